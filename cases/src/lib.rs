@@ -1,0 +1,1 @@
+//! End-to-end cases on real servers and filesystems.

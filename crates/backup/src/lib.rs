@@ -1,0 +1,1 @@
+//! Back up, restore and verify a MySQL or MariaDB data directory.

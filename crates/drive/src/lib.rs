@@ -1,0 +1,1 @@
+//! Keep N sessions busy and time them.

@@ -1,0 +1,1 @@
+//! InnoDB page, tablespace and redo log formats of MySQL and MariaDB.

@@ -1,0 +1,201 @@
+//! One error type for all operations: what kind it is (and so which exit code), what happened,
+//! why, and what the user can do next.
+
+use crate::exit;
+use std::error::Error as StdError;
+
+/// What sort of failure it was. Each kind has one exit code and one name in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The operation failed for a reason outside the program.
+    Failed,
+    /// The command line or a setting makes no sense.
+    Usage,
+    /// Part of the work was done.
+    Partial,
+    /// A check found something different, damaged or down.
+    Differs,
+    /// There is no repository at that place.
+    NoRepository,
+    /// Another run holds the lock.
+    Busy,
+    /// The key does not open the repository.
+    WrongKey,
+    /// The server cannot be reached.
+    Unreachable,
+    /// The server refuses: a privilege, version or setting is in the way.
+    Refused,
+    /// Gave up waiting for a lock rather than block queries.
+    LockTimeout,
+    /// Stopped by SIGINT.
+    Interrupted,
+    /// Stopped by SIGTERM.
+    Terminated,
+}
+
+impl ErrorKind {
+    /// Returns the exit code that the `evenkeel` binary ends with for this kind.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => exit::FAILED,
+            Self::Usage => exit::USAGE,
+            Self::Partial => exit::PARTIAL,
+            Self::Differs => exit::DIFFERS,
+            Self::NoRepository => exit::NO_REPOSITORY,
+            Self::Busy => exit::BUSY,
+            Self::WrongKey => exit::WRONG_KEY,
+            Self::Unreachable => exit::UNREACHABLE,
+            Self::Refused => exit::REFUSED,
+            Self::LockTimeout => exit::LOCK_TIMEOUT,
+            Self::Interrupted => exit::INTERRUPTED,
+            Self::Terminated => exit::TERMINATED,
+        }
+    }
+
+    /// Returns the name used in JSON output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Partial => "partial",
+            Self::Differs => "differs",
+            Self::NoRepository => "no-repository",
+            Self::Busy => "busy",
+            Self::WrongKey => "wrong-key",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+            Self::LockTimeout => "lock-timeout",
+            Self::Interrupted => "interrupted",
+            Self::Terminated => "terminated",
+        }
+    }
+}
+
+/// A failure: kind, sentence, cause and hints.
+///
+/// Messages fit after "failed to …" or stand alone; they do not end in a full stop. A hint is one
+/// sentence that says what to do next.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    hints: Vec<String>,
+    #[source]
+    cause: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl Error {
+    /// Makes an error of a kind with its message.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hints: Vec::new(),
+            cause: None,
+        }
+    }
+
+    /// Makes an [`ErrorKind::Failed`] error.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failed, message)
+    }
+
+    /// Makes an [`ErrorKind::Usage`] error.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    /// Makes an [`ErrorKind::Refused`] error.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Refused, message)
+    }
+
+    /// Adds one sentence that says what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Sets the cause.
+    #[must_use]
+    pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.cause = Some(cause.into());
+        self
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Returns this error's hints, then those of the errors it was caused by.
+    #[must_use]
+    pub fn hints(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = self.hints.iter().map(String::as_str).collect();
+        if let Some(inner) = self.cause.as_ref().and_then(|c| c.downcast_ref::<Self>()) {
+            all.extend(inner.hints());
+        }
+        all
+    }
+
+    /// Returns the message followed by every cause, joined by ": ".
+    #[must_use]
+    pub fn chain(&self) -> String {
+        let mut text = self.message.clone();
+        let mut next: Option<&(dyn StdError + 'static)> = self.source();
+        while let Some(cause) = next {
+            text.push_str(": ");
+            text.push_str(&cause.to_string());
+            next = cause.source();
+        }
+        text
+    }
+}
+
+/// The result of every fallible evenkeel function.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Says what was being done when something failed.
+pub trait Context<T> {
+    /// Wraps the error in a message; an evenkeel error keeps its kind, any other becomes `Failed`.
+    fn context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T>;
+}
+
+impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Context<T> for std::result::Result<T, E> {
+    fn context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T> {
+        self.map_err(|error| {
+            let cause: Box<dyn StdError + Send + Sync> = error.into();
+            let kind = cause
+                .downcast_ref::<Error>()
+                .map_or(ErrorKind::Failed, Error::kind);
+            Error::new(kind, message()).because(cause)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn context_keeps_kind_and_collects_hints() {
+        let inner: Result<()> = Err(Error::new(ErrorKind::Busy, "locked").hint("wait"));
+        let outer = inner.context(|| "failed to open").unwrap_err();
+        assert_eq!(outer.kind(), ErrorKind::Busy);
+        assert_eq!(outer.hints(), ["wait"]);
+        assert_eq!(outer.chain(), "failed to open: locked");
+    }
+
+    #[test]
+    fn foreign_errors_become_failed() {
+        let io: std::result::Result<(), _> = Err(std::io::Error::other("gone"));
+        let error = io.context(|| "failed to read x").unwrap_err();
+        assert_eq!(error.kind().exit_code(), 1);
+        assert_eq!(error.chain(), "failed to read x: gone");
+    }
+}

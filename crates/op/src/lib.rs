@@ -1,0 +1,13 @@
+//! The ground every evenkeel operation stands on: errors that say what to do next, exit codes,
+//! typed progress events, cancellation, units and pacing. No I/O to the user happens here.
+
+pub mod cancel;
+pub mod error;
+pub mod exit;
+pub mod progress;
+pub mod rate;
+pub mod units;
+
+pub use cancel::Cancel;
+pub use error::{Context, Error, ErrorKind, Result};
+pub use progress::{Event, Progress, Silent, Unit};

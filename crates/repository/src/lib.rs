@@ -1,0 +1,1 @@
+//! Packs, block maps and generations of physical backups.

@@ -1,0 +1,1 @@
+//! Talk to one MySQL or MariaDB server: options, connection, abilities, files, locks, launcher.

@@ -1,0 +1,1 @@
+//! Throwaway servers, filesystems and faults for evenkeel's tests.
