@@ -1,0 +1,53 @@
+# What a person needs: make demo, make test, make lint, make docs, make bench.
+# Works on a fresh Debian 12 as root or with sudo, given git, make and a Rust toolchain.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Build products stay outside the clone.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/evenkeel-target
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+NEXTEST_VERSION := 0.9.151
+DENY_VERSION := 0.20.2
+MDBOOK_VERSION := 0.5.4
+# More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
+ARGS ?=
+
+.PHONY: help setup demo test lint tidy docs bench
+
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Install the packages and servers that the demo and the tests need.
+	testkit/setup
+
+demo: setup ## Back up, kill, restore and check a private server under load.
+	cargo build --release --locked --package evenkeel-cli
+	"$$CARGO_TARGET_DIR/release/evenkeel" demo $(ARGS)
+
+test: setup ## Run every test.
+	@command -v cargo-nextest >/dev/null || cargo install --locked cargo-nextest@$(NEXTEST_VERSION)
+	cargo nextest run --locked --workspace $(ARGS)
+	cargo test --locked --workspace --doc --quiet
+
+lint: tidy ## Check format, clippy, dependencies and the rules of the house.
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny@$(DENY_VERSION)
+	cargo deny --locked check bans licenses sources
+
+tidy:
+	cargo xtask tidy
+
+docs: ## Build the book, the man pages and the completions under target/.
+	@command -v mdbook >/dev/null || cargo install --locked mdbook@$(MDBOOK_VERSION)
+	cargo xtask reference
+	cargo xtask man --out "$$CARGO_TARGET_DIR/man"
+	cargo xtask completions --out "$$CARGO_TARGET_DIR/completions"
+	mdbook build docs --dest-dir "$$CARGO_TARGET_DIR/book"
+
+bench: setup ## Measure backup against mariadb-backup and restic.
+	cargo build --release --locked --package evenkeel-cli
+	bench/run $(ARGS)
