@@ -1,0 +1,197 @@
+//! What a server can do. The only place that knows which version can do what: everything else asks
+//! [`Abilities`].
+
+mod privileges;
+mod version;
+
+pub use privileges::{Privilege, missing_privileges};
+pub use version::{Flavour, Version};
+
+use crate::connect::Session;
+use evenkeel_op::{Context, Error, Result};
+
+/// How a server names its place in the binary log, beyond file and position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GtidKind {
+    /// It does not: MySQL with `gtid_mode=OFF`.
+    None,
+    /// `domain-server-sequence`.
+    MariaDb,
+    /// Sets of `uuid:interval`.
+    MySql,
+}
+
+/// How the InnoDB redo log lies on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedoLayout {
+    /// One `ib_logfile0` with the header of MariaDB 10.8 and later.
+    SingleFile,
+    /// `ib_logfile0` … `ib_logfileN` as a ring with the classic header.
+    TwoFilesClassic,
+    /// One `ib_logfile0` with the classic header: MariaDB 10.5 to 10.7.
+    SingleFileOld,
+    /// A directory `#innodb_redo` of `#ib_redoN` files: MySQL 8.0.30 and later.
+    Directory,
+}
+
+impl RedoLayout {
+    /// Returns the layout that a version of a flavour uses.
+    #[must_use]
+    pub fn of(flavour: Flavour, version: Version) -> Self {
+        match flavour {
+            Flavour::MariaDb if version >= Version::new(10, 8, 0) => Self::SingleFile,
+            Flavour::MariaDb if version >= Version::new(10, 5, 0) => Self::SingleFileOld,
+            Flavour::MySql if version >= Version::new(8, 0, 30) => Self::Directory,
+            _ => Self::TwoFilesClassic,
+        }
+    }
+}
+
+/// What one server can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Abilities {
+    /// Whose server it is.
+    pub flavour: Flavour,
+    /// Its version, for showing and for recording; ask the other fields what it means.
+    pub version: Version,
+    /// `VERSION()` as the server gives it.
+    pub version_text: String,
+    /// `version_comment`: the distributor.
+    pub version_comment: String,
+    /// `BACKUP STAGE START … END`.
+    pub backup_stage: bool,
+    /// `LOCK INSTANCE FOR BACKUP`.
+    pub instance_lock: bool,
+    /// `FLUSH ENGINE LOGS`.
+    pub flush_engine_logs: bool,
+    /// The kind of GTID it has switched on.
+    pub gtid: GtidKind,
+    /// `SHOW BINARY LOG STATUS` replaces `SHOW MASTER STATUS`.
+    pub show_binary_log_status: bool,
+    /// `SHOW REPLICA STATUS` is understood; else `SHOW SLAVE STATUS`.
+    pub show_replica_status: bool,
+    /// `SHOW ALL SLAVES STATUS`: several replication sources, MariaDB's way.
+    pub show_all_replicas_status: bool,
+    /// `performance_schema.log_status` gives all coordinates in one read.
+    pub log_status: bool,
+    /// How the redo log lies on disk.
+    pub redo_layout: RedoLayout,
+    /// The data dictionary is InnoDB tables in `mysql.ibd`; else `.frm` files.
+    pub dictionary_in_innodb: bool,
+    /// The doublewrite buffer is `#ib_*.dblwr` files; else inside `ibdata1`.
+    pub doublewrite_files: bool,
+    /// Undo tablespaces are made and dropped with SQL.
+    pub undo_tablespaces_by_sql: bool,
+    /// The Aria engine is there, and system tables use it.
+    pub aria: bool,
+    /// `SET PERSIST` keeps variables in `mysqld-auto.cnf`.
+    pub persisted_variables: bool,
+    /// A binary log is being written.
+    pub binary_log_enabled: bool,
+}
+
+impl Abilities {
+    /// Asks a server what it is.
+    ///
+    /// Errors: those of the session; `Refused` for a version that makes no sense.
+    pub fn probe(session: &mut Session) -> Result<Self> {
+        let version_text = session
+            .value("SELECT VERSION()")?
+            .ok_or_else(|| Error::refused("the server does not say its version"))?;
+        let comment = session.variable("version_comment")?.unwrap_or_default();
+        let mut abilities = Self::of_version(&version_text, &comment)
+            .context(|| format!("failed to find out what {} can do", session.place()))?;
+        abilities.binary_log_enabled = is_on(session.variable("log_bin")?.as_deref());
+        if abilities.gtid == GtidKind::MySql {
+            let mode = session.variable("gtid_mode")?;
+            if mode.is_none_or(|mode| mode.eq_ignore_ascii_case("OFF")) {
+                abilities.gtid = GtidKind::None;
+            }
+        }
+        Ok(abilities)
+    }
+
+    /// Returns what a version can do as far as the version alone tells: for a server that is not
+    /// running. The binary log counts as off, and GTIDs as on where the flavour has them.
+    ///
+    /// Errors: `Refused` for a text that is no version.
+    pub fn of_version(version_text: &str, version_comment: &str) -> Result<Self> {
+        let flavour = Flavour::of(version_text, version_comment);
+        let version: Version = version_text.parse()?;
+        let maria = |major, minor, patch| {
+            flavour == Flavour::MariaDb && version >= Version::new(major, minor, patch)
+        };
+        let mysql = |major, minor, patch| {
+            flavour == Flavour::MySql && version >= Version::new(major, minor, patch)
+        };
+        Ok(Self {
+            flavour,
+            version,
+            version_text: version_text.to_owned(),
+            version_comment: version_comment.to_owned(),
+            backup_stage: maria(10, 4, 1),
+            instance_lock: mysql(8, 0, 3),
+            flush_engine_logs: true,
+            gtid: match flavour {
+                Flavour::MariaDb => GtidKind::MariaDb,
+                Flavour::MySql => GtidKind::MySql,
+            },
+            show_binary_log_status: mysql(8, 2, 0),
+            show_replica_status: mysql(8, 0, 22) || maria(10, 5, 1),
+            show_all_replicas_status: maria(10, 0, 0),
+            log_status: mysql(8, 0, 11),
+            redo_layout: RedoLayout::of(flavour, version),
+            dictionary_in_innodb: mysql(8, 0, 0),
+            doublewrite_files: mysql(8, 0, 20),
+            undo_tablespaces_by_sql: mysql(8, 0, 14),
+            aria: maria(5, 1, 0),
+            persisted_variables: mysql(8, 0, 0),
+            binary_log_enabled: false,
+        })
+    }
+}
+
+fn is_on(value: Option<&str>) -> bool {
+    value.is_some_and(|value| value.eq_ignore_ascii_case("ON") || value == "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Abilities {
+        Abilities::of_version(text, "").unwrap()
+    }
+
+    #[test]
+    fn redo_layouts_follow_the_versions() {
+        for (text, layout) in [
+            ("10.4.34-MariaDB", RedoLayout::TwoFilesClassic),
+            ("10.5.0-MariaDB", RedoLayout::SingleFileOld),
+            ("10.7.8-MariaDB", RedoLayout::SingleFileOld),
+            ("10.8.1-MariaDB", RedoLayout::SingleFile),
+            ("11.8.2-MariaDB", RedoLayout::SingleFile),
+            ("5.7.22", RedoLayout::TwoFilesClassic),
+            ("8.0.29", RedoLayout::TwoFilesClassic),
+            ("8.0.30", RedoLayout::Directory),
+            ("9.7.0", RedoLayout::Directory),
+        ] {
+            assert_eq!(of(text).redo_layout, layout, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_server_has_one_backup_lock_at_most() {
+        assert!(of("10.11.14-MariaDB-0+deb12u2").backup_stage);
+        assert!(!of("10.11.14-MariaDB-0+deb12u2").instance_lock);
+        assert!(of("8.0.15").instance_lock);
+        assert!(!of("5.7.22-log").instance_lock && !of("5.7.22-log").backup_stage);
+    }
+
+    #[test]
+    fn statements_follow_the_renaming() {
+        assert!(!of("8.0.15").show_replica_status);
+        assert!(of("8.4.0").show_replica_status && of("8.4.0").show_binary_log_status);
+        assert!(!of("10.11.1-MariaDB").show_binary_log_status);
+    }
+}

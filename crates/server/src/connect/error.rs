@@ -1,0 +1,240 @@
+//! What the driver's and the server's errors mean to the user.
+
+use evenkeel_op::{Error, ErrorKind};
+use mysql::{DriverError, MySqlError};
+use std::io;
+
+/// Longest piece of a statement that a message quotes, in bytes.
+const STATEMENT_SHOWN: usize = 120;
+
+/// Turns the driver's error for a statement into ours. The server's code and text are in the
+/// message as the MySQL clients print them: `ERROR 1205 (HY000): Lock wait timeout exceeded …`.
+#[must_use]
+pub fn query_error(error: &mysql::Error, sql: &str) -> Error {
+    let shown = shortened(sql);
+    match error {
+        mysql::Error::MySqlError(server) => {
+            let kind = kind_of_code(server.code);
+            let text = format!("{}, in: {shown}", server_text(server));
+            with_query_hint(Error::new(kind, text), server)
+        }
+        other if is_lost(other) => Error::new(
+            ErrorKind::Unreachable,
+            format!(
+                "lost the connection to the server ({}), in: {shown}",
+                plain(other)
+            ),
+        )
+        .hint(
+            "look into the server's error log: it crashed, was stopped, or the session was killed",
+        ),
+        other => Error::failed(format!("{}, in: {shown}", plain(other))),
+    }
+}
+
+/// Turns the driver's error for a connection attempt at `place` into ours.
+#[must_use]
+pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
+    match error {
+        mysql::Error::MySqlError(server) => {
+            let kind = match server.code {
+                // Shutting down; the 2000s are the client library's own.
+                1053 | 2000..=2999 => ErrorKind::Unreachable,
+                _ => ErrorKind::Refused,
+            };
+            let text = format!("{place} refused the connection: {}", server_text(server));
+            Error::new(kind, text).hint(login_hint(server.code))
+        }
+        mysql::Error::DriverError(DriverError::CouldNotConnect(Some((_, text, kind)))) => {
+            unreachable(place, text, *kind)
+        }
+        mysql::Error::DriverError(DriverError::TlsNotSupported) => Error::refused(format!(
+            "the server at {place} offers no TLS"
+        ))
+        .hint("set it up there, or allow a plain connection with --ssl-mode=PREFERRED"),
+        mysql::Error::DriverError(
+            inner @ (DriverError::UnknownAuthPlugin(_)
+            | DriverError::OldMysqlPasswordDisabled
+            | DriverError::CleartextPluginDisabled),
+        ) => Error::refused(format!("failed to log in at {place}: {inner}"))
+            .hint("use an account with mysql_native_password, caching_sha2_password or unix_socket"),
+        tls if is_tls_failure(tls) => {
+            Error::refused(format!("TLS with {place} failed: {}", plain(tls)))
+                .hint("check --ssl-ca, --ssl-cert and --ssl-key; --ssl-mode=REQUIRED encrypts without checking the certificate")
+        }
+        other => Error::new(
+            ErrorKind::Unreachable,
+            format!("failed to connect to {place}: {}", plain(other)),
+        )
+        .hint("check that it is a MySQL or MariaDB server and look into its error log"),
+    }
+}
+
+/// Returns whether no connection came about at all, so that another address may do better.
+pub(super) fn is_no_connection(error: &mysql::Error) -> bool {
+    matches!(
+        error,
+        mysql::Error::DriverError(DriverError::CouldNotConnect(_) | DriverError::ConnectTimeout)
+    )
+}
+
+/// Returns whether a plain connection may work where this one did not.
+pub(super) fn is_about_tls(error: &mysql::Error) -> bool {
+    match error {
+        mysql::Error::DriverError(DriverError::TlsNotSupported) => true,
+        // A peer that dislikes our hello hangs up, which looks like any other end.
+        mysql::Error::IoError(_) | mysql::Error::TlsError(_) | mysql::Error::CodecError(_) => true,
+        _ => false,
+    }
+}
+
+fn is_tls_failure(error: &mysql::Error) -> bool {
+    match error {
+        mysql::Error::TlsError(_) => true,
+        // rustls wraps its alerts into this kind.
+        mysql::Error::IoError(inner) => inner.kind() == io::ErrorKind::InvalidData,
+        _ => false,
+    }
+}
+
+fn is_lost(error: &mysql::Error) -> bool {
+    matches!(
+        error,
+        mysql::Error::IoError(_) | mysql::Error::CodecError(_) | mysql::Error::TlsError(_)
+    ) || matches!(
+        error,
+        mysql::Error::DriverError(DriverError::PacketOutOfSync | DriverError::UnexpectedPacket)
+    )
+}
+
+/// Returns the kind for a server's error code.
+fn kind_of_code(code: u16) -> ErrorKind {
+    match code {
+        // lock wait timeout; max_statement_time (MariaDB), max_execution_time (MySQL)
+        1205 | 1969 | 3024 => ErrorKind::LockTimeout,
+        // shutting down, killed (1927 is MariaDB's), idle too long (4031), gone away
+        1053 | 1927 | 2006 | 2013 | 4031 => ErrorKind::Unreachable,
+        // access to a database, an account, a table, a column, a routine, an operation; an option
+        // such as --skip-grant-tables or super_read_only forbids the statement
+        1044 | 1045 | 1142 | 1143 | 1227 | 1290 | 1370 | 1698 => ErrorKind::Refused,
+        _ => ErrorKind::Failed,
+    }
+}
+
+fn with_query_hint(error: Error, server: &MySqlError) -> Error {
+    match error.kind() {
+        ErrorKind::Refused => error.hint("give the account the privilege that the message names"),
+        ErrorKind::LockTimeout => {
+            error.hint("find what holds the lock with SHOW PROCESSLIST, or allow a longer wait")
+        }
+        ErrorKind::Unreachable if server.code == 1927 => {
+            error.hint("somebody killed this session: look who, then run it again")
+        }
+        _ => error,
+    }
+}
+
+fn login_hint(code: u16) -> &'static str {
+    match code {
+        1040 | 1203 | 1226 => "raise max_connections or the account's limits, or try again later",
+        1129 => "run FLUSH HOSTS on the server",
+        1130 => "create an account for this host, or connect over the socket",
+        1862 | 1820 => "set a new password for the account",
+        3159 => "connect with --ssl-mode=REQUIRED",
+        1053 => "wait until the server is up again",
+        _ => {
+            "check --user and --password (or the [client] group of an option file, or --login-path)"
+        }
+    }
+}
+
+fn unreachable(place: &str, text: &str, kind: io::ErrorKind) -> Error {
+    let error = Error::new(
+        ErrorKind::Unreachable,
+        format!("no server at {place}: {text}"),
+    );
+    let socket = place.starts_with('/');
+    match kind {
+        io::ErrorKind::PermissionDenied => {
+            error.hint(format!("this user may not use {place}: run as one who may"))
+        }
+        _ if socket => error.hint(format!(
+            "check that the server runs and that its socket is {place} (--socket), or use --host"
+        )),
+        _ => error.hint(format!(
+            "check that the server runs and listens at {place} (--host, --port), not only on its socket"
+        )),
+    }
+}
+
+/// Returns a server's error as the MySQL clients print it.
+fn server_text(server: &MySqlError) -> String {
+    format!(
+        "ERROR {} ({}): {}",
+        server.code, server.state, server.message
+    )
+}
+
+/// Returns the driver's error without its type names.
+fn plain(error: &mysql::Error) -> String {
+    match error {
+        mysql::Error::IoError(inner) => inner.to_string(),
+        mysql::Error::DriverError(inner) => inner.to_string(),
+        mysql::Error::CodecError(inner) => inner.to_string(),
+        mysql::Error::MySqlError(inner) => server_text(inner),
+        mysql::Error::TlsError(inner) => inner.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns a statement in one line, cut where it gets long.
+fn shortened(sql: &str) -> String {
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().find(|(at, _)| *at >= STATEMENT_SHOWN) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(code: u16) -> mysql::Error {
+        mysql::Error::MySqlError(MySqlError {
+            state: "HY000".to_owned(),
+            message: "text of it".to_owned(),
+            code,
+        })
+    }
+
+    #[test]
+    fn codes_decide_the_kind_and_stay_readable() {
+        for (code, kind) in [
+            (1205, ErrorKind::LockTimeout),
+            (1969, ErrorKind::LockTimeout),
+            (3024, ErrorKind::LockTimeout),
+            (2013, ErrorKind::Unreachable),
+            (1142, ErrorKind::Refused),
+            (1227, ErrorKind::Refused),
+            (1064, ErrorKind::Failed),
+        ] {
+            let error = query_error(&server(code), "SELECT\n  1");
+            assert_eq!(error.kind(), kind, "{code}");
+            let text = format!("ERROR {code} (HY000): text of it, in: SELECT 1");
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_is_unreachable() {
+        let gone = mysql::Error::IoError(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(query_error(&gone, "X").kind(), ErrorKind::Unreachable);
+    }
+
+    #[test]
+    fn long_statements_are_cut_between_characters() {
+        let text = shortened(&"é".repeat(200));
+        assert!(text.ends_with('…') && text.len() < 130);
+    }
+}
