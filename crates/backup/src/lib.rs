@@ -1,1 +1,23 @@
-//! Back up, restore and verify a MySQL or MariaDB data directory.
+//! Backs up, restores and proves a MySQL or MariaDB data directory.
+//!
+//! ```text
+//! backup:  survey ─► freeze (lock, snapshot, unlock) ─► read (only what changed) ─► commit
+//! restore: plan ─► apply (each block once, in parallel) ─► place (the directory appears whole)
+//! verify:  read (restore's own code) ─► boot (a server starts on it, tables are checked)
+//! ```
+
+pub mod backup;
+pub mod report;
+pub mod restore;
+pub mod verify;
+
+use evenkeel_op::{Cancel, Progress};
+
+/// What every operation here is handed besides its request: whom to tell, and whether to stop.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// Receives progress events.
+    pub progress: &'a dyn Progress,
+    /// Looked at in every long loop.
+    pub cancel: &'a Cancel,
+}

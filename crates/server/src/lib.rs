@@ -1,6 +1,8 @@
 //! Talk to one MySQL or MariaDB server: options, connection, abilities, files, locks, launcher.
 
 pub mod abilities;
+pub mod binlog;
+pub mod binlog;
 pub mod connect;
 pub mod coordinates;
 pub mod files;

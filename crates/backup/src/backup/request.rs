@@ -1,0 +1,108 @@
+//! What the caller wants backed up, and how.
+
+use evenkeel_server::options::ConnectOptions;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One backup run.
+#[derive(Debug, Clone)]
+pub struct BackupRequest {
+    /// Directory of the repository; created when it does not exist.
+    pub repository: PathBuf,
+    /// The server.
+    pub source: Source,
+    /// What to compare with.
+    pub kind: RunKind,
+    /// How to freeze the files.
+    pub snapshot: SnapshotChoice,
+    /// Where clones are kept between runs, instead of beside the data directory.
+    pub snapshot_dir: Option<PathBuf>,
+    /// Stop the server process for the length of the clone instead of splicing the checkpoint.
+    pub stop_server: bool,
+    /// Which lock, and how long to wait for and hold it.
+    pub lock: LockSettings,
+    /// Read everything, and treat a change outside the candidate ranges as an error.
+    pub audit: bool,
+    /// Limit on reading, in bytes per second; 0 means none.
+    pub rate_bytes_per_s: u64,
+    /// zstd level.
+    pub level: i32,
+    /// Threads that read, hash and compress.
+    pub workers: usize,
+    /// Go on when a page is corrupt.
+    pub keep_corrupt: bool,
+}
+
+/// Where the data directory is.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A running server on this host.
+    Live(Box<ConnectOptions>),
+    /// The data directory of a server that does not run.
+    Stopped {
+        /// The data directory.
+        datadir: PathBuf,
+        /// Settings of the server's option files, by name with underscores.
+        settings: BTreeMap<String, String>,
+    },
+}
+
+/// What a run compares with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// The newest generation, or nothing when there is none.
+    Auto,
+    /// Nothing: everything is stored again.
+    Full,
+    /// The generation with this number.
+    Against(u32),
+}
+
+/// How to freeze the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SnapshotChoice {
+    /// The best that works here.
+    Auto,
+    /// A btrfs subvolume snapshot.
+    Btrfs,
+    /// A clone of each file (XFS, btrfs).
+    Reflink,
+    /// No snapshot: the server is stopped.
+    Copy,
+    /// The user's own command, run under the lock.
+    Hook {
+        /// Makes the snapshot and prints where the data directory can be read.
+        command: String,
+        /// Removes it.
+        release: Option<String>,
+    },
+}
+
+/// Which lock, and its limits.
+#[derive(Debug, Clone)]
+pub struct LockSettings {
+    /// Which lock stands around the snapshot.
+    pub choice: LockWish,
+    /// How long to try to get it.
+    pub deadline: Duration,
+    /// How long it may be held before the watchdog lets go.
+    pub hold_limit: Duration,
+    /// How long to wait for long queries to end before asking for a lock that they would delay.
+    pub long_query_wait: Duration,
+    /// From how long on a query is long.
+    pub long_query_threshold: Duration,
+    /// Kill queries that are in the way after the wait.
+    pub kill_long_queries: bool,
+}
+
+/// Which lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWish {
+    /// The lightest one that makes the image consistent.
+    Auto,
+    /// FLUSH TABLES WITH READ LOCK, whatever the tables.
+    GlobalRead,
+    /// None: only where the snapshot is atomic, the coordinates are read from the image.
+    None,
+}

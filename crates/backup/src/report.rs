@@ -1,0 +1,60 @@
+//! What a backup came to: a public contract, the same in JSON, in the manifest and on the screen.
+
+use evenkeel_server::coordinates::Coordinates;
+use serde::{Deserialize, Serialize};
+
+/// One generation, as `backup` and `generations` report it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GenerationReport {
+    /// Where it came from: host and data directory.
+    pub source: String,
+    /// Its number in the repository, from 1.
+    pub generation: u32,
+    /// `full`, `incremental` or `differential`.
+    pub kind: String,
+    /// The generation it was compared with; none for a full one.
+    pub based_on: Option<u32>,
+    /// Files it holds.
+    pub files: u64,
+    /// Sum of the sizes of those files.
+    pub bytes_logical: u64,
+    /// Bytes read from the snapshot.
+    pub bytes_read: u64,
+    /// Bytes in blocks that differ from `based_on`.
+    pub bytes_changed: u64,
+    /// Bytes the generation added to the repository, maps included.
+    pub bytes_stored: u64,
+    /// InnoDB pages whose checksum was checked.
+    pub pages_checked: u64,
+    /// Pages that failed it (and had no good copy in the doublewrite buffer).
+    pub pages_corrupt: u64,
+    /// Wall-clock time of the run.
+    pub seconds: f64,
+    /// How long any lock was held.
+    pub lock_ms: f64,
+    /// How long commits stood still.
+    pub write_pause_ms: f64,
+    /// Snapshot provider, with the method where it has several: `reflink/splice`.
+    pub snapshot: String,
+    /// Binary log position and GTIDs the image corresponds to.
+    pub coordinates: Coordinates,
+}
+
+/// One InnoDB page that failed its checksum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorruptPage {
+    /// Generation name of the file, `data/bank/accounts.ibd`.
+    pub file: String,
+    /// Page number within its tablespace file.
+    pub page: u64,
+    /// Tablespace id.
+    pub space: u32,
+    /// Table it belongs to, when known.
+    pub table: Option<String>,
+    /// Index it belongs to, when known.
+    pub index: Option<String>,
+    /// What does not match.
+    pub why: String,
+    /// What would mend it, when that is known (a secondary index can be rebuilt).
+    pub remedy: Option<String>,
+}
