@@ -2,7 +2,6 @@
 
 pub mod abilities;
 pub mod binlog;
-pub mod binlog;
 pub mod connect;
 pub mod coordinates;
 pub mod files;

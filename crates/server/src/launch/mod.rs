@@ -1,0 +1,280 @@
+//! Starts and stops private servers: for `evenkeel demo`, for `verify --boot`, and for tests.
+//!
+//! A private server never reads an option file, has its own data directory, and keeps its socket,
+//! pid file and error log in a short directory of its own, because a unix socket's path may have
+//! no more than 107 bytes. It dies with the process that started it, even when that process is
+//! killed: a forgotten server would hold a scratch directory's files open for ever.
+
+mod binary;
+mod running;
+mod spawn;
+
+pub use binary::{Binary, Install};
+pub use running::Running;
+
+use crate::abilities::{Flavour, Version};
+use evenkeel_op::{Cancel, Context, Error, Result};
+use rustix::fs::Mode;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The longest path a unix socket can have, in bytes, without the closing NUL.
+pub const SOCKET_PATH_MAX: usize = 107;
+
+/// How many free ports are tried when another process takes the one that was found.
+const PORT_TRIES: usize = 3;
+
+/// How a private server is to be started. Make it with [`Launch::new`], then set what differs.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// The program.
+    pub binary: Binary,
+    /// Its data directory.
+    pub datadir: PathBuf,
+    /// Options after evenkeel's own, so they win: `--innodb-page-size=4k`. They are also given
+    /// when the data directory is initialised, because some must agree.
+    pub extra_args: Vec<String>,
+    /// Whether it listens on a free port of the loopback address; else on its socket only.
+    pub networking: bool,
+    /// The account that [`Running::session`] uses, without a password.
+    pub user: String,
+    /// Where the short-lived directory for socket, pid file and log is made: `/tmp`.
+    pub run_parent: PathBuf,
+}
+
+impl Launch {
+    /// Plans a server of `binary` on `datadir`, without networking.
+    pub fn new(binary: Binary, datadir: impl Into<PathBuf>) -> Self {
+        Self {
+            binary,
+            datadir: datadir.into(),
+            extra_args: Vec::new(),
+            networking: false,
+            user: "root".to_owned(),
+            run_parent: PathBuf::from("/tmp"),
+        }
+    }
+
+    /// Adds an option for the server.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.extra_args.push(arg.into());
+        self
+    }
+
+    /// Makes it listen on a free loopback port as well.
+    #[must_use]
+    pub fn with_networking(mut self) -> Self {
+        self.networking = true;
+        self
+    }
+
+    /// Creates the system tables in `datadir`, which must be missing or empty: root without a
+    /// password, nothing else. Fails with the last lines of what the server said.
+    pub fn initialise(&self, deadline: Duration, cancel: &Cancel) -> Result<()> {
+        let until = Instant::now() + deadline;
+        std::fs::create_dir_all(&self.datadir)
+            .context(|| format!("failed to create {}", self.datadir.display()))?;
+        let run_dir = RunDir::create(&self.run_parent)?;
+        let output = run_dir.path().join("initialise.log");
+        let mut command = match &self.binary.install {
+            Install::InitializeInsecure => {
+                let mut command = self.binary.command();
+                command.args(self.common_args(run_dir.path()));
+                command.arg("--initialize-insecure");
+                command
+            }
+            Install::Script(Some(script)) => {
+                let mut command = Command::new(script);
+                command
+                    .args(self.common_args(run_dir.path()))
+                    .args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
+                command
+            }
+            Install::Script(None) => {
+                return Err(Error::refused(format!(
+                    "{} has no mariadb-install-db beside it",
+                    self.binary.path.display()
+                ))
+                .hint("install the package that holds mariadb-install-db (mariadb-server)"));
+            }
+        };
+        command.args(&self.extra_args);
+        redirect(&mut command, &output)?;
+        let mut child = spawn::spawn(command)
+            .context(|| format!("failed to run {}", self.binary.path.display()))?;
+        let ended = spawn::wait(&mut child, until, cancel);
+        if !matches!(ended, Ok(Some(_))) {
+            spawn::kill_group(&mut child);
+        }
+        let said = || complaints(&output, 12);
+        match ended? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(Error::failed(format!(
+                "failed to initialise {} ({status}):\n{}",
+                self.datadir.display(),
+                said()
+            ))),
+            None => Err(Error::failed(format!(
+                "initialising {} took longer than {}",
+                self.datadir.display(),
+                evenkeel_op::units::duration(deadline)
+            ))),
+        }
+    }
+
+    /// Starts the server and waits until it greets a client on its socket. When it exits first,
+    /// or `deadline` passes, the error holds the last lines of its log, and nothing is left.
+    pub fn start(&self, deadline: Duration, cancel: &Cancel) -> Result<Running> {
+        let until = Instant::now() + deadline;
+        for _ in 1..PORT_TRIES {
+            match self.start_once(until, cancel) {
+                Err(error)
+                    if self.networking && error.to_string().contains("Bind on TCP/IP port") => {}
+                other => return other,
+            }
+        }
+        self.start_once(until, cancel)
+    }
+
+    fn start_once(&self, until: Instant, cancel: &Cancel) -> Result<Running> {
+        let run_dir = RunDir::create(&self.run_parent)?;
+        let socket = run_dir.path().join("s");
+        if socket.as_os_str().len() > SOCKET_PATH_MAX {
+            return Err(Error::usage(format!(
+                "{} is too long for the path of a unix socket",
+                socket.display()
+            ))
+            .hint("choose a shorter directory for temporary files"));
+        }
+        let port = if self.networking {
+            Some(free_port()?)
+        } else {
+            None
+        };
+        let log_path = run_dir.path().join("log");
+        let mut command = self.binary.command();
+        command
+            .args(self.common_args(run_dir.path()))
+            .arg(joined("--socket=", &socket))
+            .arg(joined("--pid-file=", &run_dir.path().join("pid")));
+        match port {
+            Some(port) => command.args(["--bind-address=127.0.0.1", &format!("--port={port}")]),
+            None => command.arg("--skip-networking"),
+        };
+        let binary = &self.binary;
+        if binary.flavour == Flavour::MySql && binary.version >= Version::new(8, 0, 0) {
+            // The X plugin would open a second socket at a fixed path and port.
+            command.arg("--mysqlx=OFF");
+        }
+        command.args(&self.extra_args);
+        // No --log-error: MySQL 8.0 that fails early then says nothing at all, anywhere.
+        redirect(&mut command, &log_path)?;
+        let child = spawn::spawn(command)
+            .context(|| format!("failed to run {}", self.binary.path.display()))?;
+        let mut running = Running::new(child, run_dir, socket, port, log_path, self.user.clone());
+        running.wait_until_it_greets(until, cancel)?;
+        Ok(running)
+    }
+
+    /// The options that initialising and running share. `--no-defaults` must come first.
+    fn common_args(&self, run_dir: &Path) -> Vec<OsString> {
+        let mut args = vec![
+            OsString::from("--no-defaults"),
+            joined("--datadir=", &self.datadir),
+            joined("--tmpdir=", run_dir),
+        ];
+        if let Some(share) = &self.binary.share_dir {
+            args.push(joined("--lc-messages-dir=", share));
+            args.push(joined("--character-sets-dir=", &share.join("charsets")));
+        }
+        if rustix::process::geteuid().is_root() {
+            args.push(OsString::from("--user=root"));
+        }
+        args
+    }
+}
+
+/// A short-lived directory, removed with all it holds when dropped.
+#[derive(Debug)]
+pub(crate) struct RunDir(PathBuf);
+
+impl RunDir {
+    fn create(parent: &Path) -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = parent.join(format!("evenkeel-{}-{number}", std::process::id()));
+            match rustix::fs::mkdir(&path, Mode::RWXU) {
+                Ok(()) => return Ok(Self(path)),
+                // Left by an earlier process with this number, or laid there by somebody else.
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => {
+                    return Err(error).context(|| format!("failed to create {}", path.display()));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for RunDir {
+    fn drop(&mut self) {
+        // Nothing useful can be done about a failure here; the name says whose it was.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn joined(option: &str, path: &Path) -> OsString {
+    let mut whole = OsString::from(option);
+    whole.push(path);
+    whole
+}
+
+fn free_port() -> Result<u16> {
+    std::net::TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .context(|| "failed to find a free port")
+}
+
+/// Sends what the program prints to a file: a pipe that nobody empties would block it.
+fn redirect(command: &mut Command, output: &Path) -> Result<()> {
+    let file = std::fs::File::create(output)
+        .context(|| format!("failed to create {}", output.display()))?;
+    let second = file.try_clone().context(|| "failed to copy a descriptor")?;
+    command.stdin(Stdio::null()).stdout(file).stderr(second);
+    Ok(())
+}
+
+/// Returns the last `lines` lines of a log, with any byte that is no UTF-8 replaced.
+pub(crate) fn tail(path: &Path, lines: usize) -> String {
+    last(&read_lossy(path).lines().collect::<Vec<_>>(), lines)
+}
+
+/// Returns the last `lines` lines that say what went wrong. A server that fails says so once and
+/// then goes on for a page about how it shuts down.
+pub(crate) fn complaints(path: &Path, lines: usize) -> String {
+    let text = read_lossy(path);
+    let all: Vec<&str> = text.lines().collect();
+    let errors: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|line| line.contains("[ERROR]") || line.contains("[FATAL]"))
+        .collect();
+    last(if errors.is_empty() { &all } else { &errors }, lines)
+}
+
+fn read_lossy(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
+fn last(all: &[&str], lines: usize) -> String {
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
