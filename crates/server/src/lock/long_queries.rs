@@ -1,0 +1,153 @@
+//! Queries that run for long: a global read lock would wait for them, and everybody for it.
+
+use crate::connect::Session;
+use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
+use std::time::{Duration, Instant};
+
+/// How often the list of queries is looked at while waiting.
+const POLL: Duration = Duration::from_millis(250);
+
+/// A kind of query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryKind {
+    /// SELECT and other reads.
+    Select,
+    /// INSERT, UPDATE, DELETE, REPLACE, LOAD, CALL, DDL.
+    Update,
+}
+
+impl QueryKind {
+    /// Says which kind a statement is by its first word.
+    #[must_use]
+    pub fn of(statement: &str) -> Self {
+        let start = statement.trim_start_matches(|c: char| c.is_whitespace() || c == '(');
+        let word: String = start
+            .chars()
+            .take_while(char::is_ascii_alphabetic)
+            .collect();
+        match word.to_ascii_uppercase().as_str() {
+            "SELECT" | "SHOW" | "WITH" | "TABLE" | "VALUES" | "DESC" | "DESCRIBE" | "EXPLAIN"
+            | "CHECKSUM" | "CHECK" => Self::Select,
+            _ => Self::Update,
+        }
+    }
+}
+
+/// What to do about long queries before asking for a lock that they would hold up.
+#[derive(Debug, Clone)]
+pub struct LongQueries {
+    /// From how long on a query is long.
+    pub threshold: Duration,
+    /// How long to wait for them to end.
+    pub wait: Duration,
+    /// Which kinds to kill when they have not ended by then; otherwise the lock is given up.
+    pub kill: Vec<QueryKind>,
+}
+
+impl Default for LongQueries {
+    fn default() -> Self {
+        Self {
+            threshold: Duration::from_secs(5),
+            wait: Duration::from_secs(60),
+            kill: Vec::new(),
+        }
+    }
+}
+
+struct Query {
+    id: u64,
+    seconds: u64,
+    text: String,
+}
+
+impl LongQueries {
+    /// Waits until no long query runs. Nothing is blocked meanwhile.
+    pub(super) fn wait(
+        &self,
+        session: &mut Session,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let until = Instant::now() + self.wait;
+        let mut said = false;
+        loop {
+            cancel.check()?;
+            let running = self.running(session)?;
+            let Some(longest) = running.iter().max_by_key(|query| query.seconds) else {
+                return Ok(());
+            };
+            if !said {
+                said = true;
+                progress.note(format!(
+                    "waiting for {} long queries before asking for the lock",
+                    running.len()
+                ));
+            }
+            if Instant::now() >= until {
+                return self.kill_or_give_up(session, &running, longest, progress);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    fn running(&self, session: &mut Session) -> Result<Vec<Query>> {
+        let own = session.id();
+        let rows = session.rows(&format!(
+            "SELECT id, time, info FROM information_schema.processlist WHERE command = 'Query' \
+             AND info IS NOT NULL AND id <> {own} AND time >= {}",
+            self.threshold.as_secs().max(1)
+        ))?;
+        let number = |text: Option<&str>| text.and_then(|t| t.parse().ok()).unwrap_or(0);
+        Ok(rows
+            .iter()
+            .map(|row| Query {
+                id: number(row.at(0)),
+                seconds: number(row.at(1)),
+                text: row.at(2).unwrap_or_default().to_owned(),
+            })
+            .collect())
+    }
+
+    fn kill_or_give_up(
+        &self,
+        session: &mut Session,
+        running: &[Query],
+        longest: &Query,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        let spared = running
+            .iter()
+            .find(|query| !self.kill.contains(&QueryKind::of(&query.text)));
+        if let Some(spared) = spared {
+            let text: String = spared.text.chars().take(80).collect();
+            return Err(Error::new(
+                ErrorKind::LockTimeout,
+                format!(
+                    "gave up on the lock: query {} has been running for {} s: {text}",
+                    spared.id,
+                    spared.seconds.max(longest.seconds)
+                ),
+            )
+            .hint("wait for it with --long-query-wait, or allow --kill-long-queries"));
+        }
+        for query in running {
+            progress.warn(format!("killing query {} ({} s)", query.id, query.seconds));
+            // It may have ended by itself in the meantime.
+            let _ = session.run(&format!("KILL QUERY {}", query.id));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_by_the_first_word() {
+        assert_eq!(QueryKind::of("  (select 1)"), QueryKind::Select);
+        assert_eq!(QueryKind::of("SELECT SLEEP(1)"), QueryKind::Select);
+        assert_eq!(QueryKind::of("update t set a=1"), QueryKind::Update);
+        assert_eq!(QueryKind::of("alter table t force"), QueryKind::Update);
+    }
+}
