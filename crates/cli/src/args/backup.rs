@@ -1,0 +1,100 @@
+//! `backup`.
+
+use super::{Connection, Locking};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  evenkeel backup /backup/shop                      The server on this host, by its socket
+  evenkeel backup /backup/shop --full               Everything again, leaning on no generation
+  evenkeel backup /backup/shop --against 12         Differential: what changed since generation 12
+  evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
+  evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
+
+A path that does not exist, or an empty directory, becomes a repository; a directory that holds
+anything else is refused. The generation exists once its manifest is written, and not before.";
+
+/// Back up a server's files while it runs: everything once, then only what changed.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Backup {
+    /// The repository, a directory; the first backup makes it.
+    pub repository: PathBuf,
+    /// Read and store everything, leaning on no earlier generation.
+    #[arg(long, conflicts_with = "against")]
+    pub full: bool,
+    /// Store what changed since generation N instead of since the newest one.
+    #[arg(long, value_name = "N")]
+    pub against: Option<u32>,
+    /// Read everything, and fail if a block changed where the snapshot said none did.
+    #[arg(long)]
+    pub audit: bool,
+    /// Go on when an InnoDB page is corrupt, store it as it is, and end with exit code 3.
+    #[arg(long)]
+    pub keep_corrupt: bool,
+
+    /// How to freeze the files for a moment; `evenkeel doctor` says what works here.
+    #[arg(
+        long,
+        value_name = "METHOD",
+        default_value = "auto",
+        help_heading = "Snapshot"
+    )]
+    pub snapshot: SnapshotMethod,
+    /// Where to keep the snapshot; on the same filesystem as the data directory.
+    #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
+    pub snapshot_dir: Option<PathBuf>,
+    /// With reflink: freeze the server's process while its files are cloned, instead of splicing
+    /// the redo log's checkpoint.
+    #[arg(long, help_heading = "Snapshot")]
+    pub stop: bool,
+    /// The data directory of a server that is stopped (with `--snapshot copy`).
+    #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
+    pub datadir: Option<PathBuf>,
+    /// With `--snapshot hook`: the command that takes the snapshot, run under our lock.
+    #[arg(long, value_name = "COMMAND", help_heading = "Snapshot")]
+    pub hook: Option<String>,
+    /// With `--snapshot hook`: the command that drops the snapshot after it was read.
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "hook",
+        help_heading = "Snapshot"
+    )]
+    pub hook_release: Option<String>,
+
+    /// Read at most this many bytes per second: `100M`.
+    #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
+    pub rate: Option<u64>,
+    /// How hard zstd compresses, 1 to 19.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Effort",
+          value_parser = clap::value_parser!(i32).range(1..=19))]
+    pub level: i32,
+    /// How many threads read and compress [default: one per core].
+    #[arg(long, value_name = "N", help_heading = "Effort",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
+
+    /// How to lock.
+    #[command(flatten)]
+    pub locking: Locking,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// How to freeze the files for a moment.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotMethod {
+    /// The best that works for this server here.
+    Auto,
+    /// A read-only snapshot of the btrfs subvolume.
+    Btrfs,
+    /// A reflink clone of every file (XFS, btrfs).
+    Reflink,
+    /// The files themselves, of a server that is stopped.
+    Copy,
+    /// Your own command.
+    Hook,
+}

@@ -1,0 +1,46 @@
+//! `settings` and `doctor`: looking without touching.
+
+use super::Connection;
+use clap::Args;
+use std::path::PathBuf;
+
+const SETTINGS: &str = "\
+Examples:
+  evenkeel settings                          What `evenkeel` would connect with, and why
+  evenkeel settings --for backup -h db1      Also reads the group [evenkeel-backup]
+
+Later wins: environment, system option files, --defaults-extra-file, ~/.my.cnf, login path, flags.
+Groups read: [client], [client-server], [client-mariadb], [evenkeel], and [evenkeel-VERB].
+Passwords are not shown.";
+
+/// Show every connection setting and where it came from.
+#[derive(Args, Debug)]
+#[command(after_help = SETTINGS)]
+pub struct Settings {
+    /// As this command would see them.
+    #[arg(long = "for", value_name = "VERB")]
+    pub verb: Option<String>,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+const DOCTOR: &str = "\
+Examples:
+  evenkeel doctor                            The server on this host, by its socket
+  evenkeel doctor -u backup -p --snapshot-dir /var/lib/mysql-snapshots
+  evenkeel doctor --json | jq '.methods[] | select(.usable)'
+
+Nothing is locked, written or changed. Exit code 4: a backup would be refused.";
+
+/// Check what a backup of this server would need, and what each snapshot method can do here.
+#[derive(Args, Debug)]
+#[command(after_help = DOCTOR)]
+pub struct Doctor {
+    /// Where snapshots would be kept.
+    #[arg(long, value_name = "DIR")]
+    pub snapshot_dir: Option<PathBuf>,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}

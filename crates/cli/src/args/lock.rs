@@ -1,0 +1,88 @@
+//! `lock`, and the flags of every command that locks.
+
+use super::Connection;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  evenkeel lock -- sh -c 'sync; lvcreate -s -L 10G -n nightly /dev/vg/mysql'
+  evenkeel lock --lock ftwrl --long-query-wait 5m -- ./snapshot.sh
+  evenkeel lock --before 'FLUSH TABLES shop.orders FOR EXPORT' --after 'UNLOCK TABLES' -- ./copy.sh
+
+The command finds EVENKEEL_BINLOG_FILE, EVENKEEL_BINLOG_POSITION and EVENKEEL_GTID in its
+environment, as far as the server has them. Its exit code is passed on; killed by signal N is
+128+N. If the connection that held the lock was lost, the exit code is 1 even though the command
+succeeded: the lock was not held throughout. Standard output belongs to the command; with --json
+the result is one line of JSON on standard error.";
+
+/// Run a command while the server is locked for a backup.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Lock {
+    /// How to lock.
+    #[command(flatten)]
+    pub locking: Locking,
+    /// Run this statement instead of the chosen lock's own.
+    #[arg(
+        long,
+        value_name = "SQL",
+        help_heading = "Locking",
+        conflicts_with = "lock"
+    )]
+    pub before: Option<String>,
+    /// Run this statement after the command [default with --before: UNLOCK TABLES].
+    #[arg(
+        long,
+        value_name = "SQL",
+        help_heading = "Locking",
+        requires = "before"
+    )]
+    pub after: Option<String>,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// The command and its arguments, after `--`.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// How to lock, and how long to put up with it.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Locking")]
+pub struct Locking {
+    /// What to lock with.
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    pub lock: LockMethod,
+    /// Give up getting the lock after this time, rather than make the application wait.
+    #[arg(long, alias = "deadline", value_name = "TIME", default_value = "10s", value_parser = super::span)]
+    pub lock_deadline: Duration,
+    /// Release the lock after this time whatever happens; the run then fails.
+    #[arg(long, alias = "hold-limit", value_name = "TIME", default_value = "5m", value_parser = super::span)]
+    pub lock_hold_limit: Duration,
+    /// Before locking, wait this long for long queries to end.
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = super::span)]
+    pub long_query_wait: Duration,
+    /// A query that has run this long is a long one.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::span)]
+    pub long_query_threshold: Duration,
+    /// When the wait is over, kill long queries that begin with these words: `select,show`.
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub kill_long_queries: Vec<String>,
+}
+
+/// What to lock with.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMethod {
+    /// The mildest lock this server has that still covers its tables.
+    Auto,
+    /// MariaDB's BACKUP STAGE: writes to InnoDB go on, commits and DDL wait.
+    Stage,
+    /// MySQL's LOCK INSTANCE FOR BACKUP: only DDL waits.
+    Instance,
+    /// FLUSH TABLES WITH READ LOCK: every write waits.
+    Ftwrl,
+    /// No lock at all.
+    None,
+}

@@ -1,0 +1,95 @@
+//! What was typed. Nothing here knows what it means: that is `settings`.
+
+mod backup;
+mod connection;
+mod cron;
+mod demo;
+mod inspect;
+mod lock;
+mod repository;
+mod values;
+
+pub use backup::{Backup, SnapshotMethod};
+pub use connection::{Connection, SslModeArg};
+pub use cron::Cron;
+pub use demo::Demo;
+pub use inspect::{Doctor, Settings};
+pub use lock::{Lock, LockMethod, Locking};
+pub use repository::{Forget, Generations, KeepRules, Prune, Restore, Verify};
+pub use values::{Hidden, MappedRoot, percent, size, span};
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  evenkeel doctor                               What works for the server on this host
+  evenkeel backup /backup/shop                  First run: everything. Then: what changed
+  evenkeel generations /backup/shop             What there is to restore
+  evenkeel restore /backup/shop --target DIR    The newest generation, into an empty directory
+  evenkeel verify /backup/shop --boot           Restore, start a server on it, check the tables
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part, 4 found different or damaged,
+10 no such repository, 11 busy, 12 wrong key, 13 server unreachable, 14 server refuses,
+15 gave up waiting for a lock, 130/143 interrupted and cleaned up.";
+
+/// Keeps MySQL and MariaDB servers on an even keel: hot, incremental backups that are proved to
+/// restore.
+#[derive(Parser, Debug)]
+#[command(
+    name = "evenkeel",
+    version,
+    after_help = EXAMPLES,
+    disable_help_flag = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub struct Cli {
+    /// How to answer.
+    #[command(flatten)]
+    pub output: Output,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// How to answer.
+#[derive(Args, Debug, Clone, Default)]
+pub struct Output {
+    /// Answer with one JSON document on standard output; errors are JSON too.
+    #[arg(long, global = true, help_heading = "Output")]
+    pub json: bool,
+    /// Say nothing unless something fails.
+    #[arg(long, short = 'q', global = true, help_heading = "Output")]
+    pub quiet: bool,
+    /// Print help (-? in brief).
+    #[arg(long, short = '?', global = true, action = ArgAction::Help, help_heading = "Output")]
+    help: Option<bool>,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum Verb {
+    /// Back up a server's files while it runs: everything once, then only what changed.
+    Backup(Box<Backup>),
+    /// List the generations of a repository, or show one in detail.
+    Generations(Generations),
+    /// Restore a generation into an empty directory.
+    Restore(Restore),
+    /// Read every byte of a backup as restore would, and on request start a server on it.
+    Verify(Verify),
+    /// Drop generations that no keep rule holds.
+    Forget(Forget),
+    /// Free the space of what no generation needs any more.
+    Prune(Prune),
+    /// Run a command while the server is locked for a backup.
+    Lock(Box<Lock>),
+    /// Run a command from cron: one at a time, logged, silent unless it fails.
+    Cron(Cron),
+    /// Show every connection setting and where it came from.
+    Settings(Settings),
+    /// Check what a backup of this server would need, and what each snapshot method can do here.
+    Doctor(Doctor),
+    /// Show all of it on a throwaway server under load.
+    Demo(Demo),
+}

@@ -1,0 +1,165 @@
+//! The commands that work on a repository without a server.
+
+use super::MappedRoot;
+use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const GENERATIONS: &str = "\
+Examples:
+  evenkeel generations /backup/shop           One line per generation
+  evenkeel generations /backup/shop 12        Files, coordinates and settings of generation 12
+  evenkeel generations /backup/shop --json | jq '.generations[-1].coordinates'";
+
+/// List the generations of a repository, or show one in detail.
+#[derive(Args, Debug)]
+#[command(after_help = GENERATIONS)]
+pub struct Generations {
+    /// The repository.
+    pub repository: PathBuf,
+    /// Show this generation in detail.
+    #[arg(value_name = "N")]
+    pub generation: Option<u32>,
+}
+
+const RESTORE: &str = "\
+Examples:
+  evenkeel restore /backup/shop --target /srv/restored
+  evenkeel restore /backup/shop --generation 12 --target /srv/restored --owner mysql
+  evenkeel restore /backup/shop --target /srv/data --map-root redo=/fast/redo
+
+The target must be empty or not exist. Until every byte is in place and synced, it holds nothing
+that a server would start on. Each block is read once, from whichever generation stored it.";
+
+/// Restore a generation into an empty directory.
+#[derive(Args, Debug)]
+#[command(after_help = RESTORE)]
+pub struct Restore {
+    /// The repository.
+    pub repository: PathBuf,
+    /// The directory that becomes the data directory.
+    #[arg(long, value_name = "DIR")]
+    pub target: PathBuf,
+    /// The generation to restore [default: the newest].
+    #[arg(long, value_name = "N")]
+    pub generation: Option<u32>,
+    /// Place a root that lay outside the data directory; repeat for each.
+    #[arg(long, value_name = "ID=DIR")]
+    pub map_root: Vec<MappedRoot>,
+    /// Give the files to this user and its group [default: as they were, when root].
+    #[arg(long, value_name = "USER")]
+    pub owner: Option<String>,
+    /// How many threads write [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
+}
+
+const VERIFY: &str = "\
+Examples:
+  evenkeel verify /backup/shop                     Every byte of the newest generation
+  evenkeel verify /backup/shop --all               Every byte of every generation
+  evenkeel verify /backup/shop --boot              And start a server on it
+  evenkeel verify /backup/shop --boot --server-binary /opt/mysql/bin/mysqld
+
+Reading is done by restore's own code. --boot restores into a scratch directory, starts the server
+without networking, waits for recovery, checks every table, and records in the repository when the
+generation was last proved restorable. Exit code 4: something is damaged.";
+
+/// Read every byte of a backup as restore would, and on request start a server on it.
+#[derive(Args, Debug)]
+#[command(after_help = VERIFY)]
+pub struct Verify {
+    /// The repository.
+    pub repository: PathBuf,
+    /// The generation to verify [default: the newest].
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub generation: Option<u32>,
+    /// Verify every generation.
+    #[arg(long)]
+    pub all: bool,
+    /// Restore into a scratch directory, start a server on it and check its tables.
+    #[arg(long)]
+    pub boot: bool,
+    /// The server to start [default: mariadbd or mysqld of the generation's kind].
+    #[arg(long, value_name = "FILE", requires = "boot")]
+    pub server_binary: Option<PathBuf>,
+    /// Where to restore to for --boot [default: beside the repository].
+    #[arg(long, value_name = "DIR", requires = "boot")]
+    pub scratch: Option<PathBuf>,
+}
+
+const FORGET: &str = "\
+Examples:
+  evenkeel forget /backup/shop --keep-last 7                         Show what would go
+  evenkeel forget /backup/shop --keep-daily 7 --keep-weekly 5 --execute
+  evenkeel forget /backup/shop --generation 3 --generation 4 --execute
+
+A generation is kept when any rule holds it. Without --execute the plan is shown and nothing
+happens. Any generation can go; the others stay whole. `prune` frees the space.";
+
+/// Drop generations that no keep rule holds.
+#[derive(Args, Debug)]
+#[command(after_help = FORGET)]
+pub struct Forget {
+    /// The repository.
+    pub repository: PathBuf,
+    /// What to keep.
+    #[command(flatten)]
+    pub keep: KeepRules,
+    /// Forget exactly this generation; repeat for more.
+    #[arg(long, value_name = "N", conflicts_with = "KeepRules")]
+    pub generation: Vec<u32>,
+    /// Do it; without this the plan is shown and nothing happens.
+    #[arg(long)]
+    pub execute: bool,
+}
+
+/// What to keep.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Keep rules")]
+pub struct KeepRules {
+    /// Keep the newest N.
+    #[arg(long, value_name = "N")]
+    pub keep_last: Option<usize>,
+    /// Keep the newest of each of the last N hours that have one.
+    #[arg(long, value_name = "N")]
+    pub keep_hourly: Option<usize>,
+    /// Keep the newest of each of the last N days that have one.
+    #[arg(long, value_name = "N")]
+    pub keep_daily: Option<usize>,
+    /// Keep the newest of each of the last N weeks that have one.
+    #[arg(long, value_name = "N")]
+    pub keep_weekly: Option<usize>,
+    /// Keep the newest of each of the last N months that have one.
+    #[arg(long, value_name = "N")]
+    pub keep_monthly: Option<usize>,
+    /// Keep the newest of each of the last N years that have one.
+    #[arg(long, value_name = "N")]
+    pub keep_yearly: Option<usize>,
+    /// Keep everything younger than this: `14d`.
+    #[arg(long, value_name = "TIME", value_parser = super::span)]
+    pub keep_within: Option<Duration>,
+}
+
+const PRUNE: &str = "\
+Examples:
+  evenkeel prune /backup/shop                           Show what would be freed
+  evenkeel prune /backup/shop --execute
+  evenkeel prune /backup/shop --min-live 80 --execute   Rewrite more, free more
+
+Packs that nothing needs are deleted. A pack of which less than --min-live percent is needed is
+rewritten first. Without --execute the plan is shown and nothing happens.";
+
+/// Free the space of what no generation needs any more.
+#[derive(Args, Debug)]
+#[command(after_help = PRUNE)]
+pub struct Prune {
+    /// The repository.
+    pub repository: PathBuf,
+    /// Rewrite packs of which less than this percentage is still needed.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = super::percent)]
+    pub min_live: u8,
+    /// Do it; without this the plan is shown and nothing happens.
+    #[arg(long)]
+    pub execute: bool,
+}

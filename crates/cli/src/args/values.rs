@@ -1,0 +1,100 @@
+//! Values that are more than a word.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// A word that is never shown again.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl FromStr for Hidden {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// `ID=DIR`: where a root of the backed-up server is to be placed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MappedRoot {
+    /// The root's name in the generation: `data`, `redo`, `undo`, …
+    pub id: String,
+    /// The directory on this host.
+    pub dir: PathBuf,
+}
+
+impl FromStr for MappedRoot {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once('=') {
+            Some((id, dir)) if !id.is_empty() && !dir.is_empty() => Ok(Self {
+                id: id.to_owned(),
+                dir: PathBuf::from(dir),
+            }),
+            _ => Err("write it as ID=DIR, for example redo=/fast/redo".to_owned()),
+        }
+    }
+}
+
+/// Parses a size in bytes: `64M`, `1.5G`.
+pub fn size(text: &str) -> Result<u64, String> {
+    evenkeel_op::units::parse_bytes(text).map_err(|error| explain(&error))
+}
+
+/// Parses a span of time: `500ms`, `30s`, `10m`.
+pub fn span(text: &str) -> Result<Duration, String> {
+    evenkeel_op::units::parse_duration(text).map_err(|error| explain(&error))
+}
+
+/// Parses a share between 0 and 100, with or without `%`.
+pub fn percent(text: &str) -> Result<u8, String> {
+    match text.trim_end_matches('%').parse() {
+        Ok(share) if share <= 100 => Ok(share),
+        _ => Err("write a whole number from 0 to 100".to_owned()),
+    }
+}
+
+fn explain(error: &evenkeel_op::Error) -> String {
+    let mut text = error.chain();
+    for hint in error.hints() {
+        text = format!("{text}; {hint}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show() {
+        assert_eq!(format!("{:?}", Hidden("x".into())), "***");
+    }
+
+    #[test]
+    fn roots_need_both_sides() {
+        let root: MappedRoot = "redo=/fast/a=b".parse().unwrap();
+        assert_eq!(
+            (root.id.as_str(), root.dir.to_str()),
+            ("redo", Some("/fast/a=b"))
+        );
+        assert!("redo".parse::<MappedRoot>().is_err());
+        assert!("=x".parse::<MappedRoot>().is_err());
+    }
+
+    #[test]
+    fn shares_end_at_a_hundred() {
+        assert_eq!(percent("50%"), Ok(50));
+        assert!(percent("101").is_err());
+    }
+}

@@ -1,0 +1,10 @@
+//! `backup`.
+
+use crate::args::Backup;
+use crate::show::Face;
+use evenkeel_op::{Error, Result};
+
+/// Runs the command.
+pub fn run(_args: &Backup, _face: &Face) -> Result<u8> {
+    Err(Error::failed("not built yet"))
+}

@@ -1,0 +1,10 @@
+//! `doctor`.
+
+use crate::args::Doctor;
+use crate::show::Face;
+use evenkeel_op::{Error, Result};
+
+/// Runs the command.
+pub fn run(_args: &Doctor, _face: &Face) -> Result<u8> {
+    Err(Error::failed("not built yet"))
+}

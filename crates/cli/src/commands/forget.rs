@@ -1,0 +1,10 @@
+//! `forget`.
+
+use crate::args::Forget;
+use crate::show::Face;
+use evenkeel_op::{Error, Result};
+
+/// Runs the command.
+pub fn run(_args: &Forget, _face: &Face) -> Result<u8> {
+    Err(Error::failed("not built yet"))
+}

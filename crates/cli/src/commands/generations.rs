@@ -1,0 +1,10 @@
+//! `generations`.
+
+use crate::args::Generations;
+use crate::show::Face;
+use evenkeel_op::{Error, Result};
+
+/// Runs the command.
+pub fn run(_args: &Generations, _face: &Face) -> Result<u8> {
+    Err(Error::failed("not built yet"))
+}

@@ -1,0 +1,10 @@
+//! `lock`.
+
+use crate::args::Lock;
+use crate::show::Face;
+use evenkeel_op::{Error, Result};
+
+/// Runs the command.
+pub fn run(_args: &Lock, _face: &Face) -> Result<u8> {
+    Err(Error::failed("not built yet"))
+}

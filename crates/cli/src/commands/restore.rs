@@ -1,0 +1,10 @@
+//! `restore`.
+
+use crate::args::Restore;
+use crate::show::Face;
+use evenkeel_op::{Error, Result};
+
+/// Runs the command.
+pub fn run(_args: &Restore, _face: &Face) -> Result<u8> {
+    Err(Error::failed("not built yet"))
+}

@@ -1,0 +1,1 @@
+//! What was typed, turned into what it means.

@@ -1,0 +1,139 @@
+//! The side of the program that the user sees.
+
+use super::progress::{Bars, Lines};
+use super::{Answer, failure};
+use crate::args::Output;
+use crate::signals::Signals;
+use evenkeel_op::{Cancel, Error, Event, Progress, Silent};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Where answers, talk and failures go, in the form that was asked for.
+pub struct Face {
+    json: bool,
+    quiet: bool,
+    signals: Signals,
+    progress: Box<dyn Progress>,
+}
+
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: &'static str,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+impl Face {
+    /// Makes the face that `output` asks for.
+    #[must_use]
+    pub fn new(output: &Output, signals: Signals) -> Self {
+        let progress: Box<dyn Progress> = if output.quiet {
+            Box::new(Silent)
+        } else if std::io::stderr().is_terminal() {
+            Box::new(Bars::default())
+        } else {
+            Box::new(Lines::new(std::io::stderr()))
+        };
+        Self {
+            json: output.json,
+            quiet: output.quiet,
+            signals,
+            progress,
+        }
+    }
+
+    /// Returns where an operation reports its progress.
+    #[must_use]
+    pub fn progress(&self) -> &dyn Progress {
+        &*self.progress
+    }
+
+    /// Returns the request to stop that signals make.
+    #[must_use]
+    pub fn cancel(&self) -> &Cancel {
+        self.signals.cancel()
+    }
+
+    /// Returns the signals, for handing them on to a command.
+    #[must_use]
+    pub fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// Returns whether JSON was asked for.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Says what the user should look at.
+    pub fn warn(&self, text: &str) {
+        self.progress.event(Event::Warning(text.to_owned()));
+    }
+
+    /// Says what the user may want to know.
+    pub fn note(&self, text: &str) {
+        self.progress.event(Event::Note(text.to_owned()));
+    }
+
+    /// Gives the answer on standard output. With `--quiet` only JSON that was asked for is shown.
+    pub fn answer<A: Answer>(&self, answer: &A) {
+        self.progress.event(Event::PhaseEnded);
+        if self.json {
+            print_json(&Document {
+                schema: A::SCHEMA,
+                body: answer,
+            });
+        } else if !self.quiet {
+            print(answer.text().as_bytes());
+        }
+    }
+
+    /// Gives the answer on standard error, as text or one line of JSON, because standard output
+    /// belongs to the command that was run.
+    pub fn answer_aside<A: Answer>(&self, answer: &A) {
+        if self.json {
+            let document = Document {
+                schema: A::SCHEMA,
+                body: answer,
+            };
+            // These documents are plain structs: they cannot fail to serialise.
+            eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
+        } else if !self.quiet {
+            eprint!("{}", answer.text());
+        }
+    }
+
+    /// Shows a failure, if there was one, and returns the exit code.
+    #[must_use]
+    pub fn leave(&self, outcome: Result<u8, Error>) -> ExitCode {
+        self.progress.event(Event::PhaseEnded);
+        match outcome {
+            Ok(code) => ExitCode::from(code),
+            Err(error) => {
+                if self.json {
+                    print_json(&failure::Document::of(&error));
+                } else {
+                    eprint!("{}", failure::text(&error));
+                }
+                ExitCode::from(error.kind().exit_code())
+            }
+        }
+    }
+}
+
+/// Prints one document on standard output.
+pub(super) fn print_json<T: Serialize>(document: &T) {
+    // As above: plain structs.
+    let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
+    text.push(b'\n');
+    print(&text);
+}
+
+/// Prints on standard output. A reader that went away (`| head`) is no failure: what was asked for
+/// is done, and the exit code says so.
+fn print(bytes: &[u8]) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+}

@@ -1,0 +1,92 @@
+//! Failures as people and as programs read them.
+
+use evenkeel_op::{Error, ErrorKind, exit};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// A failure as a JSON document.
+#[derive(Debug, Serialize)]
+pub(super) struct Document {
+    schema: &'static str,
+    kind: &'static str,
+    message: String,
+    hints: Vec<String>,
+    exit_code: u8,
+}
+
+impl Document {
+    pub(super) fn of(error: &Error) -> Self {
+        Self {
+            schema: "evenkeel/error/1",
+            kind: error.kind().name(),
+            message: error.chain(),
+            hints: error.hints().into_iter().map(str::to_owned).collect(),
+            exit_code: error.kind().exit_code(),
+        }
+    }
+}
+
+/// Returns a failure as lines for standard error.
+pub(super) fn text(error: &Error) -> String {
+    let mut text = format!("evenkeel: {}\n", error.chain());
+    for hint in error.hints() {
+        text.push_str(&format!("hint: {hint}\n"));
+    }
+    text
+}
+
+/// Shows what is wrong with a command line, or the help that it asked for.
+#[must_use]
+pub fn usage(error: &clap::Error, words: &[OsString]) -> ExitCode {
+    let wanted_json = words
+        .iter()
+        .take_while(|word| *word != "--")
+        .any(|word| word == "--json");
+    if error.use_stderr() && wanted_json {
+        let shown = error.render().to_string();
+        let message = shown
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
+        let error =
+            Error::new(ErrorKind::Usage, message).hint("evenkeel --help shows every option");
+        super::face::print_json(&Document::of(&error));
+        return ExitCode::from(exit::USAGE);
+    }
+    // A reader of the help that went away has seen enough.
+    let _ = error.print();
+    if error.use_stderr() {
+        ExitCode::from(exit::USAGE)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy() -> Error {
+        Error::new(ErrorKind::Busy, "the repository is locked")
+            .because(std::io::Error::other("pid 7"))
+            .hint("wait for it")
+    }
+
+    #[test]
+    fn people_read_message_cause_and_hint() {
+        let seen = "evenkeel: the repository is locked: pid 7\nhint: wait for it\n";
+        assert_eq!(text(&busy()), seen);
+    }
+
+    #[test]
+    fn programs_read_kind_and_code() {
+        let json = serde_json::to_value(Document::of(&busy())).unwrap();
+        let expected = serde_json::json!({
+            "schema": "evenkeel/error/1", "kind": "busy", "exit_code": 11,
+            "message": "the repository is locked: pid 7", "hints": ["wait for it"],
+        });
+        assert_eq!(json, expected);
+    }
+}

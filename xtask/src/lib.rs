@@ -1,0 +1,14 @@
+//! Developer tasks: the rules of the house as a test, and the pages made from the command line's
+//! own declaration.
+
+pub mod pages;
+pub mod tidy;
+
+use std::path::{Path, PathBuf};
+
+/// Returns the top of the checkout that this was built from.
+#[must_use]
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}

@@ -1,0 +1,72 @@
+//! Which files there are, and what they may be called.
+
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+
+/// A file that belongs to the project.
+#[derive(Debug)]
+pub struct Tracked {
+    /// The path below the top of the checkout, with `/`.
+    pub path: String,
+    /// The content, unless it is not text.
+    pub text: Option<String>,
+}
+
+/// Returns all files git tracks or would track; files that are gone from the work tree are left out.
+pub(super) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
+    let listed = Command::new("git")
+        .args([
+            "ls-files",
+            "-z",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(root)
+        .output()
+        .context("failed to run git ls-files")?;
+    ensure!(
+        listed.status.success(),
+        "git ls-files failed: {}",
+        listed.status
+    );
+    let names = String::from_utf8(listed.stdout).context("a file name is not UTF-8")?;
+    let mut files = Vec::new();
+    for path in names.split('\0').filter(|name| !name.is_empty()) {
+        if let Ok(bytes) = std::fs::read(root.join(path)) {
+            files.push(Tracked {
+                path: path.to_owned(),
+                text: String::from_utf8(bytes).ok(),
+            });
+        }
+    }
+    Ok(files)
+}
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 8] = [
+    "common", "util", "utils", "helper", "helpers", "manager", "misc", "shared",
+];
+
+/// Checks that no Rust file and no folder above one has an empty name.
+pub(super) fn check_name(path: &str) -> Option<String> {
+    let stem = path.strip_suffix(".rs")?;
+    let bad = stem.split('/').find(|part| EMPTY_NAMES.contains(part))?;
+    Some(format!(
+        "{path}:1: '{bad}' names nothing: call it by what it does"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_names_are_seen_in_files_and_folders() {
+        assert!(check_name("crates/op/src/util.rs").is_some());
+        assert!(check_name("crates/op/tests/common/mod.rs").is_some());
+        assert!(check_name("crates/op/src/units.rs").is_none());
+        assert!(check_name("docs/common/page.md").is_none());
+    }
+}

@@ -1,0 +1,154 @@
+//! Dependencies point down only: ground ← mechanisms ← operations ← faces.
+
+use anyhow::{Context, Result, ensure};
+use std::path::Path;
+use std::process::Command;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Layer {
+    Ground,
+    Mechanism,
+    Operation,
+    Face,
+    /// Throwaway servers and faults: never part of the product.
+    Testkit,
+    /// Developer tasks and end-to-end cases: may use anything.
+    Workshop,
+}
+
+/// Every crate has its layer here; one that is missing fails the test.
+const LAYERS: [(&str, Layer); 11] = [
+    ("evenkeel-op", Layer::Ground),
+    ("evenkeel-server", Layer::Mechanism),
+    ("evenkeel-innodb", Layer::Mechanism),
+    ("evenkeel-snapshot", Layer::Mechanism),
+    ("evenkeel-repository", Layer::Mechanism),
+    ("evenkeel-drive", Layer::Mechanism),
+    ("evenkeel-backup", Layer::Operation),
+    ("evenkeel-cli", Layer::Face),
+    ("evenkeel-testkit", Layer::Testkit),
+    ("evenkeel-xtask", Layer::Workshop),
+    ("evenkeel-cases", Layer::Workshop),
+];
+
+/// The only dependencies inside a layer.
+const BESIDE: [(&str, &str); 1] = [("evenkeel-drive", "evenkeel-server")];
+
+/// One crate and the workspace crates it needs.
+#[derive(Debug)]
+pub(super) struct Package {
+    name: String,
+    /// (name, only for tests)
+    needs: Vec<(String, bool)>,
+}
+
+/// Reads the workspace from `cargo metadata`.
+pub(super) fn metadata(root: &Path) -> Result<Vec<Package>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
+        .current_dir(root)
+        .output()
+        .context("failed to run cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let mut packages = Vec::new();
+    for package in list(&json["packages"]) {
+        let needs = list(&package["dependencies"])
+            .iter()
+            .filter(|need| need["path"].is_string())
+            .map(|need| (text(&need["name"]), need["kind"] == "dev"))
+            .collect();
+        packages.push(Package {
+            name: text(&package["name"]),
+            needs,
+        });
+    }
+    Ok(packages)
+}
+
+fn layer_of(name: &str) -> Option<Layer> {
+    LAYERS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, layer)| *layer)
+}
+
+/// Returns what is wrong with one crate needing another, if anything.
+fn judge(package: &str, needs: &str, for_tests: bool) -> Option<String> {
+    let from = layer_of(package)?;
+    let to = layer_of(needs)?;
+    let allowed = match (from, to) {
+        (Layer::Workshop, _) => true,
+        (_, Layer::Workshop) => false,
+        (_, Layer::Testkit) => for_tests,
+        // The testkit starts servers with the product's own launcher.
+        (Layer::Testkit, to) => to <= Layer::Mechanism,
+        (from, to) if from == to => BESIDE.contains(&(package, needs)),
+        (from, to) => to < from,
+    };
+    let kind = if for_tests { "dev-depends" } else { "depends" };
+    (!allowed).then(|| {
+        format!("Cargo.toml:1: {package} ({from:?}) {kind} on {needs} ({to:?}): dependencies point down only")
+    })
+}
+
+/// Checks all crates.
+pub(super) fn check(packages: &[Package]) -> Vec<String> {
+    let mut found = Vec::new();
+    for package in packages {
+        if layer_of(&package.name).is_none() {
+            found.push(format!(
+                "Cargo.toml:1: {} is not in the layer table",
+                package.name
+            ));
+        }
+        for (needs, for_tests) in &package.needs {
+            found.extend(judge(&package.name, needs, *for_tests));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn down_is_allowed_and_nothing_else() {
+        assert!(judge("evenkeel-backup", "evenkeel-server", false).is_none());
+        assert!(judge("evenkeel-drive", "evenkeel-server", false).is_none());
+        assert!(judge("evenkeel-server", "evenkeel-drive", false).is_some());
+        assert!(judge("evenkeel-innodb", "evenkeel-server", false).is_some());
+        assert!(judge("evenkeel-op", "evenkeel-server", false).is_some());
+        assert!(judge("evenkeel-server", "evenkeel-backup", true).is_some());
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests_only() {
+        assert!(judge("evenkeel-server", "evenkeel-testkit", true).is_none());
+        assert!(judge("evenkeel-server", "evenkeel-testkit", false).is_some());
+        assert!(judge("evenkeel-cases", "evenkeel-testkit", false).is_none());
+    }
+
+    #[test]
+    fn an_unknown_crate_is_reported() {
+        let stranger = Package {
+            name: "evenkeel-stranger".into(),
+            needs: vec![],
+        };
+        assert_eq!(check(&[stranger]).len(), 1);
+    }
+}

@@ -1,0 +1,44 @@
+//! The rules of the house that a machine can check.
+
+mod code;
+mod files;
+mod layers;
+mod links;
+mod text;
+
+pub use files::Tracked;
+
+use anyhow::{Result, bail};
+use std::path::Path;
+
+/// Checks every rule on the checkout at `root`; the error lists all violations.
+pub fn check(root: &Path) -> Result<()> {
+    let found = violations(root)?;
+    if !found.is_empty() {
+        bail!(
+            "{} rule(s) of the house broken:\n{}",
+            found.len(),
+            found.join("\n")
+        );
+    }
+    Ok(())
+}
+
+/// Returns every violation as `path:line: what is wrong`.
+pub fn violations(root: &Path) -> Result<Vec<String>> {
+    let files = files::tracked(root)?;
+    let mut found = layers::check(&layers::metadata(root)?);
+    for file in &files {
+        found.extend(files::check_name(&file.path));
+        let Some(text) = &file.text else { continue };
+        found.extend(text::check(&file.path, text));
+        if file.path.ends_with(".rs") {
+            found.extend(code::check(&file.path, text));
+        }
+        if file.path.ends_with(".md") {
+            found.extend(links::check(root, &file.path, text));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
