@@ -1,1 +1,64 @@
 //! Freeze a data directory for a moment, and say which byte ranges changed since an earlier one.
+//!
+//! | provider | atomic over | change list | stops the server |
+//! |---|---|---|---|
+//! | [`btrfs`] | one subvolume | yes | no |
+//! | [`reflink`] | each file for itself: needs [`pause`] or the caller's splice of the redo log | yes | only with `pause` |
+//! | [`copy`] | whatever a stopped server left | no | is stopped already |
+//! | [`hook`] | what the user's own command promises | no | no |
+//!
+//! A run is: [`open`] a provider, `take` the files, `instant`, `seal`, read the frozen files and
+//! what `changed`, `check`, publish the generation, `commit`. Dropping a provider half-way deletes
+//! its snapshot and keeps the base. Who may run beside whom is the matter of [`holding`].
+
+pub mod assess;
+pub mod btrfs;
+pub mod copy;
+pub mod extents;
+mod failpoints;
+pub mod filesystem;
+pub mod holding;
+pub mod hook;
+mod ioctl;
+pub mod pause;
+mod provider;
+pub mod reflink;
+
+pub use assess::{Assessment, Method, assess, choose, drop_base, heal, open};
+pub use provider::{Atomicity, Changed, Provider, SourceFile};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a server keeps its files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The data directory.
+    pub datadir: PathBuf,
+    /// Every directory that holds files of the server.
+    pub dirs: Vec<PathBuf>,
+    /// Whether a server is known to be running on it.
+    pub server_running: bool,
+}
+
+/// What the user may say about snapshots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Directories to keep snapshots in, at most one for each filesystem. Where none is named, a
+    /// directory beside the server's is used.
+    pub snapshot_dirs: Vec<PathBuf>,
+    /// The user's own snapshot command.
+    pub hook: Option<HookCommand>,
+}
+
+/// The user's own snapshot command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookCommand {
+    /// Makes the snapshot; given to `sh -c`. Its last line of output is the path at which the data
+    /// directory can be read.
+    pub create: String,
+    /// Gives the snapshot back; given to `sh -c`.
+    pub release: Option<String>,
+    /// How long either may take.
+    pub timeout: Duration,
+}

@@ -1,0 +1,195 @@
+//! What each way of freezing can do for a server here, and which to take.
+
+use crate::btrfs::{self, BtrfsProvider};
+use crate::copy::{self, CopyProvider};
+use crate::filesystem::Kind;
+use crate::holding::{self, Holding, places};
+use crate::hook::HookProvider;
+use crate::reflink::{self, ReflinkProvider};
+use crate::{Atomicity, Layout, Provider, Settings};
+use evenkeel_op::{Error, Result};
+use std::path::PathBuf;
+
+/// A way of freezing files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// A read-only snapshot of a btrfs subvolume.
+    Btrfs,
+    /// File-by-file clones.
+    Reflink,
+    /// A stopped server's files, in place.
+    Copy,
+    /// The user's own command.
+    Hook,
+}
+
+impl Method {
+    /// All of them, best first.
+    pub const ALL: [Self; 4] = [Self::Btrfs, Self::Reflink, Self::Copy, Self::Hook];
+
+    /// Returns its name, which is also its provider's.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Btrfs => "btrfs",
+            Self::Reflink => "reflink",
+            Self::Copy => "copy",
+            Self::Hook => "hook",
+        }
+    }
+
+    /// Returns the method of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+/// What a method can do for a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessment {
+    /// The method's name.
+    pub provider: &'static str,
+    /// Whether it would work.
+    pub usable: bool,
+    /// Why it would not, or what it would do.
+    pub reason: String,
+    /// What a snapshot would be atomic over.
+    pub atomicity: Atomicity,
+    /// Whether later runs need to read changed ranges only.
+    pub change_list: bool,
+}
+
+/// Returns what each method can do for the server, best first. Leaves nothing behind.
+#[must_use]
+pub fn assess(layout: &Layout, settings: &Settings) -> Vec<Assessment> {
+    Method::ALL
+        .into_iter()
+        .map(|method| assess_one(method, layout, settings))
+        .collect()
+}
+
+fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessment {
+    let verdict = match method {
+        Method::Btrfs => assess_btrfs(layout, settings),
+        Method::Reflink => assess_reflink(layout, settings),
+        Method::Copy => copy::refuse_if_used(layout)
+            .map(|()| "no server is running: its files can be read in place".to_owned()),
+        Method::Hook => assess_hook(layout, settings),
+    };
+    let (atomicity, change_list) = match method {
+        Method::Btrfs => (Atomicity::Whole, true),
+        Method::Reflink => (Atomicity::PerFile, change_list(layout)),
+        Method::Copy => (Atomicity::Stopped, false),
+        Method::Hook => (Atomicity::Whole, false),
+    };
+    let (usable, reason) = match verdict {
+        Ok(reason) => (true, reason),
+        Err(error) => (false, error.chain()),
+    };
+    Assessment {
+        provider: method.name(),
+        usable,
+        reason,
+        atomicity,
+        change_list,
+    }
+}
+
+fn assess_btrfs(layout: &Layout, settings: &Settings) -> Result<String> {
+    let (subvolume, place) = btrfs::examine(layout, settings)?;
+    Ok(format!(
+        "snapshots of subvolume {} go to {}",
+        subvolume.root().display(),
+        place.holding.display()
+    ))
+}
+
+fn assess_reflink(layout: &Layout, settings: &Settings) -> Result<String> {
+    let places = places(layout, settings)?;
+    places.iter().try_for_each(reflink::probe)?;
+    let holdings: Vec<_> = places
+        .iter()
+        .map(|p| p.holding.display().to_string())
+        .collect();
+    Ok(format!("clones go to {}", holdings.join(" and ")))
+}
+
+fn assess_hook(layout: &Layout, settings: &Settings) -> Result<String> {
+    let Some(command) = &settings.hook else {
+        return Err(Error::refused(
+            "no snapshot command is given (--snapshot-hook)",
+        ));
+    };
+    HookProvider::open(layout, command)?;
+    Ok(format!("'{}' makes the snapshot", command.create))
+}
+
+fn change_list(layout: &Layout) -> bool {
+    let mut directories = layout.dirs.iter().chain([&layout.datadir]);
+    directories.all(|directory| Kind::of(directory).is_ok_and(Kind::has_true_extents))
+}
+
+/// Opens the provider of a method. `base_token` names the generation whose snapshot `changed` is to
+/// compare with; when the kept base is another one, everything counts as unknown.
+pub fn open(
+    method: Method,
+    layout: &Layout,
+    settings: &Settings,
+    base_token: Option<&str>,
+) -> Result<Box<dyn Provider>> {
+    Ok(match method {
+        Method::Btrfs => Box::new(BtrfsProvider::open(layout, settings, base_token)?),
+        Method::Reflink => Box::new(ReflinkProvider::open(layout, settings, base_token)?),
+        Method::Copy => Box::new(CopyProvider::open(layout)?),
+        Method::Hook => match &settings.hook {
+            Some(command) => Box::new(HookProvider::open(layout, command)?),
+            None => {
+                return Err(Error::usage("no snapshot command is given")
+                    .hint("name it with --snapshot-hook COMMAND"));
+            }
+        },
+    })
+}
+
+/// Returns the best method that needs no decision of the user: btrfs, else reflink. `Refused` with
+/// every reason when neither is usable.
+pub fn choose(layout: &Layout, settings: &Settings) -> Result<Method> {
+    let mut refusal = Error::refused(format!(
+        "{} can be frozen neither by btrfs nor by reflink",
+        layout.datadir.display()
+    ));
+    for method in [Method::Btrfs, Method::Reflink] {
+        let assessment = assess_one(method, layout, settings);
+        if assessment.usable {
+            return Ok(method);
+        }
+        refusal = refusal.hint(format!("{}: {}", method.name(), assessment.reason));
+    }
+    Err(refusal.hint(
+        "stop the server and use --snapshot copy, or give a snapshot command of your own with \
+         --snapshot-hook",
+    ))
+}
+
+/// Deletes what dead runs left in the holding directories of a layout, and returns those in which
+/// there was something.
+pub fn heal(layout: &Layout, settings: &Settings) -> Result<Vec<PathBuf>> {
+    let mut healed = Vec::new();
+    for place in places(layout, settings)? {
+        if holding::heal(&place.holding)? {
+            healed.push(place.holding);
+        }
+    }
+    Ok(healed)
+}
+
+/// Deletes the kept bases of a layout: their space comes back, and the next run reads everything.
+pub fn drop_base(layout: &Layout, settings: &Settings) -> Result<()> {
+    for place in places(layout, settings)? {
+        if holding::is_ours(&place.holding) {
+            Holding::open(&place.holding)?.drop_base()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,352 @@
+//! A holding directory: where a run's snapshot lives while it is read, and the kept base.
+//!
+//! ```text
+//! .evenkeel-0123456789abcdef/     one per data directory and filesystem
+//!     EVENKEEL-HOLDING            says whose it is; nothing is touched in a directory without it
+//!     lock                        held (flock) by the one run there may be
+//!     base/                       the snapshot that the next run compares with: one or none
+//!         base.json               token, provider, when
+//!         files/ | snapshot/      what the provider keeps
+//!     run-<pid>-<random>/         the snapshot of the run that holds the lock
+//!     old-<pid>-<random>/         a former base on its way out
+//! ```
+//!
+//! A base is complete and on disk before it gets its name, and takes its predecessor's place in one
+//! rename (`RENAME_EXCHANGE`). So at any moment `base/` is one whole snapshot or is not there, and
+//! every `run-*` and `old-*` found by whoever gets the lock belonged to a run that died: it is
+//! deleted. The worst that a crash can cost is a full scan by the next run, because the token of
+//! the base is not the one the next run asks for.
+
+mod layout;
+mod remove;
+
+pub use layout::{Place, places};
+pub(crate) use remove::{SNAPSHOT, SUBVOLUME_ROOT};
+
+use crate::failpoints::fail_point;
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const MARKER: &str = "EVENKEEL-HOLDING";
+const MARKER_UNFINISHED: &str = "EVENKEEL-HOLDING.new";
+const MAGIC: &str = "evenkeel holding directory, format 1\n";
+const LOCK: &str = "lock";
+const BASE: &str = "base";
+const FACTS: &str = "base.json";
+
+/// What is known of a kept base, as written to `base.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BaseFacts {
+    /// Always 1 so far.
+    pub format: u32,
+    /// What the caller named this base: the generation it belongs to.
+    pub token: String,
+    /// The provider that made it.
+    pub provider: String,
+    /// When, in seconds since 1970.
+    pub created_unix_s: u64,
+}
+
+/// A holding directory that this process has locked.
+#[derive(Debug)]
+pub struct Holding {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Holding {
+    /// Makes the directory if needed, locks it, and deletes what dead runs left in it. `Busy` when
+    /// another run has it; `Refused` when it exists and is not evenkeel's.
+    pub fn open(directory: &Path) -> Result<Self> {
+        make(directory)?;
+        let lock = lock(directory)?.ok_or_else(|| {
+            Error::new(
+                ErrorKind::Busy,
+                format!("another run is using {}", directory.display()),
+            )
+            .hint("wait until the other backup of this server is done")
+        })?;
+        let holding = Self {
+            directory: directory.to_owned(),
+            _lock: lock,
+        };
+        holding.clean()?;
+        Ok(holding)
+    }
+
+    /// Returns the directory of the base if there is one, `provider` made it and its token is `token`.
+    #[must_use]
+    pub fn base(&self, provider: &str, token: &str) -> Option<PathBuf> {
+        let facts = self.facts()?;
+        (facts.provider == provider && facts.token == token).then(|| self.directory.join(BASE))
+    }
+
+    /// Returns what is known of the base, if there is one.
+    #[must_use]
+    pub fn facts(&self) -> Option<BaseFacts> {
+        read_facts(&self.directory.join(BASE))
+    }
+
+    /// Deletes the base.
+    pub fn drop_base(&self) -> Result<()> {
+        self.set_base_aside()?;
+        self.clean()
+    }
+
+    /// Makes the directory of a new run.
+    pub fn start(self) -> Result<Run> {
+        let path = self.directory.join(unique("run"));
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .context(|| format!("failed to make {}", path.display()))?;
+        fail_point!("snapshot::holding::run_made");
+        Ok(Run {
+            holding: self,
+            path,
+            ended: false,
+        })
+    }
+
+    /// Deletes everything of ours that is neither marker, lock nor a readable base.
+    fn clean(&self) -> Result<()> {
+        let base = self.directory.join(BASE);
+        if base.exists() && read_facts(&base).is_none() {
+            self.set_base_aside()?;
+        }
+        for name in leftovers(&self.directory)? {
+            remove::tree(&self.directory.join(name))?;
+        }
+        Ok(())
+    }
+
+    /// Renames the base, if there is one, to a name that `clean` deletes.
+    fn set_base_aside(&self) -> Result<()> {
+        match fs::rename(
+            self.directory.join(BASE),
+            self.directory.join(unique("old")),
+        ) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).context(|| format!("failed to move the base of {}", self.shown()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn shown(&self) -> String {
+        self.directory.display().to_string()
+    }
+}
+
+/// The directory of the run that holds the lock. Deleted on drop unless committed.
+#[derive(Debug)]
+pub struct Run {
+    holding: Holding,
+    path: PathBuf,
+    ended: bool,
+}
+
+impl Run {
+    /// Returns the run's directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the holding directory that the run is in.
+    #[must_use]
+    pub fn holding(&self) -> &Holding {
+        &self.holding
+    }
+
+    /// Makes this run's directory the base under `token`, and deletes the former base. Everything
+    /// in it must be on disk already.
+    pub fn commit(mut self, provider: &str, token: &str) -> Result<()> {
+        let facts = BaseFacts {
+            format: 1,
+            token: token.to_owned(),
+            provider: provider.to_owned(),
+            created_unix_s: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+        };
+        write_facts(&self.path, &facts)?;
+        fail_point!("snapshot::holding::facts_written");
+        self.replace_base()
+            .context(|| format!("failed to replace the base of {}", self.holding.shown()))?;
+        // From here on this run's directory is the base, and its old name is the former base.
+        self.ended = true;
+        fail_point!("snapshot::holding::base_replaced");
+        self.holding.clean()
+    }
+
+    /// Deletes this run's directory; the base stays what it was.
+    pub fn abandon(mut self) -> Result<()> {
+        self.ended = true;
+        remove::tree(&self.path)
+    }
+
+    /// Puts this run's directory in the base's place in one step.
+    fn replace_base(&self) -> io::Result<()> {
+        let base = self.holding.directory.join(BASE);
+        let swap = |flags| rustix::fs::renameat_with(CWD, &self.path, CWD, &base, flags);
+        match swap(RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::NOENT) => fs::rename(&self.path, &base)?,
+            Err(other) => return Err(other.into()),
+        }
+        sync_directory(&self.holding.directory)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Nobody is left to tell of a failure here, and the next run deletes it anyway.
+            let _ = remove::tree(&self.path);
+        }
+    }
+}
+
+/// Deletes what dead runs left in a holding directory and returns whether there was anything.
+/// Does nothing when the directory is not evenkeel's, is not there, or a run is using it.
+pub fn heal(directory: &Path) -> Result<bool> {
+    if !is_ours(directory) {
+        return Ok(false);
+    }
+    let Some(lock) = lock(directory)? else {
+        return Ok(false);
+    };
+    let found = !leftovers(directory)?.is_empty();
+    Holding {
+        directory: directory.to_owned(),
+        _lock: lock,
+    }
+    .clean()?;
+    Ok(found)
+}
+
+/// Returns whether `directory` carries the marker.
+#[must_use]
+pub fn is_ours(directory: &Path) -> bool {
+    fs::read(directory.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+}
+
+/// Makes a directory with a marker, unless it is there already.
+fn make(directory: &Path) -> Result<()> {
+    let failed = || format!("failed to make {}", directory.display());
+    if is_ours(directory) {
+        return Ok(());
+    }
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).context(failed);
+        }
+        _ => {}
+    }
+    fail_point!("snapshot::holding::directory_made");
+    // Only what an interrupted or simultaneous first run may have made can be in it.
+    for entry in fs::read_dir(directory).context(failed)? {
+        let name = entry.context(failed)?.file_name();
+        if ![MARKER, MARKER_UNFINISHED, LOCK]
+            .iter()
+            .any(|ours| name == *ours)
+        {
+            return Err(Error::refused(format!(
+                "{} is not a directory that evenkeel made",
+                directory.display()
+            ))
+            .hint("name another place with --snapshot-dir, or move that directory away"));
+        }
+    }
+    let unfinished = directory.join(MARKER_UNFINISHED);
+    let text = format!(
+        "{MAGIC}Snapshots of a MySQL or MariaDB data directory are kept here between backups.\n\
+         It may be deleted when no backup is running; the next one then reads everything.\n"
+    );
+    write_synced(&unfinished, text.as_bytes()).context(failed)?;
+    fail_point!("snapshot::holding::marker_written");
+    match fs::rename(&unfinished, directory.join(MARKER)) {
+        // Another first run was quicker: its marker says the same.
+        Err(_) if is_ours(directory) => Ok(()),
+        other => other
+            .and_then(|()| sync_directory(directory))
+            .context(failed),
+    }
+}
+
+/// Takes the lock of a holding directory, or returns `None` when somebody else has it.
+fn lock(directory: &Path) -> Result<Option<File>> {
+    let path = directory.join(LOCK);
+    let failed = || format!("failed to lock {}", path.display());
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .context(failed)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(other) => Err(io::Error::from(other)).context(failed),
+    }
+}
+
+/// Returns the names in a holding directory that only a dead run can have left. The caller has the
+/// lock.
+fn leftovers(directory: &Path) -> Result<Vec<String>> {
+    let failed = || format!("failed to list {}", directory.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory).context(failed)? {
+        if let Ok(name) = entry.context(failed)?.file_name().into_string()
+            && (name.starts_with("run-") || name.starts_with("old-"))
+        {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Returns a name that no other run has used: `kind-<pid>-<random>`.
+fn unique(kind: &str) -> String {
+    use std::hash::{BuildHasher, RandomState};
+    // A fresh `RandomState` is seeded by the system: random enough to tell directories apart.
+    let random = RandomState::new().hash_one(SystemTime::now());
+    format!("{kind}-{}-{random:016x}", std::process::id())
+}
+
+fn read_facts(base: &Path) -> Option<BaseFacts> {
+    let text = fs::read(base.join(FACTS)).ok()?;
+    serde_json::from_slice(&text)
+        .ok()
+        .filter(|facts: &BaseFacts| facts.format == 1)
+}
+
+fn write_facts(directory: &Path, facts: &BaseFacts) -> Result<()> {
+    let path = directory.join(FACTS);
+    let failed = || format!("failed to write {}", path.display());
+    let text = serde_json::to_vec_pretty(facts).context(failed)?;
+    write_synced(&path, &text)
+        .and_then(|()| sync_directory(directory))
+        .context(failed)
+}
+
+fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

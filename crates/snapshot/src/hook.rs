@@ -1,0 +1,187 @@
+//! The user's own snapshot command.
+//!
+//! It runs through `sh -c` with `EVENKEEL_DATADIR` set, and its last line of output is the path at
+//! which the frozen data directory can be read. The release command, if there is one, gets that
+//! path as `EVENKEEL_SNAPSHOT` and `kept` or `abandoned` as `EVENKEEL_OUTCOME`.
+
+mod command;
+
+use crate::{Atomicity, Changed, HookCommand, Layout, Provider, SourceFile};
+use evenkeel_op::{Context, Error, Result};
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Lets the user's command make the snapshot.
+pub struct HookProvider {
+    command: HookCommand,
+    datadir: PathBuf,
+    /// Path below the data directory, by generation name.
+    files: HashMap<String, PathBuf>,
+    snapshot: Option<PathBuf>,
+}
+
+impl HookProvider {
+    /// Prepares to run `command` for the data directory of `layout`; `Refused` when the server has
+    /// files elsewhere, which the command would not know of.
+    pub fn open(layout: &Layout, command: &HookCommand) -> Result<Self> {
+        let failed = |path: &Path| format!("failed to find {}", path.display());
+        let datadir = layout
+            .datadir
+            .canonicalize()
+            .context(|| failed(&layout.datadir))?;
+        for directory in &layout.dirs {
+            let directory = directory.canonicalize().context(|| failed(directory))?;
+            if !directory.starts_with(&datadir) {
+                return Err(outside(&directory));
+            }
+        }
+        Ok(Self {
+            command: command.clone(),
+            datadir,
+            files: HashMap::new(),
+            snapshot: None,
+        })
+    }
+
+    /// Returns where a file is below the data directory.
+    fn relative(&self, path: &Path) -> Result<PathBuf> {
+        let found = path
+            .canonicalize()
+            .context(|| format!("failed to find {}", path.display()))?;
+        found
+            .strip_prefix(&self.datadir)
+            .map(Path::to_owned)
+            .map_err(|_| outside(path))
+    }
+
+    fn release(&mut self, outcome: &str) -> Result<()> {
+        let (Some(snapshot), Some(release)) = (self.snapshot.take(), &self.command.release) else {
+            return Ok(());
+        };
+        let environment = [
+            ("EVENKEEL_DATADIR", self.datadir.as_os_str()),
+            ("EVENKEEL_SNAPSHOT", snapshot.as_os_str()),
+            ("EVENKEEL_OUTCOME", outcome.as_ref()),
+        ];
+        command::run(release, &environment, self.command.timeout)
+            .map(|_| ())
+            .context(|| "the snapshot could not be released")
+    }
+}
+
+fn outside(path: &Path) -> Error {
+    Error::refused(format!("{} is outside the data directory", path.display()))
+        .hint("a snapshot command covers the data directory only")
+}
+
+/// Returns the path that a snapshot command printed, after looking at whether it can be true.
+fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
+    let line = output.lines().rev().find(|line| !line.trim().is_empty());
+    let Some(path) = line
+        .map(|line| PathBuf::from(line.trim()))
+        .filter(|path| path.is_absolute())
+    else {
+        return Err(
+            Error::failed("the snapshot command did not print an absolute path").hint(
+                "its last line of output must be where the frozen data directory can be read",
+            ),
+        );
+    };
+    let failed = || format!("failed to find the snapshot at {}", path.display());
+    let frozen = path.metadata().context(failed)?;
+    let live = datadir.metadata().context(failed)?;
+    if !frozen.is_dir() {
+        return Err(Error::failed(format!(
+            "the snapshot {} is not a directory",
+            path.display()
+        )));
+    }
+    if (frozen.dev(), frozen.ino()) == (live.dev(), live.ino()) {
+        return Err(
+            Error::failed("the snapshot command printed the live data directory").hint(
+                "its last line of output must be where the frozen data directory can be read",
+            ),
+        );
+    }
+    Ok(path)
+}
+
+impl Provider for HookProvider {
+    fn name(&self) -> &'static str {
+        "hook"
+    }
+
+    fn atomicity(&self) -> Atomicity {
+        Atomicity::Whole
+    }
+
+    fn take(&mut self, files: &[SourceFile]) -> Result<()> {
+        for file in files {
+            let path = self.relative(&file.path)?;
+            self.files.insert(file.name.clone(), path);
+        }
+        Ok(())
+    }
+
+    fn instant(&mut self) -> Result<()> {
+        let environment = [("EVENKEEL_DATADIR", self.datadir.as_os_str())];
+        let output = command::run(&self.command.create, &environment, self.command.timeout)
+            .context(|| "the snapshot command failed")?;
+        self.snapshot = Some(printed_path(&output, &self.datadir)?);
+        Ok(())
+    }
+
+    fn seal(&mut self) -> Result<()> {
+        let Some(snapshot) = &self.snapshot else {
+            return Err(Error::failed("the snapshot command was not run"));
+        };
+        for path in self.files.values() {
+            let path = snapshot.join(path);
+            if !path.is_file() {
+                return Err(Error::failed(format!(
+                    "the snapshot lacks {}",
+                    path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn frozen_path(&self, file: &SourceFile) -> PathBuf {
+        let inside = self
+            .files
+            .get(&file.name)
+            .map_or(Path::new(&file.name), PathBuf::as_path);
+        // Before `instant` there is nothing to read anywhere.
+        self.snapshot
+            .as_deref()
+            .unwrap_or(Path::new("/nonexistent"))
+            .join(inside)
+    }
+
+    fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {
+        Err(Error::failed(
+            "a snapshot made by a command is not to be patched",
+        ))
+    }
+
+    fn changed(&self, _: &SourceFile) -> Result<Changed> {
+        Ok(Changed::Unknown)
+    }
+
+    fn commit(mut self: Box<Self>, _: &str) -> Result<()> {
+        self.release("kept")
+    }
+
+    fn abandon(mut self: Box<Self>) -> Result<()> {
+        self.release("abandoned")
+    }
+}
+
+impl Drop for HookProvider {
+    fn drop(&mut self) {
+        // Only when neither commit nor abandon was reached; nobody is left to tell of a failure.
+        let _ = self.release("abandoned");
+    }
+}

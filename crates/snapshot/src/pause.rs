@@ -1,0 +1,179 @@
+//! Stops a server for a moment, so that file-by-file clones are of one instant.
+//!
+//! **Why the image is sound.** SIGSTOP stops every thread, so nothing new is written; what was
+//! submitted before may still be on its way. `FICLONE` (like any call that takes a file's I/O lock
+//! exclusively) waits for the direct I/O in flight on its file and sees what was written through
+//! the page cache. So each clone holds *every* write submitted before the stop, and none after it:
+//! the same cut through all files. It is a state that a power cut could have left, because a server
+//! submits a write only when those it depends on are complete (page after redo, page after
+//! doublewrite), so the cut never holds an effect without its cause. I/O handed to the kernel but
+//! not yet submitted (io_uring's workers) belongs to threads of the server too: they are stopped
+//! like the rest, and their writes are wholly after the cut. Work that reads the files *without*
+//! taking that lock gets no such promise from a pause.
+//!
+//! **Why the server always runs again.** Before the stop, a watchdog process is forked that does
+//! nothing but wait for the first of three: being told, this process's end (a closed pipe: also
+//! `kill -9`), the deadline; then it sends SIGCONT. It has a session of its own, no open files and
+//! every signal but SIGKILL blocked. What it cannot survive is being killed with SIGKILL together
+//! with this process in the middle of a pause (a whole control group, say); then
+//! `kill -CONT <pid>` helps.
+//!
+//! **Why it is the right process.** Signals go to a pidfd, which cannot come to mean another
+//! process, and its start time is compared after it was opened.
+
+mod threads;
+mod watchdog;
+
+use evenkeel_op::{Error, Result, units};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+use watchdog::{Ending, Watchdog};
+
+/// A process that may be stopped for a moment.
+#[derive(Debug)]
+pub struct Target {
+    pid: i32,
+    handle: OwnedFd,
+}
+
+/// What was done during a pause, and how long it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paused<T> {
+    /// What the work returned.
+    pub value: T,
+    /// From just before SIGSTOP to just after SIGCONT.
+    pub lasted: Duration,
+}
+
+impl Target {
+    /// Takes hold of the process `pid` as it is now; it must be the one meant at this moment.
+    /// `Refused` when it may not be signalled, is stopped already or is this very process.
+    pub fn now(pid: i32) -> Result<Self> {
+        let start = threads::Stat::of(pid)
+            .map_err(|error| gone(pid).because(error))?
+            .start_time;
+        Self::started_at(pid, start)
+    }
+
+    /// Takes hold of the process `pid` if it is the one that started at `start_time` (field 22 of
+    /// `/proc/PID/stat`, clock ticks since boot). `Failed` when it is another one by now.
+    pub fn started_at(pid: i32, start_time: u64) -> Result<Self> {
+        if pid <= 1 || u32::try_from(pid) == Ok(std::process::id()) {
+            return Err(Error::refused(format!("process {pid} is not one to stop")));
+        }
+        let id = Pid::from_raw(pid).ok_or_else(|| gone(pid))?;
+        let handle = rustix::process::pidfd_open(id, PidfdFlags::empty()).map_err(|errno| {
+            let error = match errno {
+                rustix::io::Errno::NOSYS => {
+                    Error::refused("this kernel has no pidfd, without which stopping is not safe")
+                        .hint("use Linux 5.3 or later, or another snapshot method")
+                }
+                _ => gone(pid),
+            };
+            error.because(std::io::Error::from(errno))
+        })?;
+        // Read after the handle was opened: if it is right now, the handle is right for good.
+        let stat = threads::Stat::of(pid).map_err(|error| gone(pid).because(error))?;
+        if stat.start_time != start_time {
+            return Err(Error::failed(format!(
+                "process {pid} is another one than it was"
+            )));
+        }
+        Ok(Self { pid, handle })
+    }
+
+    /// Returns the process number.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        rustix::process::pidfd_send_signal(self.handle.as_fd(), signal).map_err(|errno| {
+            Error::refused(format!("process {} could not be signalled", self.pid))
+                .hint("run as root or as the server's own user")
+                .because(std::io::Error::from(errno))
+        })
+    }
+}
+
+fn gone(pid: i32) -> Error {
+    Error::failed(format!("there is no process {pid} to stop"))
+}
+
+/// Stops `target`, waits until all of its threads are stopped, does `work`, and lets it run on,
+/// whatever happens meanwhile. `work` must not wait for the server. Fails when the whole took until
+/// `limit` (the server ran on by then) or the server did not stand still throughout: in both cases
+/// what `work` made may not be of one instant.
+pub fn paused<T>(
+    target: &Target,
+    limit: Duration,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<Paused<T>> {
+    let stat = threads::Stat::of(target.pid).map_err(|error| gone(target.pid).because(error))?;
+    if matches!(stat.state, 'T' | 't') {
+        return Err(
+            Error::refused(format!("process {} is stopped already", target.pid)).hint(format!(
+                "if nobody means it to be, let it run on: kill -CONT {}",
+                target.pid
+            )),
+        );
+    }
+    let deadline = Instant::now() + limit;
+    let watchdog = Watchdog::start(target.handle.as_fd(), limit)?;
+    let begun = Instant::now();
+    let resume = Resume {
+        target,
+        watchdog: Some(watchdog),
+    };
+    target.signal(Signal::STOP)?;
+    let before = threads::stopped(target.pid, deadline)?;
+    let outcome = work();
+    let after = threads::Standstill::of(target.pid);
+    let ending = resume.now();
+    let lasted = begun.elapsed();
+    // The work's own failure says more than what follows from it.
+    let value = outcome?;
+    if ending == Ending::Deadline || begun.elapsed() >= limit {
+        return Err(Error::failed(format!(
+            "the pause ran over its deadline of {}, the image may not be one instant",
+            units::duration(limit)
+        ))
+        .hint("allow a longer pause, or use a snapshot method that does not need one"));
+    }
+    if !after.is_ok_and(|after| after.stopped && after == before) {
+        return Err(Error::failed(format!(
+            "process {} ran during the pause, the image may not be one instant",
+            target.pid
+        ))
+        .hint("something else sent it SIGCONT, or it ended: run again"));
+    }
+    Ok(Paused { value, lasted })
+}
+
+/// Lets the server run on when dropped, also by a panic in the work.
+struct Resume<'a> {
+    target: &'a Target,
+    watchdog: Option<Watchdog>,
+}
+
+impl Resume<'_> {
+    fn now(mut self) -> Ending {
+        self.resume()
+    }
+
+    fn resume(&mut self) -> Ending {
+        // The quick way; the watchdog sends it once more, which does no harm.
+        let _ = self.target.signal(Signal::CONT);
+        self.watchdog.take().map_or(Ending::Told, Watchdog::dismiss)
+    }
+}
+
+impl Drop for Resume<'_> {
+    fn drop(&mut self) {
+        if self.watchdog.is_some() {
+            self.resume();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What every way of freezing a data directory can do.
+
+use evenkeel_op::Result;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A file of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its name in a generation: `root/relative/path`.
+    pub name: String,
+    /// Where it is on this host.
+    pub path: PathBuf,
+}
+
+/// What a snapshot is atomic over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Atomicity {
+    /// One instant over everything.
+    Whole,
+    /// Each file has an instant of its own: needs a pause or a splice.
+    PerFile,
+    /// The files do not change at all.
+    Stopped,
+}
+
+/// What is known of a file's difference from the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Changed {
+    /// Nothing: read everything.
+    Unknown,
+    /// Sorted, disjoint byte ranges that may differ; everything outside is byte-equal to the base.
+    Ranges(Vec<Range<u64>>),
+}
+
+/// A way of freezing files. Calls come in the order in which they are listed here.
+pub trait Provider: Send + Sync {
+    /// Returns `btrfs`, `reflink`, `copy` or `hook`.
+    fn name(&self) -> &'static str;
+
+    /// Returns what the snapshot is atomic over.
+    fn atomicity(&self) -> Atomicity;
+
+    /// Gets ready for a `take` of these files, so that it takes less time: optional, and outside
+    /// any lock or pause.
+    fn prepare(&mut self, files: &[SourceFile]) -> Result<()> {
+        let _ = files;
+        Ok(())
+    }
+
+    /// Per-file: clones these files now, in no particular order; may be called several times. Whole:
+    /// remembers them.
+    fn take(&mut self, files: &[SourceFile]) -> Result<()>;
+
+    /// Whole: makes the snapshot now. Otherwise does nothing.
+    fn instant(&mut self) -> Result<()>;
+
+    /// Brings the snapshot to disk; to be called when all locks are released.
+    fn seal(&mut self) -> Result<()>;
+
+    /// Returns where the frozen bytes of a file that was taken can be read.
+    fn frozen_path(&self, file: &SourceFile) -> PathBuf;
+
+    /// Overwrites bytes of a frozen file. Per-file only.
+    fn patch(&mut self, file: &SourceFile, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// Returns where a file may differ from the base that the provider was opened with.
+    fn changed(&self, file: &SourceFile) -> Result<Changed>;
+
+    /// Fails if the frozen files did not stay frozen. To be called after the last byte was read and
+    /// before the generation is published.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes this snapshot the base for the next run, under `token`; deletes the former base.
+    fn commit(self: Box<Self>, token: &str) -> Result<()>;
+
+    /// Deletes this snapshot; the former base stays.
+    fn abandon(self: Box<Self>) -> Result<()>;
+}
