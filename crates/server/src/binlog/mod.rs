@@ -13,7 +13,6 @@ mod walk;
 
 pub use gtid::{MariaDbGtids, MySqlGtids};
 
-use crate::abilities::GtidKind;
 use evenkeel_op::{Context, Error, Result};
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -33,7 +32,7 @@ pub struct BinlogEnd {
 /// Reads the end of one binary log file.
 ///
 /// Encrypted logs cannot be read and are refused; a file that is no binary log fails.
-pub fn end_of_file(path: &Path, gtids: GtidKind) -> Result<BinlogEnd> {
+pub fn end_of_file(path: &Path) -> Result<BinlogEnd> {
     let file = File::open(path).context(|| format!("failed to open {}", path.display()))?;
     let size = file
         .metadata()
@@ -45,7 +44,7 @@ pub fn end_of_file(path: &Path, gtids: GtidKind) -> Result<BinlogEnd> {
         .read_exact(&mut magic)
         .context(|| format!("failed to read {}", path.display()))?;
     match magic {
-        [0xfe, b'b', b'i', b'n'] => walk::walk(&mut reader, size, gtids)
+        [0xfe, b'b', b'i', b'n'] => walk::walk(&mut reader, size)
             .context(|| format!("failed to read the binary log {}", path.display())),
         [0xfd, b'b', b'i', b'n'] => Err(Error::refused(format!(
             "the binary log {} is encrypted, its coordinates cannot be read from the image",

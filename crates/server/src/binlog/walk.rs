@@ -1,7 +1,6 @@
 //! Walks the events of a binary log, remembering where the last complete transaction ends.
 
 use super::{BinlogEnd, MariaDbGtids, MySqlGtids};
-use crate::abilities::GtidKind;
 use evenkeel_op::{Error, Result};
 use std::io::{self, BufReader, Read, Seek};
 
@@ -50,11 +49,7 @@ enum Pending {
     MariaDb(u32, u32, u64),
 }
 
-pub(super) fn walk<R: Read + Seek>(
-    reader: &mut BufReader<R>,
-    size: u64,
-    kind: GtidKind,
-) -> Result<BinlogEnd> {
+pub(super) fn walk<R: Read + Seek>(reader: &mut BufReader<R>, size: u64) -> Result<BinlogEnd> {
     let mut walk = Walk::default();
     let mut at = 4u64;
     let mut complete = 4u64;
@@ -65,14 +60,13 @@ pub(super) fn walk<R: Read + Seek>(
             complete = at;
         }
     }
-    let gtid = match kind {
-        GtidKind::None => None,
-        GtidKind::MariaDb => Some(walk.mariadb.to_string()),
-        GtidKind::MySql => Some(walk.mysql.to_string()),
-    };
+    // Each family writes only its own events, so at most one of the two is not empty.
+    let gtid = Some(walk.mariadb.to_string())
+        .filter(|text| !text.is_empty())
+        .or_else(|| Some(walk.mysql.to_string()).filter(|text| !text.is_empty()));
     Ok(BinlogEnd {
         position: complete,
-        gtid: gtid.filter(|text| !text.is_empty()),
+        gtid,
         cut_off: size - complete,
     })
 }
@@ -243,12 +237,12 @@ mod tests {
         event(MARIA_GTID, &body)
     }
 
-    fn end(events: &[Vec<u8>], kind: GtidKind) -> BinlogEnd {
+    fn end(events: &[Vec<u8>]) -> BinlogEnd {
         let bytes: Vec<u8> = [vec![0; 4], events.concat()].concat();
         let size = bytes.len() as u64;
         let mut reader = BufReader::new(Cursor::new(bytes));
         reader.seek_relative(4).unwrap();
-        walk(&mut reader, size, kind).unwrap()
+        walk(&mut reader, size).unwrap()
     }
 
     #[test]
@@ -262,7 +256,7 @@ mod tests {
             maria_gtid(3, 0),
             query("INSERT INTO t VALUES (2)"),
         ];
-        let found = end(&events, GtidKind::MariaDb);
+        let found = end(&events);
         let complete: usize = events[..5].iter().map(Vec::len).sum();
         assert_eq!(found.gtid.as_deref(), Some("0-7-2"));
         assert_eq!(found.position, 4 + complete as u64);
@@ -284,7 +278,7 @@ mod tests {
         for cut in 4..=whole.len() {
             let mut reader = BufReader::new(Cursor::new(whole[..cut].to_vec()));
             reader.seek_relative(4).unwrap();
-            let found = walk(&mut reader, cut as u64, GtidKind::MySql).unwrap();
+            let found = walk(&mut reader, cut as u64).unwrap();
             let expected = if cut == whole.len() { cut } else { 4 };
             assert_eq!(found.position, expected as u64, "cut at {cut}");
             assert_eq!(found.gtid.is_some(), cut == whole.len(), "cut at {cut}");

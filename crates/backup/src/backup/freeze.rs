@@ -1,0 +1,319 @@
+//! Brings the files to one instant: lock, snapshot, unlock.
+//!
+//! *Splice*: data files are cloned while the server writes. Recovery makes them whole if it starts
+//! at a checkpoint from before the first clone and finds all redo since. So the checkpoint is saved
+//! first, the redo log is cloned last, and the saved checkpoint is put over the clone's. That only
+//! holds if the log did not wrap meanwhile, which is checked.
+
+use super::method::{Choice, Method, Moment};
+use super::request::{BackupRequest, Source};
+use super::survey::{self, Survey, any_time, redo_layout};
+use crate::Run;
+use evenkeel_innodb::redo::{self, RedoHeader};
+use evenkeel_op::{Context, Error, Result};
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
+use evenkeel_server::lock::{Held, Locker};
+use evenkeel_snapshot::{Provider, SourceFile, pause};
+use std::time::{Duration, Instant};
+
+/// A frozen image.
+pub(super) struct Frozen {
+    pub(super) provider: Box<dyn Provider>,
+    pub(super) files: ServerFiles,
+    pub(super) coordinates: Coordinates,
+    pub(super) held: Held,
+    pub(super) choice: Choice,
+    pub(super) instant: Moments,
+}
+
+/// Between which moments of this process's clock the image's instant lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Moments {
+    /// What was acknowledged before is in the image.
+    pub begin: Instant,
+    /// What was begun after is not.
+    pub end: Instant,
+}
+
+/// How often a splice is tried again after the redo log wrapped.
+const SPLICE_TRIES: u32 = 3;
+
+/// Freezes the image.
+pub(super) fn freeze(
+    survey: Survey,
+    request: &BackupRequest,
+    base_token: Option<&str>,
+    run: Run<'_>,
+) -> Result<Frozen> {
+    for attempt in 1.. {
+        let provider = evenkeel_snapshot::open(
+            survey.snapshot,
+            &survey.layout,
+            &survey.settings,
+            base_token,
+        )?;
+        let choice = survey::choose(&survey, request, provider.atomicity())?;
+        let mut freezer = Freezer { survey: &survey, request, choice, provider, run };
+        match freezer.run() {
+            Ok(Some((files, coordinates, held, instant))) => {
+                let mut provider = freezer.provider;
+                provider.seal()?;
+                return Ok(Frozen { provider, files, coordinates, held, choice, instant });
+            }
+            Ok(None) if attempt < SPLICE_TRIES => {
+                run.progress.note("the redo log wrapped during the clone: once more".to_owned());
+                freezer.provider.abandon()?;
+            }
+            Ok(None) => {
+                freezer.provider.abandon()?;
+                break;
+            }
+            Err(error) => {
+                // The first error is the one to report; a leftover is healed by the next run.
+                let _ = freezer.provider.abandon();
+                return Err(error);
+            }
+        }
+    }
+    Err(Error::failed("the redo log wrapped while the files were cloned, three times")
+        .hint("make the redo log larger (innodb_log_file_size)")
+        .hint("or add --stop, which stops the server process for the length of the clone"))
+}
+
+type Outcome = (ServerFiles, Coordinates, Held, Moments);
+
+struct Freezer<'a> {
+    survey: &'a Survey,
+    request: &'a BackupRequest,
+    choice: Choice,
+    provider: Box<dyn Provider>,
+    run: Run<'a>,
+}
+
+impl Freezer<'_> {
+    /// Returns `None` when a splice has to be tried again.
+    fn run(&mut self) -> Result<Option<Outcome>> {
+        match (&self.request.source, self.choice.method) {
+            (Source::Live(options), method) if method != Method::Still => {
+                let limits = survey::limits(&self.request.lock);
+                let locker = Locker::open(options, limits, self.run.progress, self.run.cancel)?;
+                self.live(locker)
+            }
+            _ => self.still().map(Some),
+        }
+    }
+
+    fn still(&mut self) -> Result<Outcome> {
+        let begin = Instant::now();
+        self.provider.take(&sources(&self.survey.files.files))?;
+        self.provider.instant()?;
+        let coordinates = self.coordinates_of_image(&self.survey.files)?.unwrap_or_default();
+        let instant = Moments { begin, end: Instant::now() };
+        Ok((self.survey.files.clone(), coordinates, Held::default(), instant))
+    }
+
+    fn live(&mut self, mut locker: Locker<'_>) -> Result<Option<Outcome>> {
+        if self.request.lock.choice.allows_ddl_block() {
+            locker.block_ddl()?;
+        }
+        fail::fail_point!("backup::freeze::ddl_blocked");
+        // Only now does the list of files stand still.
+        let abilities = locker.abilities().clone();
+        let files = files::discover(locker.session(), &abilities)?;
+        self.provider.prepare(&sources(&files.files))?;
+        let spliced = match self.choice.method {
+            Method::Splice => Some(self.clone_data(&files, &abilities)?),
+            _ => None,
+        };
+        self.run.cancel.check()?;
+        let begin = Instant::now();
+        let (files, coordinates, stopped) = self.moment(&mut locker, files)?;
+        let end = Instant::now();
+        if let Some(header) = &spliced
+            && self.wrapped(&mut locker, &files, header)?
+        {
+            locker.release()?;
+            return Ok(None);
+        }
+        fail::fail_point!("backup::freeze::before_release");
+        let mut held = locker.release()?;
+        held.writes_stopped = held.writes_stopped.max(stopped);
+        if let Some(header) = spliced {
+            self.splice(&files, &header)?;
+        }
+        let from_image = self.coordinates_of_image(&files)?;
+        let coordinates = agree(coordinates, from_image)?;
+        Ok(Some((files, coordinates, held, Moments { begin, end })))
+    }
+
+    /// Saves the checkpoint, then clones everything that recovery brings up to date.
+    fn clone_data(
+        &mut self,
+        files: &ServerFiles,
+        abilities: &evenkeel_server::abilities::Abilities,
+    ) -> Result<RedoHeader> {
+        let layout = redo_layout(abilities.redo_layout)
+            .ok_or_else(|| Error::refused("this server's redo log cannot be spliced"))?;
+        let header = RedoHeader::read(&first_redo_file(files)?.path, layout)?;
+        let early: Vec<FoundFile> =
+            files.files.iter().filter(|file| any_time(file.class)).cloned().collect();
+        self.provider.take(&sources(&early))?;
+        fail::fail_point!("backup::freeze::data_cloned");
+        Ok(header)
+    }
+
+    /// The moment in which coordinates and logs are taken. Returns the files, the coordinates as
+    /// the server says them (if it was asked), and how long the process was stopped.
+    fn moment(
+        &mut self,
+        locker: &mut Locker<'_>,
+        files: ServerFiles,
+    ) -> Result<(ServerFiles, Option<Coordinates>, Duration)> {
+        let mut asked = None;
+        match self.choice.moment {
+            Moment::BlockCommit => locker.stop_commits()?,
+            Moment::GlobalRead => locker.stop_writes()?,
+            Moment::Stop | Moment::None => {}
+        }
+        if matches!(self.choice.moment, Moment::BlockCommit | Moment::GlobalRead) {
+            locker.flush_engine_logs()?;
+            asked = Some(locker.coordinates()?);
+        }
+        fail::fail_point!("backup::freeze::moment");
+        let limit = self.request.lock.hold_limit;
+        let (files, stopped) = match (self.choice.method, self.choice.moment) {
+            (Method::Splice, Moment::Stop) => {
+                let late = late_files(&files);
+                let target = self.target()?;
+                let provider = &mut self.provider;
+                let paused = pause::paused(&target, limit, || provider.take(&sources(&late)))?;
+                (files, paused.lasted)
+            }
+            (Method::Splice, _) => {
+                self.provider.take(&sources(&late_files(&files)))?;
+                (files, Duration::ZERO)
+            }
+            (Method::Pause, _) => {
+                let target = self.target()?;
+                let provider = &mut self.provider;
+                // Nothing stops DDL on some servers, so the list is made while the process stands.
+                let paused = pause::paused(&target, limit, || {
+                    let now = files.rescan()?;
+                    provider.take(&sources(&now.files))?;
+                    Ok(now)
+                })?;
+                (paused.value, paused.lasted)
+            }
+            (Method::Atomic | Method::Still, _) => {
+                self.provider.take(&sources(&files.files))?;
+                let begun = Instant::now();
+                self.provider.instant()?;
+                let stopped = match self.choice.moment {
+                    Moment::None => begun.elapsed(),
+                    _ => Duration::ZERO,
+                };
+                (files, stopped)
+            }
+        };
+        fail::fail_point!("backup::freeze::taken");
+        Ok((files, asked, stopped))
+    }
+
+    fn target(&self) -> Result<pause::Target> {
+        let pid = self.survey.files.pid.ok_or_else(|| Error::failed("the server has no pid"))?;
+        pause::Target::now(pid)
+    }
+
+    /// Whether the log has come round to the saved checkpoint.
+    fn wrapped(
+        &self,
+        locker: &mut Locker<'_>,
+        files: &ServerFiles,
+        header: &RedoHeader,
+    ) -> Result<bool> {
+        let lsn_now = lsn_of(locker)?;
+        let redo: Vec<_> = redo_files(files).map(|file| file.path.as_path()).collect();
+        let capacity = redo::capacity(&redo, header)?;
+        // A log that was resized or replaced meanwhile is another log.
+        let again = RedoHeader::read(&first_redo_file(files)?.path, header.layout())?;
+        Ok(header.wrapped(lsn_now, capacity) || !header.same_log(&again))
+    }
+
+    fn splice(&mut self, files: &ServerFiles, header: &RedoHeader) -> Result<()> {
+        let first = source(first_redo_file(files)?);
+        self.provider.patch(&first, header.offset(), header.bytes())
+    }
+
+    fn coordinates_of_image(&self, files: &ServerFiles) -> Result<Option<Coordinates>> {
+        super::image::coordinates(files, |file| {
+            self.provider.frozen_path(&source(file))
+        })
+    }
+}
+
+/// The server's word and the image's must be the same, where both speak.
+fn agree(asked: Option<Coordinates>, image: Option<Coordinates>) -> Result<Coordinates> {
+    match (asked, image) {
+        (Some(asked), Some(image)) => {
+            let same = asked.binlog_file == image.binlog_file
+                && asked.binlog_position == image.binlog_position;
+            if asked.binlog_file.is_some() && !same {
+                return Err(Error::failed(format!(
+                    "the server said it is at {:?}:{:?}, the frozen binary log ends at {:?}:{:?}",
+                    asked.binlog_file, asked.binlog_position, image.binlog_file, image.binlog_position
+                ))
+                .hint("the snapshot is not of the moment of the lock; nothing was stored"));
+            }
+            Ok(asked)
+        }
+        (asked, image) => Ok(asked.or(image).unwrap_or_default()),
+    }
+}
+
+fn late_files(files: &ServerFiles) -> Vec<FoundFile> {
+    // The redo log last: every page cloned before it must be covered by it.
+    let (redo, other): (Vec<_>, Vec<_>) = files
+        .files
+        .iter()
+        .filter(|file| !any_time(file.class))
+        .cloned()
+        .partition(|file| file.class == FileClass::InnodbRedo);
+    other.into_iter().chain(redo).collect()
+}
+
+fn redo_files(files: &ServerFiles) -> impl Iterator<Item = &FoundFile> {
+    files.files.iter().filter(|file| file.class == FileClass::InnodbRedo)
+}
+
+fn first_redo_file(files: &ServerFiles) -> Result<&FoundFile> {
+    redo_files(files)
+        .find(|file| file.name.ends_with("/ib_logfile0"))
+        .ok_or_else(|| Error::failed("the server has no ib_logfile0"))
+}
+
+/// Reads the server's current log sequence number.
+fn lsn_of(locker: &mut Locker<'_>) -> Result<u64> {
+    let session = locker.session();
+    if let Some(row) = session.one("SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'")?
+        && let Some(lsn) = row.at(1).and_then(|text| text.parse().ok())
+    {
+        return Ok(lsn);
+    }
+    let row = session.one("SHOW ENGINE INNODB STATUS")?;
+    row.as_ref()
+        .and_then(|row| row.at(2))
+        .and_then(|text| text.split("Log sequence number").nth(1))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| Error::failed("the server does not say its log sequence number"))
+        .context(|| "failed to read SHOW ENGINE INNODB STATUS")
+}
+
+pub(super) fn source(file: &FoundFile) -> SourceFile {
+    SourceFile { name: file.name.clone(), path: file.path.clone() }
+}
+
+pub(super) fn sources(files: &[FoundFile]) -> Vec<SourceFile> {
+    files.iter().map(source).collect()
+}

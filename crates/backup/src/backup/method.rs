@@ -1,0 +1,163 @@
+//! Decides how the image becomes one instant: a pure function of what the server and the snapshot
+//! can do, so that every combination is a unit test.
+
+use super::request::LockWish;
+use evenkeel_op::{Error, Result};
+use evenkeel_snapshot::Atomicity;
+
+/// What decides.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    /// A server runs on the data directory.
+    pub(super) running: bool,
+    /// What the snapshot provider is atomic over.
+    pub(super) atomicity: Atomicity,
+    /// BACKUP STAGE exists.
+    pub(super) backup_stage: bool,
+    /// LOCK INSTANCE FOR BACKUP exists.
+    pub(super) instance_lock: bool,
+    /// The redo log's layout is one that a checkpoint can be spliced into.
+    pub(super) spliceable: bool,
+    /// There are tables outside the system schemas whose engine has no transactions.
+    pub(super) nontransactional: bool,
+    /// The user wants the server process stopped.
+    pub(super) stop: bool,
+    /// The user's wish for a lock.
+    pub(super) lock: LockWish,
+}
+
+/// How files are brought to one instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    /// Nothing writes: the server is stopped.
+    Still,
+    /// The snapshot is the instant.
+    Atomic,
+    /// Data files are cloned while the server writes, the logs in the moment, and the checkpoint
+    /// from before the first clone is put over the cloned log.
+    Splice,
+    /// The server process is stopped while everything is cloned.
+    Pause,
+}
+
+/// What stands still for the moment in which coordinates and logs are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// Nothing needs to: the snapshot is atomic, coordinates are read from the image.
+    None,
+    /// BACKUP STAGE BLOCK_COMMIT: commits wait.
+    BlockCommit,
+    /// FLUSH TABLES WITH READ LOCK: writes wait, and it waits for running statements.
+    GlobalRead,
+    /// SIGSTOP of the server process.
+    Stop,
+}
+
+/// How, and what stands still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) method: Method,
+    pub(super) moment: Moment,
+}
+
+/// Chooses the method that disturbs least among those that are sound.
+pub(super) fn choose(facts: Facts) -> Result<Choice> {
+    if !facts.running || facts.atomicity == Atomicity::Stopped {
+        return still(facts);
+    }
+    let method = match facts.atomicity {
+        Atomicity::Whole => Method::Atomic,
+        // Without a lock that stops DDL, files could be renamed between two clones.
+        _ if facts.stop || !facts.spliceable || !(facts.backup_stage || facts.instance_lock) => {
+            Method::Pause
+        }
+        _ => Method::Splice,
+    };
+    let moment = match (facts.lock, method) {
+        (LockWish::GlobalRead, _) => Moment::GlobalRead,
+        (LockWish::None, Method::Splice) => {
+            return Err(Error::usage("a splice needs a lock that stops DDL")
+                .hint("leave --lock out, or add --stop"));
+        }
+        (LockWish::None, _) => Moment::None,
+        (LockWish::Auto, _) if facts.backup_stage => Moment::BlockCommit,
+        // Tables without transactions are only whole on disk when nothing writes to them.
+        (LockWish::Auto, _) if facts.nontransactional => Moment::GlobalRead,
+        (LockWish::Auto, Method::Splice) => Moment::Stop,
+        (LockWish::Auto, _) => Moment::None,
+    };
+    Ok(Choice { method, moment })
+}
+
+fn still(facts: Facts) -> Result<Choice> {
+    if facts.running {
+        return Err(Error::refused("a server runs on this data directory")
+            .hint("stop it, or choose another --snapshot"));
+    }
+    Ok(Choice { method: Method::Still, moment: Moment::None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARIADB_XFS: Facts = Facts {
+        running: true,
+        atomicity: Atomicity::PerFile,
+        backup_stage: true,
+        instance_lock: false,
+        spliceable: true,
+        nontransactional: false,
+        stop: false,
+        lock: LockWish::Auto,
+    };
+
+    fn chosen(facts: Facts) -> (Method, Moment) {
+        let choice = choose(facts).unwrap();
+        (choice.method, choice.moment)
+    }
+
+    #[test]
+    fn mariadb_on_xfs_splices_under_block_commit() {
+        assert_eq!(chosen(MARIADB_XFS), (Method::Splice, Moment::BlockCommit));
+        assert_eq!(
+            chosen(Facts { nontransactional: true, ..MARIADB_XFS }),
+            (Method::Splice, Moment::BlockCommit)
+        );
+    }
+
+    #[test]
+    fn mysql8_stops_only_for_the_logs_unless_myisam_is_used() {
+        let mysql8 = Facts { backup_stage: false, instance_lock: true, ..MARIADB_XFS };
+        assert_eq!(chosen(mysql8), (Method::Splice, Moment::Stop));
+        let with_myisam = Facts { nontransactional: true, ..mysql8 };
+        assert_eq!(chosen(with_myisam), (Method::Splice, Moment::GlobalRead));
+    }
+
+    #[test]
+    fn mysql57_cannot_stop_ddl_so_it_is_paused() {
+        let mysql57 = Facts { backup_stage: false, ..MARIADB_XFS };
+        assert_eq!(chosen(mysql57), (Method::Pause, Moment::None));
+        assert_eq!(chosen(Facts { nontransactional: true, ..mysql57 }).1, Moment::GlobalRead);
+    }
+
+    #[test]
+    fn an_atomic_snapshot_needs_no_stop() {
+        let btrfs = Facts { atomicity: Atomicity::Whole, ..MARIADB_XFS };
+        assert_eq!(chosen(btrfs), (Method::Atomic, Moment::BlockCommit));
+        let mysql = Facts { backup_stage: false, instance_lock: true, ..btrfs };
+        assert_eq!(chosen(mysql), (Method::Atomic, Moment::None));
+        assert_eq!(
+            chosen(Facts { lock: LockWish::None, ..btrfs }),
+            (Method::Atomic, Moment::None)
+        );
+    }
+
+    #[test]
+    fn what_is_not_sound_is_refused() {
+        assert!(choose(Facts { lock: LockWish::None, ..MARIADB_XFS }).is_err());
+        assert!(choose(Facts { atomicity: Atomicity::Stopped, ..MARIADB_XFS }).is_err());
+        let stopped = Facts { running: false, ..MARIADB_XFS };
+        assert_eq!(chosen(stopped), (Method::Still, Moment::None));
+    }
+}

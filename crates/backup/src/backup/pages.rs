@@ -1,0 +1,125 @@
+//! Checks InnoDB pages on their way into the repository.
+
+use crate::report::CorruptPage;
+use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
+use evenkeel_op::{Context, Result};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Corrupt pages that are kept in memory and reported one by one; beyond that they are counted.
+const REPORTED_MAX: usize = 1000;
+
+/// How the pages of one file are checked.
+#[derive(Debug, Clone)]
+pub(super) struct PageCheck {
+    format: SpaceFormat,
+    /// Number of the file's first page: not 0 for the second file of the system tablespace.
+    first_page: u32,
+}
+
+impl PageCheck {
+    /// Reads the first page of a tablespace file; `None` when its pages cannot be checked.
+    pub(super) fn of_file(file: &File, page_size: u32) -> Result<Option<Self>> {
+        let mut page0 = vec![0u8; page_size as usize];
+        let mut filled = 0;
+        while filled < page0.len() {
+            let read = file
+                .read_at(&mut page0[filled..], filled as u64)
+                .context(|| "failed to read the first page")?;
+            if read == 0 {
+                break;
+            }
+            filled += read;
+        }
+        Ok(match SpaceFormat::parse(&page0[..filled]) {
+            Probe::Checkable(format) => Some(Self { format, first_page: 0 }),
+            Probe::NotCheckable(_) => None,
+        })
+    }
+
+    /// Returns the check for a later file of the same tablespace.
+    pub(super) fn continued(&self, first_page: u32) -> Self {
+        Self { format: self.format.clone(), first_page }
+    }
+
+    /// Checks every page of a block that starts at byte `offset` of the file.
+    pub(super) fn block(&self, file: &str, offset: u64, bytes: &[u8], into: &Findings) {
+        let size = self.format.physical_size();
+        let mut checked = 0;
+        for (index, page) in bytes.chunks(size).enumerate() {
+            let in_file = offset / size as u64 + index as u64;
+            let number = in_file as u32 + self.first_page;
+            match verify(page, number, &self.format) {
+                Verdict::Good => checked += 1,
+                Verdict::Empty | Verdict::Unchecked(_) => {}
+                Verdict::Corrupt { why, .. } => {
+                    checked += 1;
+                    into.corrupt(Suspect {
+                        file: file.to_owned(),
+                        page: u64::from(number),
+                        space: self.format.space_id,
+                        header: PageHeader::read(page, &self.format),
+                        why: why.to_string(),
+                    });
+                }
+            }
+        }
+        into.checked.fetch_add(checked, Ordering::Relaxed);
+    }
+}
+
+/// A page that failed its check; its doublewrite copy may still save it.
+#[derive(Debug, Clone)]
+pub(super) struct Suspect {
+    pub(super) file: String,
+    pub(super) page: u64,
+    pub(super) space: u32,
+    pub(super) header: Option<PageHeader>,
+    pub(super) why: String,
+}
+
+impl Suspect {
+    pub(super) fn report(self) -> CorruptPage {
+        CorruptPage {
+            file: self.file,
+            page: self.page,
+            space: self.space,
+            table: None,
+            index: None,
+            why: self.why,
+            remedy: None,
+        }
+    }
+}
+
+/// What the checks of a run found; shared by all workers.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    checked: AtomicU64,
+    corrupt: AtomicU64,
+    suspects: Mutex<Vec<Suspect>>,
+}
+
+impl Findings {
+    fn corrupt(&self, suspect: Suspect) {
+        self.corrupt.fetch_add(1, Ordering::Relaxed);
+        let mut suspects = self.suspects.lock().unwrap_or_else(|e| e.into_inner());
+        if suspects.len() < REPORTED_MAX {
+            suspects.push(suspect);
+        }
+    }
+
+    /// Returns how many pages were checked.
+    pub(super) fn checked(&self) -> u64 {
+        self.checked.load(Ordering::Relaxed)
+    }
+
+    /// Takes the suspects, with how many there were beyond the kept ones.
+    pub(super) fn take(&self) -> (Vec<Suspect>, u64) {
+        let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(|e| e.into_inner()));
+        let more = self.corrupt.load(Ordering::Relaxed) - suspects.len() as u64;
+        (suspects, more)
+    }
+}

@@ -1,0 +1,131 @@
+//! Looks at the server and decides how it will be backed up. Changes nothing.
+
+use super::method::{self, Choice, Facts};
+use super::request::{BackupRequest, LockSettings, LockWish, SnapshotChoice, Source};
+use crate::Run;
+use evenkeel_innodb::redo;
+use evenkeel_op::{Error, Result};
+use evenkeel_server::abilities::{Abilities, RedoLayout};
+use evenkeel_server::connect::Session;
+use evenkeel_server::files::{self, FileClass, ServerFiles};
+use evenkeel_server::lock::{Limits, LongQueries, QueryKind};
+use evenkeel_snapshot::{HookCommand, Layout, Method as SnapshotMethod, Settings};
+use std::path::PathBuf;
+
+/// What the survey found and decided.
+pub(super) struct Survey {
+    pub(super) files: ServerFiles,
+    /// `None` when the server is stopped.
+    pub(super) abilities: Option<Abilities>,
+    pub(super) layout: Layout,
+    pub(super) settings: Settings,
+    pub(super) snapshot: SnapshotMethod,
+}
+
+/// Connects, discovers the files and picks the snapshot method.
+pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
+    run.cancel.check()?;
+    let (files, abilities) = match &request.source {
+        Source::Live(options) => {
+            let mut session = Session::open(options)?;
+            let abilities = Abilities::probe(&mut session)?;
+            (files::discover(&mut session, &abilities)?, Some(abilities))
+        }
+        Source::Stopped { datadir, settings } => (files::discover_stopped(datadir, settings)?, None),
+    };
+    let layout = layout_of(&files, abilities.is_some());
+    let settings = Settings {
+        snapshot_dirs: request.snapshot_dir.iter().cloned().collect(),
+        hook: match &request.snapshot {
+            SnapshotChoice::Hook { command, release } => {
+                Some(HookCommand { create: command.clone(), release: release.clone() })
+            }
+            _ => None,
+        },
+    };
+    let snapshot = match &request.snapshot {
+        SnapshotChoice::Auto => match evenkeel_snapshot::choose(&layout, &settings) {
+            // A stopped server's files hold still anyway.
+            Err(_) if abilities.is_none() => SnapshotMethod::Copy,
+            chosen => chosen?,
+        },
+        SnapshotChoice::Btrfs => SnapshotMethod::Btrfs,
+        SnapshotChoice::Reflink => SnapshotMethod::Reflink,
+        SnapshotChoice::Copy => SnapshotMethod::Copy,
+        SnapshotChoice::Hook { .. } => SnapshotMethod::Hook,
+    };
+    Ok(Survey { files, abilities, layout, settings, snapshot })
+}
+
+/// Returns where a server keeps files, for the snapshot providers.
+pub fn layout_of(files: &ServerFiles, running: bool) -> Layout {
+    let mut dirs: Vec<PathBuf> = files.roots.iter().map(|root| root.path.clone()).collect();
+    dirs.extend(files.dirs.iter().map(|(_, path)| path.clone()));
+    dirs.sort();
+    dirs.dedup();
+    Layout { datadir: files.datadir.clone(), dirs, server_running: running }
+}
+
+/// Decides how the image becomes one instant.
+pub(super) fn choose(
+    survey: &Survey,
+    request: &BackupRequest,
+    atomicity: evenkeel_snapshot::Atomicity,
+) -> Result<Choice> {
+    let abilities = survey.abilities.as_ref();
+    let choice = method::choose(Facts {
+        running: abilities.is_some(),
+        atomicity,
+        backup_stage: abilities.is_some_and(|a| a.backup_stage),
+        instance_lock: abilities.is_some_and(|a| a.instance_lock),
+        spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
+        nontransactional: survey.files.has_nontransactional_user_tables(),
+        stop: request.stop_server,
+        lock: request.lock.choice,
+    })?;
+    let stops = matches!(choice.method, method::Method::Pause)
+        || matches!(choice.moment, method::Moment::Stop);
+    if stops && survey.files.pid.is_none() {
+        return Err(Error::refused("the server's process was not found, so it cannot be paused")
+            .hint("run evenkeel on the server's own host, as root or as its user"));
+    }
+    Ok(choice)
+}
+
+/// Translates the server's redo layout; `None` where no splice is proven.
+pub(super) fn redo_layout(layout: RedoLayout) -> Option<redo::RedoLayout> {
+    match layout {
+        RedoLayout::SingleFile => Some(redo::RedoLayout::SingleFile),
+        RedoLayout::TwoFilesClassic => Some(redo::RedoLayout::Classic),
+        _ => None,
+    }
+}
+
+pub(super) fn limits(lock: &LockSettings) -> Limits {
+    Limits {
+        deadline: lock.deadline,
+        hold: lock.hold_limit,
+        long_queries: LongQueries {
+            threshold: lock.long_query_threshold,
+            wait: lock.long_query_wait,
+            kill: if lock.kill_long_queries {
+                vec![QueryKind::Select, QueryKind::Update]
+            } else {
+                Vec::new()
+            },
+        },
+    }
+}
+
+impl LockWish {
+    /// Whether DDL may be blocked around the snapshot.
+    pub(super) fn allows_ddl_block(self) -> bool {
+        self != Self::None
+    }
+}
+
+/// Whether a file of this class may be cloned while the server writes to it: pages are brought up
+/// to date by the redo log, definitions do not change while DDL is blocked.
+pub(super) fn any_time(class: FileClass) -> bool {
+    matches!(class, FileClass::InnodbData | FileClass::InnodbDoublewrite | FileClass::Definition)
+}
