@@ -1,0 +1,1 @@
+//! From file names and index ids to the names of tables and indexes.

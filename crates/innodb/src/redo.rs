@@ -1,0 +1,1 @@
+//! The redo log header and its checkpoint blocks.
