@@ -1,0 +1,99 @@
+//! Are help, wrong usage and closed pipes answered as the book says?
+
+use std::process::{Command, Output, Stdio};
+
+fn evenkeel(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(words)
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn help_is_question_mark_because_h_is_the_host() {
+    for words in [
+        &["--help"][..],
+        &["-?"],
+        &["backup", "--help"],
+        &["help", "restore"],
+    ] {
+        let output = evenkeel(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("Examples"),
+            "{words:?}"
+        );
+    }
+    assert_eq!(evenkeel(&["backup", "-h"]).status.code(), Some(2));
+}
+
+#[test]
+fn wrong_usage_is_2_on_standard_error() {
+    for words in [
+        &[][..],
+        &["bakcup"],
+        &["backup"],
+        &["prune", "/x", "--min-live", "101"],
+    ] {
+        let output = evenkeel(words);
+        assert_eq!(output.status.code(), Some(2), "{words:?}");
+        assert!(
+            output.stdout.is_empty() && !output.stderr.is_empty(),
+            "{words:?}"
+        );
+    }
+}
+
+#[test]
+fn wrong_usage_is_a_document_when_json_was_asked_for() {
+    let output = evenkeel(&["backup", "/x", "--json", "--no-such-option"]);
+    assert_eq!(output.status.code(), Some(2));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["schema"], "evenkeel/error/1");
+    assert_eq!(
+        (&json["kind"], &json["exit_code"]),
+        (&"usage".into(), &2.into())
+    );
+    assert!(
+        json["message"]
+            .as_str()
+            .unwrap()
+            .contains("--no-such-option")
+    );
+}
+
+#[test]
+fn a_failure_is_a_document_when_json_was_asked_for() {
+    let output = evenkeel(&["cron", "--json", "--", "/nonexistent/program"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["kind"], "failed");
+    assert!(output.stderr.is_empty());
+}
+
+#[test]
+fn json_after_the_dashes_is_the_commands_own() {
+    let output = evenkeel(&["cron", "--", "/nonexistent/program", "--json"]);
+    assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args([
+            "cron",
+            "--print-always",
+            "--",
+            "head",
+            "-c",
+            "10000000",
+            "/dev/zero",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
+}
