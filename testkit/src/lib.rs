@@ -1,1 +1,19 @@
-//! Throwaway servers, filesystems and faults for evenkeel's tests.
+//! Throwaway servers, filesystems and workloads for evenkeel's tests.
+//!
+//! What is missing on the machine makes a test fail, with a message that says what to run; it never
+//! makes a test pass by not testing. Everything made here goes away when its value is dropped, also
+//! while a failed test unwinds; what a killed test left is removed by the next one.
+
+pub mod bank;
+pub mod loopfs;
+pub mod scratch;
+pub mod servers;
+pub mod traffic;
+pub mod wait;
+
+pub use bank::{Bank, BankState};
+pub use loopfs::LoopFs;
+pub use scratch::Scratch;
+pub use servers::{TestServer, servers};
+pub use traffic::{BankTraffic, Marks};
+pub use wait::until;

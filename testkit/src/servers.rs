@@ -1,0 +1,174 @@
+//! The servers of the test matrix.
+
+use evenkeel_op::Cancel;
+use evenkeel_server::launch::{Binary, Launch, Running};
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long a test waits for a server to be made, started or stopped. Only hangs take that long.
+pub const SERVER_DEADLINE: Duration = Duration::from_secs(120);
+
+/// One server of the matrix.
+#[derive(Debug, Clone)]
+pub struct TestServer {
+    /// A name to show: `MariaDB 10.11`.
+    pub name: &'static str,
+    /// A short name for files: `mariadb-10.11`.
+    pub id: &'static str,
+    /// The program.
+    pub binary: Binary,
+}
+
+/// Returns every server of the matrix. Panics when one is missing.
+#[must_use]
+pub fn servers() -> Vec<TestServer> {
+    vec![mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()]
+}
+
+/// Returns Debian's MariaDB.
+#[must_use]
+pub fn mariadb_10_11() -> TestServer {
+    test_server(
+        "MariaDB 10.11",
+        "mariadb-10.11",
+        Path::new("/usr/sbin/mariadbd"),
+    )
+}
+
+/// Returns MySQL 8.0.15.
+#[must_use]
+pub fn mysql_8_0_15() -> TestServer {
+    let program = cache().join("mysql-8.0.15/bin/mysqld");
+    test_server("MySQL 8.0.15", "mysql-8.0.15", &program)
+}
+
+/// Returns MySQL 5.7.22.
+#[must_use]
+pub fn mysql_5_7_22() -> TestServer {
+    let program = cache().join("mysql-5.7.22/bin/mysqld");
+    test_server("MySQL 5.7.22", "mysql-5.7.22", &program)
+}
+
+/// Returns the directory of fetched servers and of data directories to copy.
+#[must_use]
+pub fn cache() -> PathBuf {
+    let home = || std::env::var_os("HOME").unwrap_or_else(|| "/root".into());
+    std::env::var_os("EVENKEEL_TEST_CACHE")
+        .filter(|set| !set.is_empty())
+        .map_or_else(
+            || Path::new(&home()).join(".cache/evenkeel-test"),
+            PathBuf::from,
+        )
+}
+
+fn test_server(name: &'static str, id: &'static str, program: &Path) -> TestServer {
+    let binary = Binary::inspect(program)
+        .unwrap_or_else(|e| panic!("{name} is missing ({}): run testkit/setup", e.chain()));
+    TestServer { name, id, binary }
+}
+
+impl TestServer {
+    /// Makes a data directory at `datadir` and plans a server on it, with `args` for both.
+    ///
+    /// Making one takes seconds, so it is made once for each set of options, kept in the cache, and
+    /// copied.
+    #[must_use]
+    pub fn prepare(&self, datadir: &Path, args: &[&str]) -> Launch {
+        let template = self.template(args);
+        copy_tree(&template, datadir);
+        // Two servers with one UUID could not replicate from each other.
+        let _ = std::fs::remove_file(datadir.join("auto.cnf"));
+        self.plan(datadir, args)
+    }
+
+    /// Plans a server on a data directory that exists.
+    #[must_use]
+    pub fn plan(&self, datadir: &Path, args: &[&str]) -> Launch {
+        let mut launch = Launch::new(self.binary.clone(), datadir);
+        launch.extra_args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        launch
+    }
+
+    /// Makes a data directory at `datadir` and starts a server on it.
+    #[must_use]
+    pub fn start(&self, datadir: &Path, args: &[&str]) -> Running {
+        self.run(&self.prepare(datadir, args))
+    }
+
+    /// Starts what was planned. Panics with the server's own words when it does not start.
+    #[must_use]
+    pub fn run(&self, launch: &Launch) -> Running {
+        launch
+            .start(SERVER_DEADLINE, &Cancel::new())
+            .unwrap_or_else(|e| panic!("{}: {}", self.name, e.chain()))
+    }
+
+    /// Returns a data directory to copy, made with the options among `args` that shape one.
+    fn template(&self, args: &[&str]) -> PathBuf {
+        let shaping: Vec<&str> = args.iter().copied().filter(|arg| shapes(arg)).collect();
+        let mut hasher = DefaultHasher::new();
+        shaping.hash(&mut hasher);
+        // The layout of this cache: raise the number when what is made here changes.
+        let name = format!(
+            "template-1-{}-{:016x}",
+            self.binary.version,
+            hasher.finish()
+        );
+        let template = cache().join(&name);
+        if template.exists() {
+            return template;
+        }
+        std::fs::create_dir_all(cache()).expect("failed to create the test cache");
+        // Tests run side by side, in threads or in processes of their own: one makes it.
+        let lock = std::fs::File::create(cache().join(".lock")).expect("failed to create a lock");
+        lock.lock().expect("failed to lock the test cache");
+        if template.exists() {
+            return template;
+        }
+        let work = cache().join(format!(".{name}"));
+        let _ = std::fs::remove_dir_all(&work);
+        self.plan(&work, &shaping)
+            .initialise(SERVER_DEADLINE, &Cancel::new())
+            .unwrap_or_else(|e| panic!("{}: {}", self.name, e.chain()));
+        std::fs::rename(&work, &template).expect("failed to name a data directory");
+        template
+    }
+}
+
+/// Returns whether an option has to be known when the data directory is made. Options that name
+/// other directories are not among them: such a server is to be made by the test itself.
+fn shapes(arg: &str) -> bool {
+    let name = arg.trim_start_matches('-').replace('_', "-");
+    let name = name.split('=').next().unwrap_or_default();
+    [
+        "innodb-page-size",
+        "innodb-checksum-algorithm",
+        "innodb-data-file-path",
+        "innodb-undo-tablespaces",
+        "innodb-log-file-size",
+        "innodb-log-files-in-group",
+        "lower-case-table-names",
+    ]
+    .contains(&name)
+}
+
+/// Copies a tree with everything that matters, sharing blocks where the filesystem can.
+pub fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to)
+        .unwrap_or_else(|e| panic!("failed to create {}: {e}", to.display()));
+    let output = Command::new("cp")
+        .args(["-a", "--reflink=auto", "--sparse=always"])
+        .arg(from.join("."))
+        .arg(to)
+        .output()
+        .expect("failed to run cp");
+    assert!(
+        output.status.success(),
+        "failed to copy {}: {}",
+        from.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
