@@ -1,1 +1,60 @@
 //! Packs, block maps and generations of physical backups.
+//!
+//! A repository is a directory of objects that are written once and never changed:
+//!
+//! ```text
+//! repository             identity: format version, random id
+//! head                   which generations there are; the only object that is ever replaced
+//! writer.lock reader.lock
+//! generations/7/
+//!   pending              while the run is unfinished
+//!   pack-0000 …          frames of about 1 MiB of changed blocks, compressed; a table of frames
+//!   maps                 per file, a tree: which block lies where, and its hash
+//!   files                names, metadata and map roots, sorted by name
+//!   manifest             written last: with it, the generation exists
+//! ```
+//!
+//! The format is drawn byte by byte in `docs/src/formats/repository.md`.
+//!
+//! # Who may run beside whom
+//!
+//! | running ↓ starting → | backup | restore, verify | forget, prune | list |
+//! |---|---|---|---|---|
+//! | **backup** (`writer.lock` alone) | busy | yes | busy | yes |
+//! | **restore, verify** (`reader.lock` shared) | yes | yes | busy | yes |
+//! | **forget, prune** (both locks alone) | busy | busy | busy | yes |
+//! | **list** (no lock) | yes | yes | yes | yes |
+//!
+//! A backup and a restore share no lock because a backup only adds: readers see what the head
+//! names, and the head changes when everything it names is durable. Locks are `flock`s: the
+//! kernel drops them when a process dies. Whoever takes the writer lock first finishes or
+//! removes what an interrupted run left. Two writers that do not see each other's locks still
+//! cannot both commit a number: objects are never replaced.
+
+mod catalog;
+mod fault;
+mod format;
+mod head;
+mod heal;
+mod ids;
+mod list;
+mod locks;
+mod lru;
+mod manifest;
+mod map;
+mod names;
+mod read;
+mod repository;
+mod sealed;
+pub mod store;
+mod write;
+
+pub use head::Proof;
+pub use ids::{BlockHash, Digest, RepositoryId};
+pub use list::{FileKind, FileMeta, FileRecord, Files};
+pub use manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
+pub use read::{BlockContent, FileReader, Reader};
+pub use repository::{About, Create, Repository, Summary};
+pub use write::{
+    BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, Leaf, RunKind, Worker, Writer,
+};

@@ -1,0 +1,355 @@
+//! Frames (about 1 MiB of blocks, compressed together) and the table that ends a pack.
+
+use super::bytes::{Cursor, Malformed};
+
+/// ```text
+///  0 magic "frm1"              4
+///  4 frame number              4
+///  8 payload length            4   as stored
+/// 12 raw length                4
+/// 16 slots                     2
+/// 18 codec                     1   0 stored, 1 zstd
+/// 19 cipher                    1   0 none
+/// 20 crc32c                    4   seeded; of bytes 0..20 and 24..
+/// 24 slot lengths              4 each; 0 = dropped by a compaction
+///    payload
+/// ```
+pub(crate) const FRAME_HEADER: usize = 24;
+/// Raw bytes that a frame holds at most, unless a single block is larger.
+pub(crate) const FRAME_RAW_MAX: usize = 1 << 20;
+/// Slots that a frame holds at most.
+pub(crate) const FRAME_SLOTS_MAX: usize = 4096;
+/// No block is larger; nor is a frame's raw content.
+pub(crate) const BLOCK_SIZE_MAX: u32 = 1 << 20;
+const MAGIC: [u8; 4] = *b"frm1";
+const CODEC_STORED: u8 = 0;
+const CODEC_ZSTD: u8 = 1;
+
+/// ```text
+///  per frame, 24 bytes:
+///  0 offset                    8   0 when the frame was dropped
+///  8 length                    4   of the whole frame; 0 when dropped
+/// 12 raw length                4
+/// 16 slots                     4   also when dropped
+/// 20 crc32c of the frame       4
+/// ```
+pub(crate) const TABLE_ENTRY: usize = 24;
+
+/// ```text
+///  0 magic "packtail"          8
+///  8 table offset              8
+/// 16 frames                    4
+/// 20 zero                      8
+/// 28 crc32c                    4   seeded; of the table and bytes 0..28
+/// ```
+pub(crate) const TRAILER: usize = 32;
+const TRAILER_MAGIC: [u8; 8] = *b"packtail";
+
+/// Where a frame lies in its pack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TableEntry {
+    pub(crate) offset: u64,
+    pub(crate) length: u32,
+    pub(crate) raw_length: u32,
+    pub(crate) slots: u32,
+    pub(crate) crc: u32,
+}
+
+/// Why a frame cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadFrame {
+    Checksum,
+    Malformed,
+    Cipher,
+    Decompression,
+}
+
+impl std::fmt::Display for BadFrame {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Checksum => "its checksum does not match",
+            Self::Malformed => "its fields make no sense",
+            Self::Cipher => "it has an unknown cipher or codec",
+            Self::Decompression => "it cannot be decompressed",
+        })
+    }
+}
+
+impl From<Malformed> for BadFrame {
+    fn from(_: Malformed) -> Self {
+        Self::Malformed
+    }
+}
+
+/// Encodes a frame into `out` (cleared first) and returns its table entry, to be given its offset.
+pub(crate) fn encode(
+    out: &mut Vec<u8>,
+    compressor: &mut zstd::bulk::Compressor<'_>,
+    seed: u32,
+    number: u32,
+    lengths: &[u32],
+    raw: &[u8],
+) -> std::io::Result<TableEntry> {
+    let payload_at = FRAME_HEADER + lengths.len() * 4;
+    let bound = zstd::zstd_safe::compress_bound(raw.len()).max(raw.len());
+    out.resize(payload_at + bound, 0);
+    let mut stored = compressor.compress_to_buffer(raw, &mut out[payload_at..])?;
+    let mut codec = CODEC_ZSTD;
+    if stored >= raw.len() {
+        out[payload_at..payload_at + raw.len()].copy_from_slice(raw);
+        stored = raw.len();
+        codec = CODEC_STORED;
+    }
+    out.truncate(payload_at + stored);
+    out[0..4].copy_from_slice(&MAGIC);
+    out[4..8].copy_from_slice(&number.to_le_bytes());
+    out[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
+    out[12..16].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+    out[16..18].copy_from_slice(&(lengths.len() as u16).to_le_bytes());
+    out[18] = codec;
+    out[19] = 0;
+    for (i, length) in lengths.iter().enumerate() {
+        let at = FRAME_HEADER + i * 4;
+        out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+    let crc = checksum(seed, out);
+    out[20..24].copy_from_slice(&crc.to_le_bytes());
+    Ok(TableEntry {
+        offset: 0,
+        length: out.len() as u32,
+        raw_length: raw.len() as u32,
+        slots: lengths.len() as u32,
+        crc,
+    })
+}
+
+fn checksum(seed: u32, frame: &[u8]) -> u32 {
+    let crc = crc32c::crc32c_append(seed, &frame[..20]);
+    crc32c::crc32c_append(crc, &frame[FRAME_HEADER..])
+}
+
+/// A frame's blocks.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    raw: Vec<u8>,
+    /// Where each slot ends in `raw`.
+    ends: Vec<u32>,
+}
+
+impl Frame {
+    /// Returns the bytes of a slot; empty when the slot was dropped, `None` when it never was.
+    pub(crate) fn slot(&self, slot: u16) -> Option<&[u8]> {
+        let slot = usize::from(slot);
+        let end = *self.ends.get(slot)? as usize;
+        let start = if slot == 0 {
+            0
+        } else {
+            self.ends[slot - 1] as usize
+        };
+        self.raw.get(start..end)
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns the memory it takes, in bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.raw.len() + self.ends.len() * 4
+    }
+}
+
+/// Checks a frame as stored against its table entry, without decompressing it.
+pub(crate) fn check(
+    bytes: &[u8],
+    seed: u32,
+    number: u32,
+    entry: &TableEntry,
+) -> Result<(), BadFrame> {
+    if bytes.len() < FRAME_HEADER || bytes.len() != entry.length as usize {
+        return Err(BadFrame::Malformed);
+    }
+    let stored = u32::from_le_bytes([bytes[20], bytes[21], bytes[22], bytes[23]]);
+    if stored != entry.crc || checksum(seed, bytes) != stored {
+        return Err(BadFrame::Checksum);
+    }
+    let mut head = Cursor::new(bytes);
+    let same = head.array()? == MAGIC && head.u32()? == number;
+    let payload = head.u32()? as usize;
+    let raw_length = head.u32()?;
+    let slots = u32::from(head.u16()?);
+    let codec = head.u8()?;
+    if codec > CODEC_ZSTD || head.u8()? != 0 {
+        return Err(BadFrame::Cipher);
+    }
+    let length = FRAME_HEADER + slots as usize * 4 + payload;
+    if !same
+        || raw_length != entry.raw_length
+        || slots != entry.slots
+        || length != bytes.len()
+        || raw_length > BLOCK_SIZE_MAX.max(FRAME_RAW_MAX as u32)
+    {
+        return Err(BadFrame::Malformed);
+    }
+    Ok(())
+}
+
+/// Checks and decompresses a frame.
+pub(crate) fn decode(
+    bytes: &[u8],
+    seed: u32,
+    number: u32,
+    entry: &TableEntry,
+    decompressor: &mut zstd::bulk::Decompressor<'_>,
+) -> Result<Frame, BadFrame> {
+    check(bytes, seed, number, entry)?;
+    let payload_at = FRAME_HEADER + entry.slots as usize * 4;
+    let mut lengths = Cursor::new(&bytes[FRAME_HEADER..payload_at]);
+    let mut ends = Vec::with_capacity(entry.slots as usize);
+    let mut end = 0u32;
+    for _ in 0..entry.slots {
+        end = end.checked_add(lengths.u32()?).ok_or(BadFrame::Malformed)?;
+        ends.push(end);
+    }
+    let raw_length = entry.raw_length as usize;
+    let raw = if bytes[18] == CODEC_STORED {
+        bytes[payload_at..].to_vec()
+    } else {
+        decompressor
+            .decompress(&bytes[payload_at..], raw_length)
+            .map_err(|_| BadFrame::Decompression)?
+    };
+    if raw.len() != raw_length || end != entry.raw_length {
+        return Err(BadFrame::Malformed);
+    }
+    Ok(Frame { raw, ends })
+}
+
+/// Returns table and trailer: what ends a pack whose frames end at `table_offset`.
+pub(crate) fn encode_tail(seed: u32, table_offset: u64, table: &[TableEntry]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(table.len() * TABLE_ENTRY + TRAILER);
+    for entry in table {
+        out.extend_from_slice(&entry.offset.to_le_bytes());
+        out.extend_from_slice(&entry.length.to_le_bytes());
+        out.extend_from_slice(&entry.raw_length.to_le_bytes());
+        out.extend_from_slice(&entry.slots.to_le_bytes());
+        out.extend_from_slice(&entry.crc.to_le_bytes());
+    }
+    out.extend_from_slice(&TRAILER_MAGIC);
+    out.extend_from_slice(&table_offset.to_le_bytes());
+    out.extend_from_slice(&(table.len() as u32).to_le_bytes());
+    out.extend_from_slice(&[0; 8]);
+    let crc = crc32c::crc32c_append(seed, &out);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out
+}
+
+/// Returns where the table of a pack of `size` bytes begins, from the pack's last 32 bytes.
+pub(crate) fn table_offset(trailer: &[u8; TRAILER], size: u64) -> Result<u64, Malformed> {
+    let mut fields = Cursor::new(trailer);
+    if fields.array()? != TRAILER_MAGIC {
+        return Err(Malformed);
+    }
+    let offset = fields.u64()?;
+    let frames = u64::from(fields.u32()?);
+    match offset.checked_add(frames * TABLE_ENTRY as u64 + TRAILER as u64) {
+        Some(end) if end == size => Ok(offset),
+        _ => Err(Malformed),
+    }
+}
+
+/// Reads table and trailer; frames must follow each other without a gap from `first_offset` on.
+pub(crate) fn decode_tail(
+    tail: &[u8],
+    seed: u32,
+    first_offset: u64,
+    table_offset: u64,
+) -> Result<Vec<TableEntry>, BadFrame> {
+    if tail.len() < TRAILER || !(tail.len() - TRAILER).is_multiple_of(TABLE_ENTRY) {
+        return Err(BadFrame::Malformed);
+    }
+    let (body, crc) = tail.split_at(tail.len() - 4);
+    if crc != crc32c::crc32c_append(seed, body).to_le_bytes() {
+        return Err(BadFrame::Checksum);
+    }
+    let count = (tail.len() - TRAILER) / TABLE_ENTRY;
+    let mut fields = Cursor::new(body);
+    let mut table = Vec::with_capacity(count);
+    let mut next = first_offset;
+    for _ in 0..count {
+        let entry = TableEntry {
+            offset: fields.u64()?,
+            length: fields.u32()?,
+            raw_length: fields.u32()?,
+            slots: fields.u32()?,
+            crc: fields.u32()?,
+        };
+        if entry.slots as usize > FRAME_SLOTS_MAX {
+            return Err(BadFrame::Malformed);
+        }
+        if entry.length > 0 {
+            if entry.offset != next {
+                return Err(BadFrame::Malformed);
+            }
+            next += u64::from(entry.length);
+        }
+        table.push(entry);
+    }
+    if next != table_offset {
+        return Err(BadFrame::Malformed);
+    }
+    Ok(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Vec<u8>, TableEntry) {
+        let mut out = Vec::new();
+        let mut compressor = zstd::bulk::Compressor::new(1).unwrap();
+        let raw: Vec<u8> = (0..300u32).map(|i| (i / 7) as u8).collect();
+        let entry = encode(&mut out, &mut compressor, 9, 4, &[100, 0, 200], &raw).unwrap();
+        (out, entry)
+    }
+
+    #[test]
+    fn every_bit_of_a_frame_counts() {
+        let (bytes, entry) = sample();
+        let mut decompressor = zstd::bulk::Decompressor::new().unwrap();
+        let frame = decode(&bytes, 9, 4, &entry, &mut decompressor).unwrap();
+        assert_eq!(frame.slots(), 3);
+        assert_eq!(frame.slot(0).unwrap().len(), 100);
+        assert_eq!(frame.slot(1).unwrap().len(), 0);
+        assert_eq!(frame.slot(2).unwrap()[0], 14);
+        assert!(frame.slot(3).is_none());
+        for bit in 0..bytes.len() * 8 {
+            let mut wrong = bytes.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert!(check(&wrong, 9, 4, &entry).is_err(), "bit {bit}");
+        }
+        assert!(check(&bytes, 8, 4, &entry).is_err());
+        assert!(check(&bytes, 9, 5, &entry).is_err());
+    }
+
+    #[test]
+    fn every_bit_of_a_tail_counts() {
+        let (_, mut entry) = sample();
+        entry.offset = 64;
+        let end = 64 + u64::from(entry.length);
+        let dropped = TableEntry {
+            offset: 0,
+            length: 0,
+            ..entry
+        };
+        let tail = encode_tail(9, end, &[dropped, entry]);
+        let trailer: [u8; TRAILER] = tail[tail.len() - TRAILER..].try_into().unwrap();
+        assert_eq!(table_offset(&trailer, end + tail.len() as u64), Ok(end));
+        assert_eq!(decode_tail(&tail, 9, 64, end).unwrap(), [dropped, entry]);
+        for bit in 0..tail.len() * 8 {
+            let mut wrong = tail.clone();
+            wrong[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode_tail(&wrong, 9, 64, end).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Finishes or undoes what an interrupted run left. Called with the writer lock held, so nobody
+//! is in the middle of anything.
+
+use crate::catalog::Catalog;
+use crate::fault::store_failed;
+use crate::format::header::ObjectId;
+use crate::head::{Head, Live};
+use crate::ids::RepositoryId;
+use crate::manifest;
+use crate::names::{self, GENERATIONS, MANIFEST, PENDING, REMOVING};
+use crate::store::{Listed, Store, UNFINISHED};
+use evenkeel_op::{ErrorKind, Result};
+use std::io;
+use std::sync::Arc;
+
+/// What was found and done.
+#[derive(Debug, Default)]
+pub(crate) struct Healed {
+    /// One sentence per thing done or found.
+    pub(crate) notes: Vec<String>,
+    /// The highest generation number seen, in the head or on the store.
+    pub(crate) highest: u32,
+    /// Generations with a manifest that the head does not know: a rolled-back head.
+    pub(crate) unknown: Vec<u32>,
+}
+
+/// Lists a folder; a missing one is empty.
+pub(crate) fn list(store: &dyn Store, folder: &str) -> Result<Vec<Listed>> {
+    match store.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(|error| store_failed("list", folder, error)),
+    }
+}
+
+/// Heals the repository and updates `head` to what it is then.
+pub(crate) fn heal(
+    store: &Arc<dyn Store>,
+    repository: RepositoryId,
+    head: &mut Head,
+) -> Result<Healed> {
+    let mut healed = Healed::default();
+    for listed in list(&**store, "")? {
+        if listed.name.ends_with(UNFINISHED) && !listed.is_folder {
+            remove(&**store, &listed.name)?;
+        }
+    }
+    let known = head.known();
+    healed.highest = known.iter().map(|one| one.generation).max().unwrap_or(0);
+    for folder in list(&**store, GENERATIONS)? {
+        let Ok(generation) = folder.name.parse::<u32>() else {
+            continue;
+        };
+        if !folder.is_folder || generation.to_string() != folder.name {
+            continue;
+        }
+        healed.highest = healed.highest.max(generation);
+        if head.manifest(generation).is_none() {
+            stray(&**store, repository, generation, head, &mut healed)?;
+        }
+    }
+    for one in head.known() {
+        leftovers(store, head, one.generation, &mut healed)?;
+    }
+    Ok(healed)
+}
+
+/// Handles a generation that the head does not name.
+fn stray(
+    store: &dyn Store,
+    repository: RepositoryId,
+    generation: u32,
+    head: &mut Head,
+    healed: &mut Healed,
+) -> Result<()> {
+    let folder = names::folder(generation);
+    let objects = list(store, &folder)?;
+    let has = |name: &str| objects.iter().any(|object| object.name == name);
+    if has(REMOVING) {
+        return remove_generation(store, generation, REMOVING);
+    }
+    if !has(PENDING) && !has(MANIFEST) && objects.iter().all(|one| is_unfinished(&one.name)) {
+        return remove_generation(store, generation, PENDING);
+    }
+    if !has(PENDING) {
+        healed.unknown.push(generation);
+        healed.notes.push(format!(
+            "generation {generation} is there, but the head does not know it; left as it is"
+        ));
+        return Ok(());
+    }
+    if has(MANIFEST) && adopt(store, repository, generation, head)? {
+        healed
+            .notes
+            .push(format!("finished the commit of generation {generation}"));
+        return Ok(());
+    }
+    remove_generation(store, generation, PENDING)?;
+    healed.notes.push(format!(
+        "removed what an interrupted run left of generation {generation}"
+    ));
+    Ok(())
+}
+
+/// Puts a generation that was committed in full into the head; returns whether it was.
+fn adopt(
+    store: &dyn Store,
+    repository: RepositoryId,
+    generation: u32,
+    head: &mut Head,
+) -> Result<bool> {
+    let (manifest, digest) = match manifest::read(store, repository, generation) {
+        Ok(read) => read,
+        Err(error) if error.kind() == ErrorKind::Differs => return Ok(false),
+        // A newer version, or a store that cannot be read: nothing to decide here.
+        Err(error) => return Err(error),
+    };
+    // Bases may have been forgotten since only by someone who healed first, as we do.
+    let based = manifest.references.iter();
+    if based
+        .clone()
+        .any(|base| head.manifest(base.generation) != Some(base.manifest))
+    {
+        return Ok(false);
+    }
+    let folder = list(store, &names::folder(generation))?;
+    let complete = manifest.objects.iter().all(|object| {
+        let mut listed = folder.iter();
+        listed.any(|one| one.name == object.name && one.size == object.size)
+    });
+    if !complete {
+        return Ok(false);
+    }
+    head.live.push(Live {
+        generation,
+        manifest: digest,
+        proven: None,
+    });
+    head.live.sort_by_key(|live| live.generation);
+    head.write(store)?;
+    Ok(true)
+}
+
+/// Removes from a known generation what the head says is not there any more.
+fn leftovers(
+    store: &Arc<dyn Store>,
+    head: &Head,
+    generation: u32,
+    healed: &mut Healed,
+) -> Result<()> {
+    let folder = names::folder(generation);
+    let objects = list(&**store, &folder)?;
+    let suspects: Vec<&Listed> = objects
+        .iter()
+        .filter(|object| object.name != MANIFEST && !object.is_folder)
+        .collect();
+    if suspects.is_empty() {
+        return Ok(());
+    }
+    let repository = head.repository;
+    let catalog = Catalog::new(store.clone(), repository, head.clone());
+    let known = match catalog.generation(generation) {
+        Ok(known) => known,
+        Err(error) => {
+            // Damage is for verify to report; a backup can go on beside it.
+            healed.notes.push(error.chain());
+            return Ok(());
+        }
+    };
+    let mut removed = false;
+    for object in suspects {
+        let id = ObjectId::from_file_name(repository, generation, &object.name);
+        let current = |id: ObjectId| {
+            let expected = known.objects.get(&(id.kind, id.number));
+            expected.is_some_and(|expected| expected.id == id)
+        };
+        let ours = object.name == PENDING
+            || object.name == REMOVING
+            || is_unfinished(&object.name)
+            || id.is_some_and(|id| is_superseded(&known, id));
+        if ours && !id.is_some_and(current) {
+            remove(&**store, &names::object(generation, &object.name))?;
+            removed = true;
+        }
+    }
+    if removed {
+        sync(&**store, &folder)?;
+    }
+    Ok(())
+}
+
+/// Whether an object is one that this generation had, or was about to have, in another state
+/// than its present one: dropped, compacted, or a compaction that was not published.
+pub(crate) fn is_superseded(known: &crate::catalog::Known, id: ObjectId) -> bool {
+    let original = ObjectId { revision: 0, ..id }.file_name();
+    let listed = known
+        .manifest
+        .objects
+        .iter()
+        .any(|one| one.name == original);
+    let present = known.objects.get(&(id.kind, id.number));
+    listed && present.is_none_or(|present| present.id != id)
+}
+
+pub(crate) fn is_unfinished(name: &str) -> bool {
+    name.ends_with(UNFINISHED)
+}
+
+/// Removes all objects of a generation that the head does not name. `marker` goes last: while it
+/// is there, whoever comes next knows what to do.
+pub(crate) fn remove_generation(store: &dyn Store, generation: u32, marker: &str) -> Result<()> {
+    let folder = names::folder(generation);
+    let objects = match store.list(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|error| store_failed("list", &folder, error))?,
+    };
+    // Without its manifest the generation cannot be taken for a committed one.
+    if objects.iter().any(|object| object.name == MANIFEST) {
+        remove(store, &names::object(generation, MANIFEST))?;
+        sync(store, &folder)?;
+    }
+    for object in objects.iter().filter(|object| object.name != marker) {
+        remove(store, &names::object(generation, &object.name))?;
+    }
+    sync(store, &folder)?;
+    remove(store, &names::object(generation, marker))?;
+    sync(store, &folder)?;
+    store
+        .remove_folder(&folder)
+        .map_err(|error| store_failed("remove", &folder, error))?;
+    sync(store, GENERATIONS)
+}
+
+pub(crate) fn remove(store: &dyn Store, name: &str) -> Result<()> {
+    store
+        .remove(name)
+        .map_err(|error| store_failed("remove", name, error))
+}
+
+pub(crate) fn sync(store: &dyn Store, folder: &str) -> Result<()> {
+    store
+        .sync_folder(folder)
+        .map_err(|error| store_failed("sync", folder, error))
+}

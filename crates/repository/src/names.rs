@@ -1,0 +1,29 @@
+//! Names in the store, all in one place.
+
+/// The identity file.
+pub(crate) const IDENTITY: &str = "repository";
+/// The list of live generations.
+pub(crate) const HEAD: &str = "head";
+/// The folder of the generations.
+pub(crate) const GENERATIONS: &str = "generations";
+/// Held alone by whoever adds or removes objects.
+pub(crate) const WRITER_LOCK: &str = "writer.lock";
+/// Held together by readers, alone by whoever removes what they may read.
+pub(crate) const READER_LOCK: &str = "reader.lock";
+
+/// Marks a generation that is being written.
+pub(crate) const PENDING: &str = "pending";
+/// Marks a generation of which the last objects are being removed.
+pub(crate) const REMOVING: &str = "removing";
+/// The commit point of a generation.
+pub(crate) const MANIFEST: &str = "manifest";
+
+/// Returns the folder of a generation.
+pub(crate) fn folder(generation: u32) -> String {
+    format!("{GENERATIONS}/{generation}")
+}
+
+/// Returns the name in the store of a generation's object.
+pub(crate) fn object(generation: u32, name: &str) -> String {
+    format!("{GENERATIONS}/{generation}/{name}")
+}

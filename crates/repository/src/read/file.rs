@@ -1,0 +1,158 @@
+//! The content of one file, leaf by leaf.
+
+use super::cache::FrameCache;
+use crate::catalog::Catalog;
+use crate::fault::damaged;
+use crate::format::frame::Frame;
+use crate::ids::BlockHash;
+use crate::list::{FileMeta, FileRecord};
+use crate::map::tree::Tree;
+use crate::map::{Entry, FAN_OUT, Place};
+use evenkeel_op::Result;
+use std::sync::Arc;
+
+/// What a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockContent<'a> {
+    /// Its bytes. Fewer than the block has: the rest is a hole.
+    Data(&'a [u8]),
+    /// Allocated, all zero.
+    Zero,
+    /// Not allocated in the source.
+    Hole,
+}
+
+/// Reads a file of a generation. Many threads may read its leaves at once.
+pub struct FileReader {
+    catalog: Arc<Catalog>,
+    cache: Arc<FrameCache>,
+    meta: FileMeta,
+    tree: Tree,
+}
+
+impl FileReader {
+    pub(crate) fn new(
+        catalog: Arc<Catalog>,
+        cache: Arc<FrameCache>,
+        record: &FileRecord,
+    ) -> Result<Self> {
+        Ok(Self {
+            tree: Tree::new(catalog.clone(), record)?,
+            meta: record.meta.clone(),
+            catalog,
+            cache,
+        })
+    }
+
+    /// Returns what was known of the file.
+    #[must_use]
+    pub fn meta(&self) -> &FileMeta {
+        &self.meta
+    }
+
+    /// Returns how many leaves of 256 blocks the file has.
+    #[must_use]
+    pub fn leaf_count(&self) -> u64 {
+        self.tree.blocks().div_ceil(FAN_OUT)
+    }
+
+    /// Returns the file's map, for who must look at entries themselves.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Reads a leaf and hands over its blocks in order: number in the file, content. Every
+    /// block's bytes were checked against its hash before.
+    pub fn read_leaf(
+        &self,
+        index: u64,
+        mut block: impl FnMut(u64, BlockContent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let leaf = self.tree.leaf(index)?;
+        let first = index * FAN_OUT;
+        let mut frames = Frames::new(&self.catalog, &self.cache);
+        for (i, entry) in leaf.entries.iter().enumerate() {
+            let number = first + i as u64;
+            let content = frames.content(entry, self.meta.block_length(number))?;
+            block(number, content)?;
+        }
+        Ok(())
+    }
+}
+
+/// Checks entries as restoring them would; `blocks` gives each entry's number in the file.
+pub(crate) fn read_entries<'a>(
+    catalog: &Catalog,
+    cache: &FrameCache,
+    meta: &FileMeta,
+    entries: impl Iterator<Item = (u64, &'a Entry)>,
+    mut outcome: impl FnMut(u64, &Entry, Result<()>),
+) {
+    let mut frames = Frames::new(catalog, cache);
+    for (number, entry) in entries {
+        let read = frames.content(entry, meta.block_length(number));
+        let read = read.map(|_| ());
+        outcome(number, entry, read);
+    }
+}
+
+/// Turns entries into content; keeps the last frame at hand, for neighbours share it.
+struct Frames<'c> {
+    catalog: &'c Catalog,
+    cache: &'c FrameCache,
+    last: Option<((u32, u32, u32), Arc<Frame>)>,
+}
+
+impl<'c> Frames<'c> {
+    fn new(catalog: &'c Catalog, cache: &'c FrameCache) -> Self {
+        Self {
+            catalog,
+            cache,
+            last: None,
+        }
+    }
+
+    fn content(&mut self, entry: &Entry, length: usize) -> Result<BlockContent<'_>> {
+        let (place, hash, tail_hole) = match *entry {
+            Entry::Hole => return Ok(BlockContent::Hole),
+            Entry::Zero => return Ok(BlockContent::Zero),
+            Entry::Absent => return Err(damaged("a map", "it does not say what a block is")),
+            Entry::Data {
+                place,
+                hash,
+                tail_hole,
+            } => (place, hash, tail_hole),
+        };
+        let key = (place.generation, place.pack, place.frame);
+        if self.last.as_ref().is_none_or(|(last, _)| *last != key) {
+            self.last = Some((key, self.cache.get(self.catalog, key)?));
+        }
+        let slot = self
+            .last
+            .as_ref()
+            .and_then(|(_, frame)| frame.slot(place.slot));
+        let bytes = slot.filter(|bytes| {
+            let fits = if tail_hole {
+                bytes.len() < length
+            } else {
+                bytes.len() == length
+            };
+            fits && !bytes.is_empty()
+        });
+        match bytes {
+            Some(bytes) if BlockHash::of(bytes) == hash => Ok(BlockContent::Data(bytes)),
+            _ => Err(wrong_block(place)),
+        }
+    }
+}
+
+fn wrong_block(place: Place) -> evenkeel_op::Error {
+    let pack = format!("generations/{}/pack-{:04}", place.generation, place.pack);
+    damaged(
+        &pack,
+        format!(
+            "slot {} of frame {} is not the block that was stored",
+            place.slot, place.frame
+        ),
+    )
+}

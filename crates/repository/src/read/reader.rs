@@ -1,0 +1,92 @@
+//! A generation opened for reading.
+
+use super::cache::FrameCache;
+use super::file::FileReader;
+use crate::catalog::Catalog;
+use crate::format::header::ObjectKind;
+use crate::head::Head;
+use crate::list::{FileRecord, Files, ListReader};
+use crate::locks;
+use crate::manifest::Manifest;
+use crate::repository::{Repository, no_generation};
+use crate::store::Lock;
+use evenkeel_op::Result;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Decompressed frames kept for reuse.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// A generation opened for reading; nothing is removed from the repository while it is open.
+pub struct Reader {
+    catalog: Arc<Catalog>,
+    cache: Arc<FrameCache>,
+    generation: u32,
+    manifest: Manifest,
+    list: Arc<ListReader>,
+    _lock: Box<dyn Lock>,
+}
+
+impl Reader {
+    pub(crate) fn open(repository: &Repository, generation: u32, wait: Duration) -> Result<Self> {
+        let store = repository.store();
+        let lock = locks::reader(&**store, wait)?;
+        let head = Head::read(&**store, repository.id())?;
+        if head.live(generation).is_none() {
+            return Err(no_generation(generation));
+        }
+        let catalog = Arc::new(Catalog::new(store.clone(), repository.id(), head));
+        let manifest = catalog.generation(generation)?.manifest.clone();
+        catalog.check_references(generation)?;
+        let list = ListReader::open(catalog.object(generation, ObjectKind::Files, 0)?)?;
+        Ok(Self {
+            catalog,
+            cache: Arc::new(FrameCache::new(CACHE_BYTES)),
+            generation,
+            manifest,
+            list: Arc::new(list),
+            _lock: lock,
+        })
+    }
+
+    /// Limits the memory for decompressed frames to about `bytes_max`; 64 MiB unless told.
+    #[must_use]
+    pub fn with_cache(mut self, bytes_max: usize) -> Self {
+        self.cache = Arc::new(FrameCache::new(bytes_max));
+        self
+    }
+
+    /// Returns the generation's number.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Returns what is known of the generation.
+    #[must_use]
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Returns how many files, directories and links there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.list.records()
+    }
+
+    /// Reads the entries in ascending order of name.
+    #[must_use]
+    pub fn files(&self) -> Files {
+        Files::new(self.list.clone())
+    }
+
+    /// Finds an entry by name.
+    pub fn find(&self, name: &str) -> Result<Option<FileRecord>> {
+        self.list.find(name)
+    }
+
+    /// Opens a regular file of this generation.
+    pub fn open_file(&self, record: &FileRecord) -> Result<FileReader> {
+        FileReader::new(self.catalog.clone(), self.cache.clone(), record)
+    }
+}

@@ -1,0 +1,277 @@
+//! The repository itself: made, opened, listed.
+
+use crate::fault::{damaged, store_failed};
+use crate::head::{Head, Proof};
+use crate::ids::{Digest, RepositoryId};
+use crate::locks;
+use crate::manifest::{self, Kind, Manifest};
+use crate::names;
+use crate::read::Reader;
+use crate::sealed;
+use crate::store::{Existing, LocalStore, Store};
+use crate::write::{Begin, Writer};
+use evenkeel_op::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a new repository is to be.
+#[derive(Debug, Clone)]
+pub struct Create {
+    /// When it was made; now when `None`.
+    pub created: Option<jiff::Timestamp>,
+    /// Block size, in bytes, for files that do not bring their own.
+    pub block_size: u32,
+}
+
+impl Default for Create {
+    fn default() -> Self {
+        Self {
+            created: None,
+            block_size: 16 << 10,
+        }
+    }
+}
+
+/// The identity file's content.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Identity {
+    id: RepositoryId,
+    created: jiff::Timestamp,
+    block_size: u32,
+}
+
+/// An open repository. Opening takes no lock; what is done with it does.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    store: Arc<dyn Store>,
+    identity: Identity,
+}
+
+/// A generation, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Its number.
+    pub generation: u32,
+    /// What is known of it; `None` when its manifest is damaged.
+    #[serde(flatten)]
+    pub about: Option<About>,
+    /// What is wrong with its manifest, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
+    /// When it was last restored and started as a test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proven: Option<Proof>,
+}
+
+/// What a list shows of a generation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct About {
+    /// How it relates to earlier ones.
+    pub kind: Kind,
+    /// What it was compared with.
+    pub based_on: Option<u32>,
+    /// When its run began.
+    pub created: jiff::Timestamp,
+    /// What was backed up.
+    pub source: String,
+    /// Regular files.
+    pub files: u64,
+    /// Sum of their lengths.
+    pub bytes_logical: u64,
+    /// Bytes that its run added to the repository.
+    pub bytes_stored: u64,
+}
+
+impl Repository {
+    /// Makes a repository in a local directory, which is made if need be and must be empty.
+    pub fn create(path: impl AsRef<Path>, how: Create) -> Result<Self> {
+        Self::create_on(Arc::new(LocalStore::new(path.as_ref())), how)
+    }
+
+    /// Makes a repository on a store that holds nothing yet.
+    pub fn create_on(store: Arc<dyn Store>, how: Create) -> Result<Self> {
+        let place = store.place();
+        let failed = |error: io::Error| store_failed("make the repository", &place, error);
+        store.make_folder("").map_err(failed)?;
+        let mut found = store.list("").map_err(failed)?;
+        // What an interrupted creation leaves is not in the way; anything else might be.
+        let leftovers = ["repository.tmp", "head", "head.tmp", names::GENERATIONS];
+        let locks = [names::WRITER_LOCK, names::READER_LOCK];
+        found.retain(|one| {
+            let name = one.name.as_str();
+            !leftovers.contains(&name) && !locks.contains(&name)
+        });
+        if let Some(first) = found.first() {
+            let what = match first.name.as_str() {
+                names::IDENTITY => "is a repository already".to_owned(),
+                other => format!("is not empty: there is '{other}'"),
+            };
+            return Err(Error::failed(format!("{place} {what}"))
+                .hint("use it as it is, or choose an empty directory"));
+        }
+        let _lock = locks::remover(&*store, Duration::ZERO)?;
+        let generations = store.list(names::GENERATIONS);
+        if generations.is_ok_and(|found| !found.is_empty()) {
+            return Err(
+                Error::failed(format!("{place} holds generations, but no identity file")).hint(
+                    "this is a damaged repository: restore its 'repository' file from a copy",
+                ),
+            );
+        }
+        let identity = Identity {
+            id: RepositoryId::random()?,
+            created: how.created.unwrap_or_else(jiff::Timestamp::now),
+            block_size: how.block_size,
+        };
+        store.make_folder(names::GENERATIONS).map_err(failed)?;
+        Head::empty(identity.id).write(&*store)?;
+        // The identity comes last: with it, the repository is there.
+        let bytes = sealed::seal(names::IDENTITY, &identity)?;
+        sealed::write_object(&*store, names::IDENTITY, &bytes, Existing::Refuse)?;
+        Ok(Self { store, identity })
+    }
+
+    /// Opens the repository in a local directory.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_on(Arc::new(LocalStore::new(path.as_ref())))
+    }
+
+    /// Opens the repository on a store.
+    pub fn open_on(store: Arc<dyn Store>) -> Result<Self> {
+        match store.open(names::IDENTITY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let place = store.place();
+                return Err(Error::new(
+                    ErrorKind::NoRepository,
+                    format!("there is no repository at {place}"),
+                )
+                .hint(
+                    "check the path; 'evenkeel backup' makes a repository in an empty directory",
+                ));
+            }
+            Err(error) => return Err(store_failed("read", names::IDENTITY, error)),
+            Ok(_) => {}
+        }
+        let bytes = sealed::read_object(&*store, names::IDENTITY)?;
+        let identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes)?;
+        Ok(Self { store, identity })
+    }
+
+    /// Returns the repository's identity.
+    #[must_use]
+    pub fn id(&self) -> RepositoryId {
+        self.identity.id
+    }
+
+    /// Returns when it was made.
+    #[must_use]
+    pub fn created(&self) -> jiff::Timestamp {
+        self.identity.created
+    }
+
+    /// Returns the block size for files that do not bring their own.
+    #[must_use]
+    pub fn block_size(&self) -> u32 {
+        self.identity.block_size
+    }
+
+    /// Returns where it is, for messages.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.store.place()
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    pub(crate) fn head(&self) -> Result<Head> {
+        Head::read(&*self.store, self.id())
+    }
+
+    /// Lists the generations that can be restored, oldest first.
+    pub fn generations(&self) -> Result<Vec<Summary>> {
+        let head = self.head()?;
+        let mut all = Vec::with_capacity(head.live.len());
+        for live in head.live {
+            let (about, damage) = match self.checked_manifest(live.generation, live.manifest) {
+                Ok(manifest) => (Some(About::of(&manifest)), None),
+                Err(error) => (None, Some(error.chain())),
+            };
+            all.push(Summary {
+                generation: live.generation,
+                about,
+                damage,
+                proven: live.proven,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Returns what is known of one generation.
+    pub fn manifest(&self, generation: u32) -> Result<Manifest> {
+        let head = self.head()?;
+        let live = head
+            .live(generation)
+            .ok_or_else(|| no_generation(generation))?;
+        self.checked_manifest(generation, live.manifest)
+    }
+
+    fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
+        let (manifest, found) = manifest::read(&*self.store, self.id(), generation)?;
+        if found != digest {
+            let name = names::object(generation, names::MANIFEST);
+            return Err(damaged(&name, "it is not the one that the head names"));
+        }
+        Ok(manifest)
+    }
+
+    /// Begins a run that adds a generation. Busy at once, or after `begin.wait`, beside another.
+    pub fn begin(&self, begin: Begin) -> Result<Writer> {
+        Writer::begin(self, begin)
+    }
+
+    /// Opens a generation for reading. Busy at once beside a forget or prune.
+    pub fn reader(&self, generation: u32) -> Result<Reader> {
+        Reader::open(self, generation, Duration::ZERO)
+    }
+
+    /// Opens a generation for reading, waiting up to `wait` for a forget or prune to end.
+    pub fn reader_within(&self, generation: u32, wait: Duration) -> Result<Reader> {
+        Reader::open(self, generation, wait)
+    }
+
+    /// Records that a generation was restored and started as a test.
+    pub fn record_proof(&self, generation: u32, proof: Proof, wait: Duration) -> Result<()> {
+        let _lock = locks::writer(&*self.store, wait)?;
+        let mut head = self.head()?;
+        let mut live = head.live.iter_mut();
+        let live = live
+            .find(|live| live.generation == generation)
+            .ok_or_else(|| no_generation(generation))?;
+        live.proven = Some(proof);
+        head.write(&*self.store)
+    }
+}
+
+impl About {
+    fn of(manifest: &Manifest) -> Self {
+        Self {
+            kind: manifest.kind,
+            based_on: manifest.based_on.map(|base| base.generation),
+            created: manifest.created,
+            source: manifest.source.clone(),
+            files: manifest.files,
+            bytes_logical: manifest.bytes_logical,
+            bytes_stored: manifest.bytes_stored,
+        }
+    }
+}
+
+pub(crate) fn no_generation(generation: u32) -> Error {
+    Error::usage(format!("there is no generation {generation}"))
+        .hint("'evenkeel generations' lists those there are")
+}

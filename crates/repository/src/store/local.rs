@@ -1,0 +1,328 @@
+//! A store in a local directory: temporary name, fsync, rename, fsync of the directory.
+
+use super::{Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject, UNFINISHED};
+use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// One change that a [`LocalStore`] is about to make. Paths are relative to the store.
+#[derive(Debug, Clone, Copy)]
+pub enum Step<'a> {
+    /// Makes a directory.
+    MakeFolder(&'a str),
+    /// Removes an empty directory.
+    RemoveFolder(&'a str),
+    /// Creates an empty file or empties an old one.
+    CreateFile(&'a str),
+    /// Appends to a file.
+    Write(&'a str, &'a [u8]),
+    /// Makes a file's content durable.
+    SyncFile(&'a str),
+    /// Renames a file; replaces the target if there is one.
+    Rename(&'a str, &'a str),
+    /// Makes the names in a directory durable.
+    SyncFolder(&'a str),
+    /// Removes a file.
+    Remove(&'a str),
+}
+
+/// Sees every step before it is made, and may make it fail. For tests.
+pub trait Tap: Send + Sync + Debug {
+    /// Returns an error to make the step fail in its place.
+    fn step(&self, step: Step<'_>) -> io::Result<()>;
+}
+
+/// Objects as files of a local directory.
+#[derive(Debug, Clone)]
+pub struct LocalStore {
+    root: PathBuf,
+    tap: Option<Arc<dyn Tap>>,
+}
+
+impl LocalStore {
+    /// Makes a store of a directory, which need not exist yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { root, tap: None }
+    }
+
+    /// Makes a store whose every step goes past `tap` first.
+    pub fn tapped(root: impl Into<PathBuf>, tap: Arc<dyn Tap>) -> Self {
+        let root = root.into();
+        Self {
+            root,
+            tap: Some(tap),
+        }
+    }
+
+    fn step(&self, step: Step<'_>) -> io::Result<()> {
+        self.tap.as_ref().map_or(Ok(()), |tap| tap.step(step))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        if name.is_empty() {
+            self.root.clone()
+        } else {
+            self.root.join(name)
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str, existing: Existing) -> io::Result<()> {
+        self.step(Step::Rename(from, to))?;
+        let (source, target) = (self.path(from), self.path(to));
+        if existing == Existing::Replace {
+            return fs::rename(source, target);
+        }
+        let cwd = rustix::fs::CWD;
+        match renameat_with(cwd, &source, cwd, &target, RenameFlags::NOREPLACE) {
+            // Filesystems without RENAME_NOREPLACE (NFS, old FUSE): a hard link never replaces.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
+                fs::hard_link(&source, &target)?;
+                fs::remove_file(&source)
+            }
+            other => other.map_err(io::Error::from),
+        }
+    }
+}
+
+/// The folder part of a name: "" for a name at the top.
+fn folder_of(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+impl Store for LocalStore {
+    fn create(&self, name: &str, existing: Existing) -> io::Result<Box<dyn NewObject>> {
+        let temporary = format!("{name}{UNFINISHED}");
+        self.step(Step::CreateFile(&temporary))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(self.path(&temporary))?;
+        Ok(Box::new(LocalNew {
+            store: self.clone(),
+            name: name.to_owned(),
+            temporary,
+            existing,
+            file,
+            in_place: false,
+        }))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StoredObject>> {
+        let file = File::open(self.path(name))?;
+        let size = file.metadata()?.len();
+        Ok(Box::new(LocalObject { file, size }))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Listed>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(self.path(folder))? {
+            let entry = entry?;
+            let data = match entry.metadata() {
+                Ok(data) => data,
+                // Removed since it was listed.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            found.push(Listed {
+                name: entry.file_name().to_string_lossy().into_owned(),
+                size: if data.is_dir() { 0 } else { data.len() },
+                is_folder: data.is_dir(),
+            });
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.step(Step::Remove(name))?;
+        fine_if_missing(fs::remove_file(self.path(name)))
+    }
+
+    fn make_folder(&self, name: &str) -> io::Result<()> {
+        self.step(Step::MakeFolder(name))?;
+        let path = self.path(name);
+        let made = if name.is_empty() {
+            fs::create_dir_all(&path)
+        } else {
+            fs::create_dir(&path)
+        };
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            other => other?,
+        }
+        // The new name must survive a crash before anything inside it is relied upon.
+        match path.parent() {
+            Some(parent) if name.is_empty() => sync_directory(parent),
+            _ => self.sync_folder(folder_of(name)),
+        }
+    }
+
+    fn remove_folder(&self, name: &str) -> io::Result<()> {
+        self.step(Step::RemoveFolder(name))?;
+        fine_if_missing(fs::remove_dir(self.path(name)))
+    }
+
+    fn sync_folder(&self, name: &str) -> io::Result<()> {
+        self.step(Step::SyncFolder(name))?;
+        sync_directory(&self.path(name))
+    }
+
+    fn try_lock(&self, name: &str, mode: LockMode) -> io::Result<Option<Box<dyn Lock>>> {
+        let path = self.path(name);
+        let writable = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
+        let file = match writable {
+            Ok(file) => file,
+            // A repository that we may only read: a shared lock needs no more than that.
+            Err(_) if mode == LockMode::Shared => match File::open(&path) {
+                Ok(file) => file,
+                // Nobody who could change the repository has ever been here.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    return Ok(Some(Box::new(LocalLock { _file: None })));
+                }
+                Err(error) => return Err(error),
+            },
+            Err(error) => return Err(error),
+        };
+        let operation = match mode {
+            LockMode::Shared => FlockOperation::NonBlockingLockShared,
+            LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+        };
+        loop {
+            match flock(&file, operation) {
+                Ok(()) => return Ok(Some(Box::new(LocalLock { _file: Some(file) }))),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        self.root.display().to_string()
+    }
+}
+
+fn fine_if_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    File::open(path)?.sync_all()
+}
+
+/// The kernel drops the lock when the descriptor is closed, also when the process is killed.
+#[derive(Debug)]
+struct LocalLock {
+    _file: Option<File>,
+}
+
+impl Lock for LocalLock {}
+
+struct LocalObject {
+    file: File,
+    size: u64,
+}
+
+impl StoredObject for LocalObject {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+}
+
+struct LocalNew {
+    store: LocalStore,
+    name: String,
+    temporary: String,
+    existing: Existing,
+    file: File,
+    in_place: bool,
+}
+
+impl NewObject for LocalNew {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.store.step(Step::Write(&self.temporary, bytes))?;
+        self.file.write_all(bytes)
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.store.step(Step::SyncFile(&self.temporary))?;
+        self.file.sync_all()?;
+        self.store
+            .rename(&self.temporary, &self.name, self.existing)?;
+        self.in_place = true;
+        self.store.sync_folder(folder_of(&self.name))
+    }
+}
+
+impl Drop for LocalNew {
+    fn drop(&mut self) {
+        if !self.in_place {
+            // What cannot be removed now is removed by the next writer.
+            let _ = self.store.remove(&self.temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_appear_when_finished_and_are_never_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        let mut object = store.create("a", Existing::Refuse).unwrap();
+        object.write(b"one").unwrap();
+        assert!(store.open("a").is_err());
+        object.finish().unwrap();
+        assert_eq!(store.open("a").unwrap().size(), 3);
+
+        let second = store.create("a", Existing::Refuse).unwrap();
+        let error = second.finish().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        drop(store.create("b", Existing::Refuse).unwrap());
+        let names: Vec<_> = store.list("").unwrap();
+        assert_eq!(names.len(), 1, "{names:?}");
+        store
+            .create("a", Existing::Replace)
+            .unwrap()
+            .finish()
+            .unwrap();
+        assert_eq!(store.open("a").unwrap().size(), 0);
+    }
+
+    #[test]
+    fn exclusive_locks_exclude_shared_ones() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        let shared = store.try_lock("l", LockMode::Shared).unwrap().unwrap();
+        let second = store.try_lock("l", LockMode::Shared).unwrap();
+        assert!(second.is_some());
+        assert!(store.try_lock("l", LockMode::Exclusive).unwrap().is_none());
+        drop((shared, second));
+        assert!(store.try_lock("l", LockMode::Exclusive).unwrap().is_some());
+    }
+}

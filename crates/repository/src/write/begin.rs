@@ -1,0 +1,315 @@
+//! Begins a run: locks, heals, finds the base, marks the new generation as pending.
+
+use super::builder::FileBuilder;
+use super::commit;
+use super::shared::Shared;
+use super::worker::Worker;
+use crate::catalog::Catalog;
+use crate::fault::store_failed;
+use crate::format::header::ObjectKind;
+use crate::head::Head;
+use crate::heal;
+use crate::list::{FileKind, FileMeta, FileRecord, ListReader};
+use crate::locks;
+use crate::manifest::{GenerationRef, Kind};
+use crate::map::tree::Tree;
+use crate::names;
+use crate::repository::Repository;
+use crate::sealed;
+use crate::store::Existing;
+use evenkeel_op::{Error, Result};
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a run compares with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// Nothing: everything is stored.
+    Full,
+    /// The newest generation; without one, nothing.
+    Incremental,
+    /// The generation of this number.
+    Against(u32),
+}
+
+/// How a run is to be.
+#[derive(Debug, Clone)]
+pub struct Begin {
+    /// What it compares with.
+    pub kind: RunKind,
+    /// What is backed up, for people and lists.
+    pub source: String,
+    /// Compression level of zstd: 1 is as fast as the disks usually are.
+    pub level: i32,
+    /// When the run began; now when `None`.
+    pub created: Option<jiff::Timestamp>,
+    /// How long to wait for another run to end.
+    pub wait: Duration,
+    /// Stored bytes after which a pack is closed.
+    pub pack_bytes_max: u64,
+}
+
+impl Begin {
+    /// Makes a run of a kind with the usual settings.
+    #[must_use]
+    pub fn new(kind: RunKind, source: impl Into<String>) -> Self {
+        Self {
+            kind,
+            source: source.into(),
+            level: 1,
+            created: None,
+            wait: Duration::ZERO,
+            pack_bytes_max: 1 << 30,
+        }
+    }
+}
+
+/// The generation a run compares with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseInfo {
+    /// Its number.
+    pub generation: u32,
+    /// Names exactly this generation of this repository: what a kept snapshot is filed under.
+    pub token: String,
+}
+
+/// A file of the base.
+pub struct BaseFile {
+    record: FileRecord,
+    tree: Tree,
+}
+
+impl BaseFile {
+    /// Returns what was known of it.
+    #[must_use]
+    pub fn meta(&self) -> &FileMeta {
+        &self.record.meta
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.record.id
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+}
+
+pub(crate) struct Base {
+    pub(crate) kind: Kind,
+    pub(crate) reference: GenerationRef,
+    list: ListReader,
+    catalog: Arc<Catalog>,
+}
+
+impl Base {
+    /// Returns every generation that maps built on this base may point into.
+    pub(crate) fn references(&self) -> Result<Vec<GenerationRef>> {
+        let known = self.catalog.generation(self.reference.generation)?;
+        let older = known.manifest.references.iter().copied();
+        // What prune has removed since, nothing can point into any more.
+        let mut all: Vec<_> = older
+            .filter(|one| self.catalog.head.manifest(one.generation).is_some())
+            .collect();
+        all.push(self.reference);
+        Ok(all)
+    }
+}
+
+/// A generation being written. Dropped without a commit, it leaves nothing behind.
+pub struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) head: Head,
+    pub(crate) base: Option<Base>,
+    pub(crate) begin: Begin,
+    pub(crate) created: jiff::Timestamp,
+    pub(crate) notes: Vec<String>,
+    pub(crate) is_over: bool,
+}
+
+#[derive(Serialize)]
+struct Pending {
+    generation: u32,
+    created: jiff::Timestamp,
+    process: u32,
+}
+
+impl Writer {
+    pub(crate) fn begin(repository: &Repository, begin: Begin) -> Result<Self> {
+        let store = repository.store();
+        let lock = locks::writer(&**store, begin.wait)?;
+        let mut head = Head::read(&**store, repository.id())?;
+        let healed = heal::heal(store, repository.id(), &mut head)?;
+        let base = find_base(repository, &head, begin.kind)?;
+        let created = begin.created.unwrap_or_else(jiff::Timestamp::now);
+        let generation = healed
+            .highest
+            .checked_add(1)
+            .ok_or_else(|| Error::failed("the repository has no generation numbers left"))?;
+        mark_pending(repository, generation, created)?;
+        let shared = Shared::new(
+            store.clone(),
+            repository.id(),
+            generation,
+            (begin.level, begin.pack_bytes_max),
+            lock,
+        );
+        let shared = match shared {
+            Ok(shared) => shared,
+            Err(error) => {
+                // The error at hand says more than one of cleaning up; the next run tries again.
+                let _ = heal::remove_generation(&**store, generation, names::PENDING);
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            head,
+            base,
+            begin,
+            created,
+            notes: healed.notes,
+            is_over: false,
+        })
+    }
+
+    /// Returns the number of the generation being written.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.shared.generation
+    }
+
+    /// Returns what this run turned out to be: an incremental one without a base is full.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.base.as_ref().map_or(Kind::Full, |base| base.kind)
+    }
+
+    /// Returns what earlier, interrupted runs left, and what was done about it.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Returns the generation this run compares with.
+    #[must_use]
+    pub fn base(&self) -> Option<BaseInfo> {
+        self.base.as_ref().map(|base| BaseInfo {
+            generation: base.reference.generation,
+            token: commit::token(self.shared.repository, base.reference),
+        })
+    }
+
+    /// Finds a file of the base by name.
+    pub fn base_file(&self, name: &str) -> Result<Option<Arc<BaseFile>>> {
+        let Some(base) = &self.base else {
+            return Ok(None);
+        };
+        match base.list.find(name)? {
+            Some(record) if record.meta.kind == FileKind::File => {
+                let tree = Tree::new(base.catalog.clone(), &record)?;
+                Ok(Some(Arc::new(BaseFile { record, tree })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Makes a worker: one per thread that gives blocks.
+    pub fn worker(&self) -> Result<Worker> {
+        Worker::new(self.shared.clone())
+    }
+
+    /// Begins a regular file, compared with `base` if there is one. Any order of names will do.
+    pub fn file_builder(&self, meta: FileMeta, base: Option<Arc<BaseFile>>) -> Result<FileBuilder> {
+        FileBuilder::new(self.shared.clone(), meta, base)
+    }
+
+    /// Adds a directory or a symbolic link.
+    pub fn add(&self, meta: FileMeta) -> Result<()> {
+        if meta.kind == FileKind::File {
+            let name = meta.name;
+            return Err(Error::failed(format!(
+                "'{name}' is a file: give its blocks"
+            )));
+        }
+        self.shared.list(&FileRecord {
+            meta,
+            id: 0,
+            level: 0,
+            map: None,
+        })
+    }
+
+    /// Gives the run up and removes its objects.
+    pub fn abort(mut self) -> Result<()> {
+        self.is_over = true;
+        heal::remove_generation(&*self.shared.store, self.shared.generation, names::PENDING)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // What cannot be removed now is removed by the next writer.
+            let _ = heal::remove_generation(
+                &*self.shared.store,
+                self.shared.generation,
+                names::PENDING,
+            );
+        }
+    }
+}
+
+fn find_base(repository: &Repository, head: &Head, kind: RunKind) -> Result<Option<Base>> {
+    let newest = head.live.last();
+    let (live, kind) = match kind {
+        RunKind::Full => return Ok(None),
+        RunKind::Incremental => match newest {
+            Some(live) => (live, Kind::Incremental),
+            None => return Ok(None),
+        },
+        RunKind::Against(number) => {
+            let live = head.live(number).ok_or_else(|| {
+                Error::usage(format!("there is no generation {number} to compare with"))
+                    .hint("'evenkeel generations' lists those there are")
+            })?;
+            (live, Kind::Differential)
+        }
+    };
+    let catalog = Arc::new(Catalog::new(
+        repository.store().clone(),
+        repository.id(),
+        head.clone(),
+    ));
+    let list = ListReader::open(catalog.object(live.generation, ObjectKind::Files, 0)?)?;
+    // What the base refers to must be what it was when the base was written.
+    catalog.check_references(live.generation)?;
+    Ok(Some(Base {
+        kind,
+        reference: GenerationRef {
+            generation: live.generation,
+            manifest: live.manifest,
+        },
+        list,
+        catalog,
+    }))
+}
+
+/// Makes the generation's folder and its marker. Two writers never get the same number: the
+/// marker is created only if it is not there.
+fn mark_pending(repository: &Repository, generation: u32, created: jiff::Timestamp) -> Result<()> {
+    let store = &**repository.store();
+    let folder = names::folder(generation);
+    store
+        .make_folder(&folder)
+        .map_err(|error| store_failed("make", &folder, error))?;
+    let pending = Pending {
+        generation,
+        created,
+        process: std::process::id(),
+    };
+    let bytes = sealed::seal(names::PENDING, &pending)?;
+    let name = names::object(generation, names::PENDING);
+    sealed::write_object(store, &name, &bytes, Existing::Refuse)
+}

@@ -1,0 +1,15 @@
+//! Writing a generation: workers fill packs, builders map files, a commit makes it real.
+
+mod begin;
+mod builder;
+mod commit;
+mod leaf;
+mod maps;
+mod shared;
+mod worker;
+
+pub use begin::{BaseFile, BaseInfo, Begin, RunKind, Writer};
+pub use builder::FileBuilder;
+pub use commit::CommitInfo;
+pub use leaf::{Change, Leaf};
+pub use worker::Worker;
