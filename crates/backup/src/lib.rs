@@ -7,6 +7,7 @@
 //! ```
 
 pub mod backup;
+pub mod facts;
 pub mod report;
 pub mod restore;
 pub mod verify;
@@ -20,4 +21,9 @@ pub struct Run<'a> {
     pub progress: &'a dyn Progress,
     /// Looked at in every long loop.
     pub cancel: &'a Cancel,
+}
+
+/// Returns how many threads read and compress when nobody says: one per core.
+pub(crate) fn default_workers() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }

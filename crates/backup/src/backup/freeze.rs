@@ -96,7 +96,7 @@ impl Freezer<'_> {
     fn run(&mut self) -> Result<Option<Outcome>> {
         match (&self.request.source, self.choice.method) {
             (Source::Live(options), method) if method != Method::Still => {
-                let limits = survey::limits(&self.request.lock);
+                let limits = self.request.limits.clone();
                 let locker = Locker::open(options, limits, self.run.progress, self.run.cancel)?;
                 self.live(locker)
             }
@@ -114,7 +114,7 @@ impl Freezer<'_> {
     }
 
     fn live(&mut self, mut locker: Locker<'_>) -> Result<Option<Outcome>> {
-        if self.request.lock.choice.allows_ddl_block() {
+        if self.request.lock.allows_ddl_block() {
             locker.block_ddl()?;
         }
         fail::fail_point!("backup::freeze::ddl_blocked");
@@ -181,7 +181,7 @@ impl Freezer<'_> {
             asked = Some(locker.coordinates()?);
         }
         fail::fail_point!("backup::freeze::moment");
-        let limit = self.request.lock.hold_limit;
+        let limit = self.request.limits.hold;
         let (files, stopped) = match (self.choice.method, self.choice.moment) {
             (Method::Splice, Moment::Stop) => {
                 let late = late_files(&files);

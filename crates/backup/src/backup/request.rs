@@ -1,9 +1,9 @@
 //! What the caller wants backed up, and how.
 
+use evenkeel_server::lock::Limits;
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 /// One backup run.
 #[derive(Debug, Clone)]
@@ -20,8 +20,10 @@ pub struct BackupRequest {
     pub snapshot_dir: Option<PathBuf>,
     /// Stop the server process for the length of the clone instead of splicing the checkpoint.
     pub stop_server: bool,
-    /// Which lock, and how long to wait for and hold it.
-    pub lock: LockSettings,
+    /// Which lock stands around the snapshot.
+    pub lock: LockWish,
+    /// How long to wait for the lock and to hold it.
+    pub limits: Limits,
     /// Read everything, and treat a change outside the candidate ranges as an error.
     pub audit: bool,
     /// Limit on reading, in bytes per second; 0 means none.
@@ -32,6 +34,28 @@ pub struct BackupRequest {
     pub workers: usize,
     /// Go on when a page is corrupt.
     pub keep_corrupt: bool,
+}
+
+impl BackupRequest {
+    /// Makes a request with the usual settings.
+    #[must_use]
+    pub fn new(repository: &Path, source: Source, snapshot: SnapshotChoice) -> Self {
+        Self {
+            repository: repository.to_owned(),
+            source,
+            kind: RunKind::Auto,
+            snapshot,
+            snapshot_dir: None,
+            stop_server: false,
+            lock: LockWish::Auto,
+            limits: Limits::default(),
+            audit: false,
+            rate_bytes_per_s: 0,
+            level: 1,
+            workers: crate::default_workers(),
+            keep_corrupt: false,
+        }
+    }
 }
 
 /// Where the data directory is.
@@ -77,23 +101,6 @@ pub enum SnapshotChoice {
         /// Removes it.
         release: Option<String>,
     },
-}
-
-/// Which lock, and its limits.
-#[derive(Debug, Clone)]
-pub struct LockSettings {
-    /// Which lock stands around the snapshot.
-    pub choice: LockWish,
-    /// How long to try to get it.
-    pub deadline: Duration,
-    /// How long it may be held before the watchdog lets go.
-    pub hold_limit: Duration,
-    /// How long to wait for long queries to end before asking for a lock that they would delay.
-    pub long_query_wait: Duration,
-    /// From how long on a query is long.
-    pub long_query_threshold: Duration,
-    /// Kill queries that are in the way after the wait.
-    pub kill_long_queries: bool,
 }
 
 /// Which lock.

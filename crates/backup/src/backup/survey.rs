@@ -1,14 +1,13 @@
 //! Looks at the server and decides how it will be backed up. Changes nothing.
 
 use super::method::{self, Choice, Facts};
-use super::request::{BackupRequest, LockSettings, LockWish, SnapshotChoice, Source};
+use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
 use crate::Run;
 use evenkeel_innodb::redo;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, ServerFiles};
-use evenkeel_server::lock::{Limits, LongQueries, QueryKind};
 use evenkeel_snapshot::{HookCommand, Layout, Method as SnapshotMethod, Settings};
 use std::path::PathBuf;
 
@@ -81,7 +80,7 @@ pub(super) fn choose(
         spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
         nontransactional: survey.files.has_nontransactional_user_tables(),
         stop: request.stop_server,
-        lock: request.lock.choice,
+        lock: request.lock,
     })?;
     let stops = matches!(choice.method, method::Method::Pause)
         || matches!(choice.moment, method::Moment::Stop);
@@ -98,22 +97,6 @@ pub(super) fn redo_layout(layout: RedoLayout) -> Option<redo::RedoLayout> {
         RedoLayout::SingleFile => Some(redo::RedoLayout::SingleFile),
         RedoLayout::TwoFilesClassic => Some(redo::RedoLayout::Classic),
         _ => None,
-    }
-}
-
-pub(super) fn limits(lock: &LockSettings) -> Limits {
-    Limits {
-        deadline: lock.deadline,
-        hold: lock.hold_limit,
-        long_queries: LongQueries {
-            threshold: lock.long_query_threshold,
-            wait: lock.long_query_wait,
-            kill: if lock.kill_long_queries {
-                vec![QueryKind::Select, QueryKind::Update]
-            } else {
-                Vec::new()
-            },
-        },
     }
 }
 

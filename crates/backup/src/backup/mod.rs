@@ -1,0 +1,201 @@
+//! Backs up a server's files: once everything, then only what changed.
+
+mod culprits;
+mod freeze;
+mod image;
+mod method;
+mod pages;
+mod plan;
+mod read;
+mod read_file;
+mod request;
+mod suspects;
+mod survey;
+
+pub use freeze::Moments;
+pub use request::{BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
+pub use survey::layout_of;
+
+use crate::Run;
+use crate::facts::Facts;
+use crate::report::{CorruptPage, GenerationReport};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_repository::{Begin, FileKind, FileMeta, Repository, Writer};
+use freeze::Frozen;
+use method::{Method, Moment};
+use read::ReadTotals;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A finished run.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// The generation, as it is reported.
+    pub report: GenerationReport,
+    /// Pages that failed their checksum and were stored as they are.
+    pub corrupt: Vec<CorruptPage>,
+    /// When the image was taken, by this process's clock.
+    pub instant: Moments,
+}
+
+/// Backs up, and returns what it came to. On an error the repository is as it was, and the server
+/// has no lock, snapshot or stopped process of ours.
+pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
+    let begun = Instant::now();
+    let survey = survey::survey(request, run)?;
+    let repository = open_or_create(&request.repository)?;
+    let server = ServerFacts::of(&survey);
+    let source = source_name(&survey);
+    let writer = repository.begin(begin(request, source))?;
+    for note in writer.notes() {
+        run.progress.note(note.clone());
+    }
+    fail::fail_point!("backup::begun");
+    let base = writer.base();
+    let token = base.as_ref().map(|base| base.token.as_str());
+    let frozen = freeze::freeze(survey, request, token, run)?;
+    fail::fail_point!("backup::frozen");
+    let stored = store(&frozen, &writer, request, run).and_then(|(totals, corrupt)| {
+        frozen.provider.check()?;
+        let facts = facts(&frozen, &totals, &corrupt, &server, begun.elapsed());
+        Ok((facts, corrupt))
+    });
+    let Frozen { provider, coordinates, instant, .. } = frozen;
+    let committed = stored.and_then(|(facts, corrupt)| {
+        let json = |error: serde_json::Error| Error::failed("failed to write the facts").because(error);
+        let facts = serde_json::to_value(facts).map_err(json)?;
+        let coordinates = serde_json::to_value(&coordinates).map_err(json)?;
+        fail::fail_point!("backup::stored");
+        Ok((writer.commit(facts, coordinates)?, corrupt))
+    });
+    fail::fail_point!("backup::committed");
+    match committed {
+        Ok((info, corrupt)) => {
+            // The generation exists. Without a kept snapshot the next run reads everything.
+            if let Err(error) = provider.commit(&info.token) {
+                run.progress.warn(format!(
+                    "the snapshot could not be kept, the next run will read everything: {}",
+                    error.chain()
+                ));
+            }
+            let manifest = repository.manifest(info.generation)?;
+            let mut report = crate::facts::report_of(&manifest)?;
+            report.seconds = begun.elapsed().as_secs_f64();
+            Ok(Done { report, corrupt, instant })
+        }
+        Err(error) => {
+            // A snapshot that cannot be removed now is removed by the next run.
+            let _ = provider.abandon();
+            Err(error)
+        }
+    }
+}
+
+fn open_or_create(path: &Path) -> Result<Repository> {
+    match Repository::open(path) {
+        Err(error) if error.kind() == ErrorKind::NoRepository => Repository::create(path),
+        opened => opened,
+    }
+}
+
+fn begin(request: &BackupRequest, source: String) -> Begin {
+    let kind = match request.kind {
+        RunKind::Auto => evenkeel_repository::RunKind::Incremental,
+        RunKind::Full => evenkeel_repository::RunKind::Full,
+        RunKind::Against(number) => evenkeel_repository::RunKind::Against(number),
+    };
+    let mut begin = Begin::new(kind, source);
+    begin.level = request.level;
+    begin
+}
+
+/// Host and data directory.
+fn source_name(survey: &survey::Survey) -> String {
+    let name = rustix::system::uname();
+    format!("{}:{}", name.nodename().to_string_lossy(), survey.files.datadir.display())
+}
+
+/// Stores every file, directory and link of the image.
+fn store(
+    frozen: &Frozen,
+    writer: &Writer,
+    request: &BackupRequest,
+    run: Run<'_>,
+) -> Result<(ReadTotals, Vec<CorruptPage>)> {
+    let totals = read::read(frozen, writer, request, run)?;
+    for (name, path) in &frozen.files.dirs {
+        writer.add(dir_meta(name, path)?)?;
+    }
+    let corrupt = suspects::settle(frozen, &totals, request, run)?;
+    run.progress.end();
+    Ok((totals, corrupt))
+}
+
+fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
+    let metadata = fs::metadata(path).context(|| format!("failed to stat {}", path.display()))?;
+    let mut meta = FileMeta::file(name, 0, 0);
+    meta.kind = FileKind::Dir;
+    meta.mode = metadata.permissions().mode() & 0o7777;
+    meta.uid = metadata.uid();
+    meta.gid = metadata.gid();
+    meta.mtime = (metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0));
+    meta.xattrs = read_file::xattrs(path);
+    Ok(meta)
+}
+
+/// What is known of the server before anything is frozen.
+struct ServerFacts {
+    version: Option<String>,
+    program: Option<String>,
+}
+
+impl ServerFacts {
+    fn of(survey: &survey::Survey) -> Self {
+        let program = survey.files.pid.and_then(|pid| fs::read_link(format!("/proc/{pid}/exe")).ok());
+        Self {
+            version: survey.abilities.as_ref().map(|abilities| abilities.version_text.clone()),
+            program: program.map(|path| path.to_string_lossy().into_owned()),
+        }
+    }
+}
+
+fn facts(
+    frozen: &Frozen,
+    totals: &ReadTotals,
+    corrupt: &[CorruptPage],
+    server: &ServerFacts,
+    elapsed: Duration,
+) -> Facts {
+    let method = match frozen.choice.method {
+        Method::Still => "/stopped",
+        Method::Splice => "/splice",
+        Method::Pause => "/pause",
+        Method::Atomic => "",
+    };
+    let moment = match frozen.choice.moment {
+        Moment::None => "none",
+        Moment::BlockCommit => "block-commit",
+        Moment::GlobalRead => "global-read",
+        Moment::Stop => "stop",
+    };
+    let roots = frozen.files.roots.iter();
+    Facts {
+        snapshot: format!("{}{method}", frozen.provider.name()),
+        moment: moment.to_owned(),
+        bytes_read: totals.bytes_read.load(Ordering::Relaxed),
+        bytes_changed: totals.bytes_changed.load(Ordering::Relaxed),
+        pages_checked: totals.findings.checked(),
+        pages_corrupt: corrupt.len() as u64,
+        corrupt: corrupt.to_vec(),
+        seconds: elapsed.as_secs_f64(),
+        lock_ms: frozen.held.lock.as_secs_f64() * 1000.0,
+        write_pause_ms: frozen.held.writes_stopped.as_secs_f64() * 1000.0,
+        server_version: server.version.clone(),
+        server_program: server.program.clone(),
+        settings: frozen.files.settings.clone(),
+        roots: roots.map(|root| (root.id.clone(), root.path.display().to_string())).collect(),
+    }
+}

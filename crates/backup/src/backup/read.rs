@@ -1,0 +1,296 @@
+//! Reads what may have changed, checks it and stores what did: many threads, one leaf at a time.
+//!
+//! One thread plans files and announces ranges to the kernel; the workers read, check, hash and
+//! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
+
+use super::freeze::{Frozen, source};
+use super::pages::{Findings, PageCheck};
+use super::plan::{self, LeafPlan};
+use super::read_file::{self, Source};
+use super::request::BackupRequest;
+use crate::Run;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use evenkeel_op::rate::RateLimit;
+use evenkeel_op::{Cancel, Context, Error, Result, Unit};
+use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
+use evenkeel_server::files::{FileClass, FoundFile};
+use evenkeel_snapshot::Changed;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Leaves that are planned and announced ahead of the workers.
+const QUEUE: usize = 64;
+/// Bytes read in one go.
+const CHUNK: u64 = 1 << 20;
+/// Block size of files that are not InnoDB's.
+const PLAIN_BLOCK: u32 = 16 << 10;
+
+/// What reading came to, besides what is in the repository.
+#[derive(Debug, Default)]
+pub(super) struct ReadTotals {
+    pub(super) bytes_read: AtomicU64,
+    pub(super) bytes_changed: AtomicU64,
+    pub(super) findings: Findings,
+    /// Changes outside the candidates, when auditing.
+    missed: Mutex<Vec<String>>,
+}
+
+/// A file being read. The last worker to let go of it finishes it.
+struct Open {
+    file: FoundFile,
+    source: Source,
+    builder: Mutex<Option<Arc<FileBuilder>>>,
+    check: Option<PageCheck>,
+    leaves_left: AtomicU64,
+}
+
+struct Item {
+    open: Arc<Open>,
+    plan: LeafPlan,
+}
+
+/// What all workers share.
+struct Shop<'a> {
+    totals: &'a ReadTotals,
+    rate: RateLimit,
+    /// Set by the first error, so that everybody else stops.
+    failed: Cancel,
+    run: Run<'a>,
+}
+
+/// Reads and stores all files of a frozen image.
+pub(super) fn read(
+    frozen: &Frozen,
+    writer: &Writer,
+    request: &BackupRequest,
+    run: Run<'_>,
+) -> Result<ReadTotals> {
+    let totals = ReadTotals::default();
+    let shop = Shop {
+        totals: &totals,
+        rate: RateLimit::new(request.rate_bytes_per_s),
+        failed: Cancel::new(),
+        run,
+    };
+    let (send, receive) = bounded::<Item>(QUEUE);
+    let outcome = std::thread::scope(|scope| -> Result<()> {
+        let mut workers = Vec::new();
+        for _ in 0..request.workers.max(1) {
+            let worker = writer.worker()?;
+            let (receive, shop) = (receive.clone(), &shop);
+            workers.push(scope.spawn(move || work(worker, &receive, shop)));
+        }
+        drop(receive);
+        let planned = announce(frozen, writer, request, &shop, send);
+        if planned.is_err() {
+            shop.failed.cancel(2);
+        }
+        let mut first = planned;
+        for worker in workers {
+            let ended = worker.join().unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
+            // The error that made the others stop is the one to report.
+            let stopped = |result: &Result<()>| matches!(result, Err(e) if e.kind() == evenkeel_op::ErrorKind::Interrupted);
+            if ended.is_err() && (first.is_ok() || stopped(&first)) {
+                first = ended;
+            }
+        }
+        run.cancel.check()?;
+        first
+    });
+    outcome?;
+    let missed = std::mem::take(&mut *totals.missed.lock().unwrap_or_else(|e| e.into_inner()));
+    if !missed.is_empty() {
+        return Err(Error::failed(format!(
+            "the audit found {} changed blocks that the snapshot's change list does not name: {}",
+            missed.len(),
+            missed.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
+        ))
+        .hint("take a full generation (--full) and report this: the change list must never miss"));
+    }
+    Ok(totals)
+}
+
+/// Plans file after file and hands out leaves.
+fn announce(
+    frozen: &Frozen,
+    writer: &Writer,
+    request: &BackupRequest,
+    shop: &Shop<'_>,
+    send: Sender<Item>,
+) -> Result<()> {
+    let mut system = SystemSpace::default();
+    let total = frozen.files.files.len() as u64;
+    shop.run.progress.phase("reading", Some(total), Unit::Files);
+    for found in &frozen.files.files {
+        shop.failed.check()?;
+        shop.run.cancel.check()?;
+        let wanted = source(found);
+        let path = frozen.provider.frozen_path(&wanted);
+        let opened = Source::open(&path)
+            .context(|| format!("failed to open the frozen copy of {}", found.path.display()))?;
+        let page_size = frozen.files.page_size;
+        let innodb = found.class == FileClass::InnodbData;
+        let block_size = if innodb { page_size } else { PLAIN_BLOCK };
+        let meta = read_file::meta(found, &opened, block_size)?;
+        let size = meta.size;
+        let base = writer.base_file(&meta.name)?;
+        let changed = match &base {
+            Some(_) => frozen.provider.changed(&wanted)?,
+            None => Changed::Unknown,
+        };
+        let builder = writer.file(meta, base)?;
+        let plans = plan::leaves(&builder, size, block_size, &changed, request.audit);
+        if plans.is_empty() {
+            builder.finish()?;
+            shop.run.progress.advance(1);
+            continue;
+        }
+        let check = if innodb { system.check(found, &opened, page_size)? } else { None };
+        let open = Arc::new(Open {
+            file: found.clone(),
+            source: opened,
+            builder: Mutex::new(Some(Arc::new(builder))),
+            check,
+            leaves_left: AtomicU64::new(plans.len() as u64),
+        });
+        for plan in plans {
+            for blocks in &plan.blocks {
+                open.source.announce(bytes(blocks, block_size));
+            }
+            if send.send(Item { open: Arc::clone(&open), plan }).is_err() {
+                // Every worker has ended, so one has failed; its error is reported.
+                return Err(Error::new(evenkeel_op::ErrorKind::Interrupted, "the workers ended"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn bytes(blocks: &Range<u64>, block_size: u32) -> Range<u64> {
+    blocks.start * u64::from(block_size)..blocks.end * u64::from(block_size)
+}
+
+fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<()> {
+    let mut buffer = Vec::with_capacity(CHUNK as usize);
+    while let Ok(item) = items.recv() {
+        let done = shop.failed.check().and_then(|()| shop.run.cancel.check()).and_then(|()| {
+            let Item { open, plan } = item;
+            leaf(&mut worker, &open, &plan, &mut buffer, shop).context(|| {
+                format!("failed to back up {}", open.file.path.display())
+            })?;
+            finish_if_last(&open, shop)
+        });
+        if let Err(error) = done {
+            shop.failed.cancel(2);
+            return Err(error);
+        }
+    }
+    worker.finish()
+}
+
+/// Reads and stores the blocks of one leaf.
+fn leaf(
+    worker: &mut Worker,
+    open: &Open,
+    plan: &LeafPlan,
+    buffer: &mut Vec<u8>,
+    shop: &Shop<'_>,
+) -> Result<()> {
+    let builder = open.builder.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let builder = builder.ok_or_else(|| Error::failed("a file was finished too early"))?;
+    let mut leaf = builder.leaf(plan.leaf)?;
+    let block_size = leaf.byte_range(leaf.blocks().start);
+    let block_size = (block_size.end - block_size.start).max(1);
+    for run in &plan.blocks {
+        let per_chunk = (CHUNK / block_size).max(1);
+        let mut at = run.start;
+        while at < run.end {
+            let part = at..run.end.min(at + per_chunk);
+            at = part.end;
+            let range = leaf.byte_range(part.start).start..leaf.byte_range(part.end - 1).end;
+            let shape = open.source.read(range.clone(), buffer)?;
+            shop.rate.pace(shape.bytes_read());
+            shop.totals.bytes_read.fetch_add(shape.bytes_read(), Ordering::Relaxed);
+            for block in part {
+                let whole = leaf.byte_range(block);
+                let front = (whole.start - range.start) as usize;
+                let data = &buffer[front..front + (whole.end - whole.start) as usize];
+                let allocated = shape.allocated(&whole);
+                let change = match allocated {
+                    0 => leaf.hole(worker, block)?,
+                    n if n < data.len() as u64 => {
+                        check(open, whole.start, data, shop);
+                        leaf.put_with_tail_hole(worker, block, &data[..n as usize])?
+                    }
+                    _ => {
+                        check(open, whole.start, data, shop);
+                        leaf.put(worker, block, data)?
+                    }
+                };
+                if change == Change::Changed {
+                    note_change(open, plan, block, allocated, shop);
+                }
+            }
+        }
+        open.source.forget(bytes(run, block_size as u32));
+    }
+    builder.set_leaf(leaf)
+}
+
+fn check(open: &Open, offset: u64, data: &[u8], shop: &Shop<'_>) {
+    if let Some(check) = &open.check {
+        check.block(&open.file.name, offset, data, &shop.totals.findings);
+    }
+}
+
+fn note_change(open: &Open, plan: &LeafPlan, block: u64, bytes: u64, shop: &Shop<'_>) {
+    shop.totals.bytes_changed.fetch_add(bytes, Ordering::Relaxed);
+    if let Some(candidates) = &plan.candidates
+        && !candidates.iter().any(|range| range.contains(&block))
+    {
+        let mut missed = shop.totals.missed.lock().unwrap_or_else(|e| e.into_inner());
+        missed.push(format!("{} block {block}", open.file.name));
+    }
+}
+
+fn finish_if_last(open: &Open, shop: &Shop<'_>) -> Result<()> {
+    if open.leaves_left.fetch_sub(1, Ordering::AcqRel) > 1 {
+        return Ok(());
+    }
+    let builder = open.builder.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let builder = builder
+        .and_then(Arc::into_inner)
+        .ok_or_else(|| Error::failed("a file was finished twice"))?;
+    builder.finish()?;
+    shop.run.progress.advance(1);
+    Ok(())
+}
+
+/// The files of the system tablespace continue each other's page numbers, and only the first one
+/// says how its pages are made.
+#[derive(Default)]
+struct SystemSpace {
+    first: Option<PageCheck>,
+    pages: u64,
+}
+
+impl SystemSpace {
+    fn check(
+        &mut self,
+        found: &FoundFile,
+        source: &Source,
+        page_size: u32,
+    ) -> Result<Option<PageCheck>> {
+        let Some(number) = found.system_space_file else {
+            return PageCheck::of_file(source.file(), page_size);
+        };
+        if number == 0 {
+            self.first = PageCheck::of_file(source.file(), page_size)?;
+            self.pages = 0;
+        }
+        let first_page = u32::try_from(self.pages).unwrap_or(u32::MAX);
+        self.pages += source.size() / u64::from(page_size);
+        Ok(self.first.as_ref().map(|check| check.continued(first_page)))
+    }
+}

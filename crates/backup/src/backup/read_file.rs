@@ -1,0 +1,199 @@
+//! Reads a frozen file: which of its bytes are allocated, and those bytes, past the page cache's
+//! memory of them.
+
+use evenkeel_op::{Context, Error, Result};
+use evenkeel_repository::FileMeta;
+use evenkeel_server::files::FoundFile;
+use rustix::fs::{Advice, SeekFrom};
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// An open frozen file.
+pub(super) struct Source {
+    file: File,
+    metadata: Metadata,
+}
+
+impl Source {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        Ok(Self { file, metadata })
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    /// Tells the kernel that a range will be read soon.
+    pub(super) fn announce(&self, range: Range<u64>) {
+        self.advise(range, Advice::WillNeed);
+    }
+
+    /// Gives the range's page cache back: the server's own is the one that should stay warm.
+    pub(super) fn forget(&self, range: Range<u64>) {
+        self.advise(range, Advice::DontNeed);
+    }
+
+    fn advise(&self, range: Range<u64>, advice: Advice) {
+        // Advice that is not taken costs time, not correctness.
+        let length = NonZeroU64::new(range.end.saturating_sub(range.start));
+        let _ = rustix::fs::fadvise(&self.file, range.start, length, advice);
+    }
+
+    /// Reads a range into `buffer` (its length becomes the range's); holes read as zeros without
+    /// being read.
+    pub(super) fn read(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Shape> {
+        let length = (range.end - range.start) as usize;
+        buffer.clear();
+        buffer.resize(length, 0);
+        let shape = self.shape(&range)?;
+        for data in &shape.data {
+            let at = (data.start - range.start) as usize..(data.end - range.start) as usize;
+            self.read_exact(&mut buffer[at], data.start)?;
+        }
+        Ok(shape)
+    }
+
+    /// A file that ends early is an error, never taken for its end.
+    fn read_exact(&self, mut buffer: &mut [u8], mut offset: u64) -> Result<()> {
+        while !buffer.is_empty() {
+            match self.file.read_at(buffer, offset) {
+                Ok(0) => {
+                    return Err(Error::failed(format!(
+                        "the frozen file ends at byte {offset}, before its length of {}",
+                        self.size()
+                    )));
+                }
+                Ok(n) => {
+                    buffer = &mut buffer[n..];
+                    offset += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(error).context(|| format!("failed to read at byte {offset}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what of a range is allocated.
+    fn shape(&self, range: &Range<u64>) -> Result<Shape> {
+        let dense = self.metadata.blocks() * 512 >= self.metadata.len();
+        if dense {
+            return Ok(Shape { data: vec![range.clone()] });
+        }
+        let mut data = Vec::new();
+        let mut at = range.start;
+        while at < range.end {
+            let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+                Ok(start) if start < range.end => start,
+                Ok(_) | Err(rustix::io::Errno::NXIO) => break,
+                Err(error) => return Err(error).context(|| "failed to look for data"),
+            };
+            let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))
+                .context(|| "failed to look for a hole")?
+                .min(range.end);
+            data.push(start..end);
+            at = end;
+        }
+        Ok(Shape { data })
+    }
+}
+
+/// What of a range is allocated: sorted, disjoint.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    data: Vec<Range<u64>>,
+}
+
+impl Shape {
+    /// Returns how many bytes were read.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.data.iter().map(|range| range.end - range.start).sum()
+    }
+
+    /// Returns how many bytes from the start of `block` on have to be kept so that only a hole
+    /// follows; 0 when all of it is a hole.
+    pub(super) fn allocated(&self, block: &Range<u64>) -> u64 {
+        self.data
+            .iter()
+            .rev()
+            .find(|data| data.start < block.end)
+            .map_or(0, |data| data.end.min(block.end).saturating_sub(block.start))
+    }
+}
+
+/// Describes a file: size from the frozen copy, the rest from the original, as long as it exists.
+pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Result<FileMeta> {
+    let original = fs::metadata(&found.path);
+    let shown = original.as_ref().unwrap_or(&frozen.metadata);
+    let mut meta = FileMeta::file(&found.name, frozen.size(), block_size);
+    meta.mode = shown.permissions().mode() & 0o7777;
+    meta.uid = shown.uid();
+    meta.gid = shown.gid();
+    meta.mtime = (shown.mtime(), u32::try_from(shown.mtime_nsec()).unwrap_or(0));
+    meta.allocated = frozen.metadata.blocks() * 512;
+    meta.xattrs = xattrs(&found.path);
+    Ok(meta)
+}
+
+/// Reads extended attributes, SELinux labels among them; none where the file system has none.
+pub(super) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut names = vec![0u8; 4096];
+    let Ok(length) = rustix::fs::listxattr(path, names.as_mut_slice()) else {
+        return BTreeMap::new();
+    };
+    names[..length]
+        .split(|byte| *byte == 0)
+        .filter_map(|name| std::str::from_utf8(name).ok().filter(|name| !name.is_empty()))
+        .filter_map(|name| {
+            let mut value = vec![0u8; 4096];
+            let length = rustix::fs::getxattr(path, name, value.as_mut_slice()).ok()?;
+            value.truncate(length);
+            Some((name.to_owned(), value))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::single_range_in_vec_init)]
+    fn only_a_hole_at_the_end_of_a_block_is_left_out() {
+        let shape = Shape { data: vec![100..140, 180..200] };
+        assert_eq!(shape.allocated(&(100..150)), 40);
+        assert_eq!(shape.allocated(&(140..180)), 0);
+        assert_eq!(shape.allocated(&(150..190)), 40);
+        assert_eq!(shape.allocated(&(0..100)), 0);
+        assert_eq!(shape.allocated(&(180..200)), 20);
+        assert_eq!(shape.bytes_read(), 60);
+    }
+
+    #[test]
+    fn holes_are_not_read_and_a_short_file_is_an_error() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        io::Write::write_all(&mut file, &[7; 8192]).unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let source = Source::open(file.path()).unwrap();
+        let mut buffer = Vec::new();
+        let shape = source.read(0..1 << 20, &mut buffer).unwrap();
+        assert_eq!(buffer.len(), 1 << 20);
+        assert!(shape.bytes_read() < 1 << 20);
+        assert_eq!((buffer[8191], buffer[8192]), (7, 0));
+        file.as_file().set_len(4096).unwrap();
+        assert!(source.read_exact(&mut [0; 8192], 0).is_err());
+    }
+}

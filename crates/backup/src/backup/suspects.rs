@@ -1,0 +1,115 @@
+//! Settles pages that failed their checksum: torn but saved by the doublewrite buffer, or corrupt.
+
+use super::freeze::{Frozen, source};
+use super::pages::Suspect;
+use super::read::ReadTotals;
+use super::request::{BackupRequest, Source};
+use crate::Run;
+use crate::report::CorruptPage;
+use evenkeel_innodb::doublewrite::DoublewriteCopies;
+use evenkeel_innodb::{PageSize, Probe, SpaceFormat};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_server::files::{FileClass, FoundFile};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+
+/// Returns the pages that are corrupt, with their tables and indexes where the server says them.
+/// Fails when there are any, unless the request tells otherwise.
+pub(super) fn settle(
+    frozen: &Frozen,
+    totals: &ReadTotals,
+    request: &BackupRequest,
+    run: Run<'_>,
+) -> Result<Vec<CorruptPage>> {
+    let (suspects, more) = totals.findings.take();
+    if suspects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let copies = doublewrite(frozen)?;
+    let mut formats = HashMap::new();
+    let mut corrupt = Vec::new();
+    for suspect in suspects {
+        if !saved(&suspect, frozen, &copies, &mut formats)? {
+            corrupt.push(suspect);
+        }
+    }
+    let corrupt = super::culprits::name(corrupt, &request.source, run);
+    for page in &corrupt {
+        run.progress.warn(sentence(page));
+    }
+    if more > 0 {
+        run.progress.warn(format!("{more} more pages failed their checksum"));
+    }
+    if !corrupt.is_empty() && !request.keep_corrupt {
+        let first = corrupt.first().map(sentence).unwrap_or_default();
+        let mut error = Error::new(
+            ErrorKind::Differs,
+            format!("{} corrupt pages; nothing was stored. The first: {first}", corrupt.len() as u64 + more),
+        );
+        for remedy in corrupt.iter().filter_map(|page| page.remedy.clone()).take(3) {
+            error = error.hint(remedy);
+        }
+        return Err(error.hint("to keep a backup of what is left, add --keep-corrupt"));
+    }
+    Ok(corrupt)
+}
+
+/// Whether recovery would write a good copy of the page over it.
+fn saved(
+    suspect: &Suspect,
+    frozen: &Frozen,
+    copies: &Option<DoublewriteCopies>,
+    formats: &mut HashMap<String, Option<SpaceFormat>>,
+) -> Result<bool> {
+    let Some(copies) = copies else { return Ok(false) };
+    if !formats.contains_key(&suspect.file) {
+        formats.insert(suspect.file.clone(), format_of(&suspect.file, frozen)?);
+    }
+    let format = formats.get(&suspect.file).and_then(Option::as_ref);
+    let page_no = u32::try_from(suspect.page).unwrap_or(u32::MAX);
+    Ok(format.is_some_and(|format| copies.good_copy(format, page_no).is_some()))
+}
+
+fn format_of(name: &str, frozen: &Frozen) -> Result<Option<SpaceFormat>> {
+    let Some(found) = frozen.files.files.iter().find(|file| file.name == name) else {
+        return Ok(None);
+    };
+    let mut page0 = vec![0; frozen.files.page_size as usize];
+    let mut file = open(frozen, found)?;
+    if file.read_exact(&mut page0).is_err() {
+        return Ok(None);
+    }
+    Ok(match SpaceFormat::parse(&page0) {
+        Probe::Checkable(format) => Some(format),
+        Probe::NotCheckable(_) => None,
+    })
+}
+
+fn doublewrite(frozen: &Frozen) -> Result<Option<DoublewriteCopies>> {
+    let Some(page_size) = PageSize::new(frozen.files.page_size) else { return Ok(None) };
+    let files = &frozen.files.files;
+    let Some(system) = files.iter().find(|file| file.system_space_file == Some(0)) else {
+        return Ok(None);
+    };
+    let mut copies = DoublewriteCopies::read(&open(frozen, system)?, page_size)?;
+    for found in files.iter().filter(|file| file.class == FileClass::InnodbDoublewrite) {
+        copies.add_file(&open(frozen, found)?)?;
+    }
+    Ok(Some(copies))
+}
+
+fn open(frozen: &Frozen, found: &FoundFile) -> Result<File> {
+    let path = frozen.provider.frozen_path(&source(found));
+    File::open(&path).context(|| format!("failed to open the frozen copy of {}", found.name))
+}
+
+fn sentence(page: &CorruptPage) -> String {
+    let table = page.table.as_ref().map_or(String::new(), |table| format!(", table {table}"));
+    let index = page.index.as_ref().map_or(String::new(), |index| format!(", index {index}"));
+    format!("page {} of {} (space {}{table}{index}): {}", page.page, page.file, page.space, page.why)
+}
+
+// `Source` decides whether there is a server to ask for names.
+#[allow(unused_imports)]
+use Source as _;

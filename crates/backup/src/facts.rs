@@ -1,0 +1,76 @@
+//! What a manifest says about a generation besides its files: kept by `backup`, read by the rest.
+
+use crate::report::{CorruptPage, GenerationReport};
+use evenkeel_op::{Context, Result};
+use evenkeel_repository::Manifest;
+use evenkeel_server::coordinates::Coordinates;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The facts of one generation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Snapshot provider and method: `reflink/splice`.
+    pub snapshot: String,
+    /// What stood still for the moment of the snapshot: `block-commit`, `global-read`, `stop`, `none`.
+    pub moment: String,
+    /// Bytes read from the snapshot.
+    pub bytes_read: u64,
+    /// Bytes in blocks that differ from the base.
+    pub bytes_changed: u64,
+    /// InnoDB pages checked.
+    pub pages_checked: u64,
+    /// Pages that failed the check.
+    pub pages_corrupt: u64,
+    /// Those pages, the first thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrupt: Vec<CorruptPage>,
+    /// Time until the commit.
+    pub seconds: f64,
+    /// How long any lock was held.
+    pub lock_ms: f64,
+    /// How long commits stood still.
+    pub write_pause_ms: f64,
+    /// The server's version, when it ran.
+    pub server_version: Option<String>,
+    /// The server's program, when it ran.
+    pub server_program: Option<String>,
+    /// Settings that a server on the restored files needs.
+    pub settings: BTreeMap<String, String>,
+    /// Directories that were backed up, by root id.
+    pub roots: BTreeMap<String, String>,
+}
+
+impl Facts {
+    /// Reads the facts of a manifest.
+    pub fn of(manifest: &Manifest) -> Result<Self> {
+        serde_json::from_value(manifest.facts.clone()).context(|| {
+            format!("failed to read the facts of generation {}", manifest.generation)
+        })
+    }
+}
+
+/// Returns what `backup` reported about a generation.
+pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
+    let facts = Facts::of(manifest)?;
+    let coordinates: Coordinates = serde_json::from_value(manifest.coordinates.clone())
+        .context(|| "failed to read the coordinates of a generation")?;
+    Ok(GenerationReport {
+        source: manifest.source.clone(),
+        generation: manifest.generation,
+        kind: manifest.kind.name().to_owned(),
+        based_on: manifest.based_on.map(|base| base.generation),
+        files: manifest.files,
+        bytes_logical: manifest.bytes_logical,
+        bytes_read: facts.bytes_read,
+        bytes_changed: facts.bytes_changed,
+        bytes_stored: manifest.bytes_stored,
+        pages_checked: facts.pages_checked,
+        pages_corrupt: facts.pages_corrupt,
+        seconds: facts.seconds,
+        lock_ms: facts.lock_ms,
+        write_pause_ms: facts.write_pause_ms,
+        snapshot: facts.snapshot,
+        coordinates,
+    })
+}

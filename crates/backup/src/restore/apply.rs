@@ -1,0 +1,182 @@
+//! Writes the files of a plan, many threads, each block of the repository read once.
+
+use super::write::BlockWriter;
+use super::{Plan, RestoreRequest, entries, names};
+use crate::Run;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Unit};
+use evenkeel_repository::{FileKind, FileMeta, FileReader};
+use std::fs::File;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Work that waits for a thread.
+const QUEUE: usize = 64;
+/// Leaves (of 256 blocks) that one thread writes before another may take over in the same file.
+const STRETCH: u64 = 16;
+
+struct Open {
+    path: PathBuf,
+    meta: FileMeta,
+    file: File,
+    reader: FileReader,
+    stretches_left: AtomicU64,
+}
+
+struct Item {
+    open: Arc<Open>,
+    leaves: Range<u64>,
+}
+
+/// Writes everything; returns how many bytes were written.
+pub(super) fn apply(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<u64> {
+    run.progress.phase("restoring", Some(plan.reader.manifest().bytes_logical), Unit::Bytes);
+    let written = AtomicU64::new(0);
+    let failed = Cancel::new();
+    let (send, receive) = bounded::<Item>(QUEUE);
+    std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for _ in 0..request.workers.max(1) {
+            let (receive, written, failed) = (receive.clone(), &written, &failed);
+            workers.push(scope.spawn(move || {
+                let ended = work(&receive, request, written, failed, run);
+                if ended.is_err() {
+                    failed.cancel(2);
+                }
+                ended
+            }));
+        }
+        drop(receive);
+        let mut first = hand_out(plan, request, &send, &failed, run);
+        if first.is_err() {
+            failed.cancel(2);
+        }
+        drop(send);
+        for worker in workers {
+            let ended = worker.join().unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
+            let stopped = matches!(&first, Err(e) if e.kind() == ErrorKind::Interrupted);
+            if ended.is_err() && (first.is_ok() || stopped) {
+                first = ended;
+            }
+        }
+        run.cancel.check()?;
+        first
+    })?;
+    dress_dirs(plan, request)?;
+    run.progress.end();
+    Ok(written.load(Ordering::Relaxed))
+}
+
+/// Creates directories and links, and hands out the files.
+fn hand_out(
+    plan: &Plan,
+    request: &RestoreRequest,
+    send: &Sender<Item>,
+    failed: &Cancel,
+    run: Run<'_>,
+) -> Result<()> {
+    // Names are sorted, but a directory may sort behind its files' neighbours: make them first.
+    for record in plan.reader.files() {
+        let meta = record?.meta;
+        if meta.kind == FileKind::Dir {
+            let (staging, relative) = names::place(&plan.roots, &meta.name)?;
+            entries::make_dir(&staging.dir().join(relative))?;
+        }
+    }
+    for record in plan.reader.files() {
+        failed.check()?;
+        run.cancel.check()?;
+        let record = record?;
+        let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
+        let path = staging.path(&relative);
+        match record.meta.kind {
+            FileKind::Dir => {}
+            FileKind::Symlink => {
+                entries::make_link(&path, &record.meta)?;
+                entries::dress(&path, &record.meta, request)?;
+            }
+            FileKind::File => {
+                if let Some(parent) = path.parent() {
+                    entries::make_dir(parent)?;
+                }
+                let reader = plan.reader.open_file(&record)?;
+                hand_out_file(path, record.meta, reader, send, request)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn hand_out_file(
+    path: PathBuf,
+    meta: FileMeta,
+    reader: FileReader,
+    send: &Sender<Item>,
+    request: &RestoreRequest,
+) -> Result<()> {
+    let file =
+        File::create_new(&path).context(|| format!("failed to create {}", path.display()))?;
+    file.set_len(meta.size).context(|| format!("failed to size {}", path.display()))?;
+    let leaves = reader.leaf_count();
+    let stretches = leaves.div_ceil(STRETCH);
+    if stretches == 0 {
+        return entries::dress(&path, &meta, request);
+    }
+    let open =
+        Arc::new(Open { path, meta, file, reader, stretches_left: AtomicU64::new(stretches) });
+    for stretch in 0..stretches {
+        let leaves = stretch * STRETCH..((stretch + 1) * STRETCH).min(leaves);
+        if send.send(Item { open: Arc::clone(&open), leaves }).is_err() {
+            return Err(Error::new(ErrorKind::Interrupted, "the workers ended"));
+        }
+    }
+    Ok(())
+}
+
+fn work(
+    items: &Receiver<Item>,
+    request: &RestoreRequest,
+    written: &AtomicU64,
+    failed: &Cancel,
+    run: Run<'_>,
+) -> Result<()> {
+    while let Ok(Item { open, leaves }) = items.recv() {
+        failed.check()?;
+        let mut writer = BlockWriter::new(&open.file);
+        let block_size = u64::from(open.meta.block_size);
+        for leaf in leaves {
+            run.cancel.check()?;
+            let mut end = 0;
+            open.reader
+                .read_leaf(leaf, |block, content| {
+                    let length = open.meta.block_length(block) as u64;
+                    end += length;
+                    writer.block(block * block_size, length, content)
+                })
+                .context(|| format!("failed to restore {}", open.meta.name))?;
+            run.progress.advance(end);
+        }
+        let bytes =
+            writer.finish().context(|| format!("failed to write {}", open.path.display()))?;
+        written.fetch_add(bytes, Ordering::Relaxed);
+        fail::fail_point!("restore::apply::stretch");
+        if open.stretches_left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            entries::dress(&open.path, &open.meta, request)?;
+        }
+    }
+    Ok(())
+}
+
+/// Directories get their times and modes last: writing into them changes both or needs them.
+fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
+    for record in plan.reader.files() {
+        let meta = record?.meta;
+        if meta.kind == FileKind::Dir {
+            let (staging, relative) = names::place(&plan.roots, &meta.name)?;
+            entries::dress(&staging.dir().join(relative), &meta, request)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! Directories, links and metadata of restored files.
+
+use super::{Plan, RestoreRequest, names};
+use evenkeel_op::{Context, Result};
+use evenkeel_repository::FileMeta;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Creates a directory; an existing one is the root itself.
+pub(super) fn make_dir(path: &Path) -> Result<()> {
+    fs::create_dir_all(path).context(|| format!("failed to create {}", path.display()))
+}
+
+/// Creates a symbolic link as it was.
+pub(super) fn make_link(path: &Path, meta: &FileMeta) -> Result<()> {
+    let target = names::unescape(meta.target.as_deref().unwrap_or_default())?;
+    std::os::unix::fs::symlink(&target, path)
+        .context(|| format!("failed to create the link {}", path.display()))
+}
+
+/// Gives owner, mode, attributes and time to what was created. Without root, everything belongs to
+/// who restores it; that is no error.
+pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> Result<()> {
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) = request.owner.unwrap_or((meta.uid, meta.gid));
+        std::os::unix::fs::lchown(path, Some(uid), Some(gid))
+            .context(|| format!("failed to set the owner of {}", path.display()))?;
+    }
+    if meta.target.is_some() {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(meta.mode))
+        .context(|| format!("failed to set the mode of {}", path.display()))?;
+    for (name, value) in &meta.xattrs {
+        // A label of another host's policy may not be allowed here: the server works without.
+        let _ = rustix::fs::setxattr(path, name.as_str(), value, XattrFlags::empty());
+    }
+    let time = Timespec { tv_sec: meta.mtime.0, tv_nsec: i64::from(meta.mtime.1) };
+    let times = Timestamps { last_access: time, last_modification: time };
+    rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())
+        .context(|| format!("failed to set the time of {}", path.display()))
+}
+
+/// Points `.isl` files and links at where their roots are now.
+pub(super) fn relink(plan: &Plan) -> Result<()> {
+    let moved: Vec<(&str, &Path)> = plan
+        .facts
+        .roots
+        .iter()
+        .filter_map(|(id, old)| Some((old.as_str(), plan.roots.get(id)?.target())))
+        .filter(|(old, new)| Path::new(old) != *new)
+        .collect();
+    if moved.is_empty() || plan.roots.len() < 2 {
+        return Ok(());
+    }
+    for record in plan.reader.files() {
+        let record = record?;
+        let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
+        let path = staging.path(&relative);
+        if names::has_extension(&relative, "isl") {
+            let text = fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
+            if let Some(new) = moved_path(&text, &moved) {
+                fs::write(&path, new).context(|| format!("failed to write {}", path.display()))?;
+            }
+        } else if record.meta.target.is_some() {
+            let old = fs::read_link(&path).context(|| format!("failed to read {}", path.display()))?;
+            if let Some(new) = moved_path(old.as_os_str().as_bytes(), &moved) {
+                fs::remove_file(&path).context(|| format!("failed to remove {}", path.display()))?;
+                let new = std::ffi::OsString::from_vec(new);
+                std::os::unix::fs::symlink(new, &path)
+                    .context(|| format!("failed to create the link {}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns `path` below its root's new place; `None` when it is below none of them.
+fn moved_path(path: &[u8], moved: &[(&str, &Path)]) -> Option<Vec<u8>> {
+    let text = Path::new(OsStr::from_bytes(path.trim_ascii_end()));
+    moved
+        .iter()
+        .filter_map(|(old, new)| Some((old.len(), new.join(text.strip_prefix(old).ok()?))))
+        // The longest root is the one it belongs to.
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, path)| {
+            let mut bytes = path.into_os_string().into_vec();
+            // Joining an empty rest leaves a slash.
+            if bytes.len() > 1 && bytes.last() == Some(&b'/') {
+                bytes.pop();
+            }
+            bytes
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_follow_their_longest_root() {
+        let moved = [("/var/lib/mysql", Path::new("/r/data")), ("/var/lib/mysql/x", Path::new("/x"))];
+        let at = |path: &[u8]| moved_path(path, &moved).map(|p| String::from_utf8(p).unwrap());
+        assert_eq!(at(b"/var/lib/mysql/a.ibd").as_deref(), Some("/r/data/a.ibd"));
+        assert_eq!(at(b"/var/lib/mysql/x/b.ibd\n").as_deref(), Some("/x/b.ibd"));
+        assert_eq!(at(b"/var/lib/mysql/x").as_deref(), Some("/x"));
+        assert_eq!(at(b"/elsewhere/c"), None);
+    }
+}

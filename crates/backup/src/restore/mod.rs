@@ -1,0 +1,195 @@
+//! Restores a generation: plan, write every block once, then let the directories appear whole.
+
+mod apply;
+mod entries;
+mod names;
+mod staging;
+mod start_options;
+mod write;
+
+use crate::Run;
+use crate::facts::Facts;
+use evenkeel_op::{Error, ErrorKind, Result, units};
+use evenkeel_repository::{Reader, Repository};
+use serde::Serialize;
+use staging::Staging;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What to restore, and where to.
+#[derive(Debug, Clone)]
+pub struct RestoreRequest {
+    /// The repository.
+    pub repository: PathBuf,
+    /// The generation; the newest when not given.
+    pub generation: Option<u32>,
+    /// Becomes the data directory; must not exist or be empty.
+    pub target: PathBuf,
+    /// Where roots outside the data directory go, by root id. Others go beside the target, as
+    /// `TARGET-ID`.
+    pub map_roots: BTreeMap<String, PathBuf>,
+    /// Threads that write.
+    pub workers: usize,
+    /// Owner and group of everything, instead of what they were.
+    pub owner: Option<(u32, u32)>,
+}
+
+impl RestoreRequest {
+    /// Makes a request with the usual settings.
+    #[must_use]
+    pub fn new(repository: &Path, generation: Option<u32>, target: &Path) -> Self {
+        Self {
+            repository: repository.to_owned(),
+            generation,
+            target: target.to_owned(),
+            map_roots: BTreeMap::new(),
+            workers: crate::default_workers(),
+            owner: None,
+        }
+    }
+}
+
+/// What a restore came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RestoreReport {
+    /// The generation.
+    pub generation: u32,
+    /// The data directory.
+    pub target: PathBuf,
+    /// Files written.
+    pub files: u64,
+    /// Sum of their sizes.
+    pub bytes_logical: u64,
+    /// Bytes written; holes are left out.
+    pub bytes_written: u64,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Where each root is now.
+    pub roots: BTreeMap<String, PathBuf>,
+    /// Options that a server needs to start on it.
+    pub start_options: Vec<String>,
+}
+
+/// The root that becomes the target itself.
+const DATA: &str = "data";
+
+/// Where everything will go: made before anything is written.
+struct Plan {
+    reader: Reader,
+    facts: Facts,
+    roots: BTreeMap<String, Staging>,
+}
+
+/// Restores. On an error, or when the process dies, no target exists that a server would accept.
+pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> {
+    let begun = Instant::now();
+    let plan = plan(request)?;
+    for staging in plan.roots.values() {
+        staging.create()?;
+    }
+    fail::fail_point!("restore::created");
+    let applied = apply::apply(&plan, request, run).and_then(|written| {
+        entries::relink(&plan)?;
+        Ok(written)
+    });
+    let written = match applied {
+        Ok(written) => written,
+        Err(error) => {
+            for staging in plan.roots.values() {
+                // The next restore to this target removes what stays.
+                let _ = staging.clear();
+            }
+            return Err(error);
+        }
+    };
+    fail::fail_point!("restore::applied");
+    let Plan { reader, facts, roots } = plan;
+    let places: BTreeMap<String, PathBuf> =
+        roots.iter().map(|(id, staging)| (id.clone(), staging.target().to_owned())).collect();
+    publish(roots)?;
+    let outside = places.iter().filter(|(id, _)| *id != DATA);
+    Ok(RestoreReport {
+        generation: reader.generation(),
+        target: places[DATA].clone(),
+        files: reader.manifest().files,
+        bytes_logical: reader.manifest().bytes_logical,
+        bytes_written: written,
+        seconds: begun.elapsed().as_secs_f64(),
+        start_options: start_options::start_options(
+            &facts.settings,
+            outside.map(|(id, path)| (id.as_str(), path.as_path())),
+        ),
+        roots: places,
+    })
+}
+
+/// The data directory appears last: until then no server finds a place to start from.
+fn publish(mut roots: BTreeMap<String, Staging>) -> Result<()> {
+    let data = roots.remove(DATA);
+    for (_, staging) in roots {
+        staging.publish()?;
+    }
+    fail::fail_point!("restore::roots_published");
+    data.map_or(Ok(()), Staging::publish)
+}
+
+fn plan(request: &RestoreRequest) -> Result<Plan> {
+    let repository = Repository::open(&request.repository)?;
+    let generation = match request.generation {
+        Some(generation) => generation,
+        None => newest(&repository)?,
+    };
+    let reader = repository.reader(generation)?;
+    let facts = Facts::of(reader.manifest())?;
+    if let Some(unknown) = request.map_roots.keys().find(|id| !facts.roots.contains_key(*id)) {
+        let known: Vec<&str> = facts.roots.keys().map(String::as_str).collect();
+        return Err(Error::usage(format!("generation {generation} has no root '{unknown}'"))
+            .hint(format!("its roots are: {}", known.join(", "))));
+    }
+    let mut roots = BTreeMap::new();
+    roots.insert(DATA.to_owned(), Staging::plan(&request.target)?);
+    for id in facts.roots.keys().filter(|id| *id != DATA) {
+        let place = request.map_roots.get(id).cloned().unwrap_or_else(|| beside(&request.target, id));
+        roots.insert(id.clone(), Staging::plan(&place)?);
+    }
+    check_space(&request.target, &reader)?;
+    Ok(Plan { reader, facts, roots })
+}
+
+/// Returns the newest generation's number.
+pub(crate) fn newest(repository: &Repository) -> Result<u32> {
+    let generations = repository.generations()?;
+    generations.last().map(|summary| summary.generation).ok_or_else(|| {
+        Error::new(ErrorKind::Failed, format!("{} has no generation yet", repository.place()))
+            .hint("make one with: evenkeel backup REPOSITORY")
+    })
+}
+
+fn beside(target: &Path, id: &str) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push("-");
+    name.push(id);
+    PathBuf::from(name)
+}
+
+/// Refuses when the files cannot fit, before anything is written.
+fn check_space(target: &Path, reader: &Reader) -> Result<()> {
+    let mut needed = 0u64;
+    for record in reader.files() {
+        needed += record?.meta.allocated;
+    }
+    let parent = target.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    let Ok(volume) = rustix::fs::statvfs(parent) else { return Ok(()) };
+    let free = volume.f_bavail * volume.f_frsize;
+    if free < needed {
+        return Err(Error::refused(format!(
+            "the generation needs {}, {} has {} free",
+            units::bytes(needed),
+            parent.display(),
+            units::bytes(free)
+        ))
+        .hint("free space, or give another --target"));
+    }
+    Ok(())
+}

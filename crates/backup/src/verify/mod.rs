@@ -1,0 +1,7 @@
+//! Verifies: every byte by restore's own code, and on request a server that starts.
+
+mod boot;
+mod read;
+
+pub use boot::{BootReport, BootRequest, boot};
+pub use read::{ReadRequest, read};
