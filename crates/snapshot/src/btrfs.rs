@@ -6,6 +6,7 @@ mod subvolume;
 pub use subvolume::Subvolume;
 
 use crate::extents;
+use crate::failpoints::fail_point;
 use crate::filesystem::{Identity, Kind};
 use crate::holding::{Holding, Place, Run, SNAPSHOT, places};
 use crate::ioctl;
@@ -152,6 +153,7 @@ impl Provider for BtrfsProvider {
         let into = File::open(self.run.path()).context(failed)?;
         ioctl::btrfs_snapshot(self.subvolume.handle(), &into, SNAPSHOT.as_ref()).context(failed)?;
         self.snapped = true;
+        fail_point!("snapshot::btrfs::snapped");
         Ok(())
     }
 

@@ -17,26 +17,25 @@
 //! deleted. The worst that a crash can cost is a full scan by the next run, because the token of
 //! the base is not the one the next run asks for.
 
+mod door;
 mod layout;
 mod remove;
 
+pub use door::is_ours;
 pub use layout::{Place, places};
 pub(crate) use remove::{SNAPSHOT, SUBVOLUME_ROOT};
 
 use crate::failpoints::fail_point;
+use door::{Lock, lock, make, sync_directory, write_synced};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use rustix::fs::{CWD, FlockOperation, RenameFlags};
+use rustix::fs::{CWD, RenameFlags};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-const MARKER: &str = "EVENKEEL-HOLDING";
-const MARKER_UNFINISHED: &str = "EVENKEEL-HOLDING.new";
-const MAGIC: &str = "evenkeel holding directory, format 1\n";
-const LOCK: &str = "lock";
 const BASE: &str = "base";
 const FACTS: &str = "base.json";
 
@@ -57,7 +56,7 @@ pub struct BaseFacts {
 #[derive(Debug)]
 pub struct Holding {
     directory: PathBuf,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Holding {
@@ -232,73 +231,6 @@ pub fn heal(directory: &Path) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns whether `directory` carries the marker.
-#[must_use]
-pub fn is_ours(directory: &Path) -> bool {
-    fs::read(directory.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
-}
-
-/// Makes a directory with a marker, unless it is there already.
-fn make(directory: &Path) -> Result<()> {
-    let failed = || format!("failed to make {}", directory.display());
-    if is_ours(directory) {
-        return Ok(());
-    }
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).context(failed);
-        }
-        _ => {}
-    }
-    fail_point!("snapshot::holding::directory_made");
-    // Only what an interrupted or simultaneous first run may have made can be in it.
-    for entry in fs::read_dir(directory).context(failed)? {
-        let name = entry.context(failed)?.file_name();
-        if ![MARKER, MARKER_UNFINISHED, LOCK]
-            .iter()
-            .any(|ours| name == *ours)
-        {
-            return Err(Error::refused(format!(
-                "{} is not a directory that evenkeel made",
-                directory.display()
-            ))
-            .hint("name another place with --snapshot-dir, or move that directory away"));
-        }
-    }
-    let unfinished = directory.join(MARKER_UNFINISHED);
-    let text = format!(
-        "{MAGIC}Snapshots of a MySQL or MariaDB data directory are kept here between backups.\n\
-         It may be deleted when no backup is running; the next one then reads everything.\n"
-    );
-    write_synced(&unfinished, text.as_bytes()).context(failed)?;
-    fail_point!("snapshot::holding::marker_written");
-    match fs::rename(&unfinished, directory.join(MARKER)) {
-        // Another first run was quicker: its marker says the same.
-        Err(_) if is_ours(directory) => Ok(()),
-        other => other
-            .and_then(|()| sync_directory(directory))
-            .context(failed),
-    }
-}
-
-/// Takes the lock of a holding directory, or returns `None` when somebody else has it.
-fn lock(directory: &Path) -> Result<Option<File>> {
-    let path = directory.join(LOCK);
-    let failed = || format!("failed to lock {}", path.display());
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(&path)
-        .context(failed)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(other) => Err(io::Error::from(other)).context(failed),
-    }
-}
-
 /// Returns the names in a holding directory that only a dead run can have left. The caller has the
 /// lock.
 fn leftovers(directory: &Path) -> Result<Vec<String>> {
@@ -336,16 +268,6 @@ fn write_facts(directory: &Path, facts: &BaseFacts) -> Result<()> {
     write_synced(&path, &text)
         .and_then(|()| sync_directory(directory))
         .context(failed)
-}
-
-fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(text)?;
-    file.sync_all()
-}
-
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]

@@ -171,6 +171,10 @@ impl Provider for ReflinkProvider {
         Atomicity::PerFile
     }
 
+    fn prepare(&mut self, files: &[SourceFile]) -> Result<()> {
+        clone::make_targets(&self.plan(files)?)
+    }
+
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {
         let groups = self.plan(files)?;
         fail_point!("snapshot::reflink::cloning");

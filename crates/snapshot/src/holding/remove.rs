@@ -19,6 +19,7 @@ pub(crate) const SUBVOLUME_ROOT: u64 = 256;
 /// Follows no symbolic link.
 pub(super) fn tree(path: &Path) -> Result<()> {
     let failed = || format!("failed to delete {}", path.display());
+    fail_point!("snapshot::holding::deleting");
     let snapshot = path.join(SNAPSHOT);
     match snapshot.symlink_metadata() {
         Ok(facts)

@@ -1,1 +1,150 @@
+use super::door::{LOCK, MARKER, MARKER_UNFINISHED};
+use super::*;
+use std::process::Command;
 
+fn holding(root: &Path) -> PathBuf {
+    root.join(".evenkeel-0")
+}
+
+/// Commits a run whose directory holds one file with `text` in it.
+fn commit(directory: &Path, token: &str, text: &str) {
+    let run = Holding::open(directory).unwrap().start().unwrap();
+    fs::write(run.path().join("file"), text).unwrap();
+    run.commit("reflink", token).unwrap();
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_base_is_found_by_provider_and_token() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    commit(&directory, "one", "1");
+    commit(&directory, "two", "2");
+    let open = Holding::open(&directory).unwrap();
+    assert_eq!(open.base("reflink", "one"), None);
+    assert_eq!(open.base("btrfs", "two"), None);
+    let base = open.base("reflink", "two").unwrap();
+    assert_eq!(fs::read_to_string(base.join("file")).unwrap(), "2");
+    assert_eq!(names(&directory), [MARKER, BASE, LOCK]);
+    open.drop_base().unwrap();
+    assert_eq!(open.facts(), None);
+    assert_eq!(names(&directory), [MARKER, LOCK]);
+}
+
+#[test]
+fn abandoned_and_dropped_runs_leave_the_base_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    commit(&directory, "one", "1");
+    Holding::open(&directory)
+        .unwrap()
+        .start()
+        .unwrap()
+        .abandon()
+        .unwrap();
+    drop(Holding::open(&directory).unwrap().start().unwrap());
+    assert_eq!(names(&directory), [MARKER, BASE, LOCK]);
+    assert_eq!(
+        Holding::open(&directory).unwrap().facts().unwrap().token,
+        "one"
+    );
+}
+
+#[test]
+fn a_second_run_is_told_to_wait() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    let run = Holding::open(&directory).unwrap().start().unwrap();
+    assert_eq!(
+        Holding::open(&directory).unwrap_err().kind(),
+        ErrorKind::Busy
+    );
+    // Healing does not touch the living.
+    assert!(!heal(&directory).unwrap());
+    assert!(run.path().is_dir());
+    drop(run);
+    assert!(Holding::open(&directory).is_ok());
+}
+
+#[test]
+fn what_dead_runs_left_is_deleted_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    commit(&directory, "one", "1");
+    for dead in ["run-1-x/files/data~", "old-2-y/files"] {
+        fs::create_dir_all(directory.join(dead)).unwrap();
+    }
+    fs::write(directory.join("somebody's notes"), "").unwrap();
+    assert!(heal(&directory).unwrap());
+    assert!(!heal(&directory).unwrap());
+    assert_eq!(names(&directory), [MARKER, BASE, LOCK, "somebody's notes"]);
+}
+
+#[test]
+fn a_base_without_readable_facts_is_no_base() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    commit(&directory, "one", "1");
+    fs::write(directory.join(BASE).join(FACTS), "{").unwrap();
+    let open = Holding::open(&directory).unwrap();
+    assert_eq!(open.base("reflink", "one"), None);
+    assert_eq!(names(&directory), [MARKER, LOCK]);
+}
+
+#[test]
+fn a_directory_of_somebody_else_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    fs::create_dir_all(directory.join("run-1-x")).unwrap();
+    let error = Holding::open(&directory).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(!heal(&directory).unwrap());
+    assert_eq!(names(&directory), ["run-1-x"]);
+}
+
+#[test]
+fn an_unfinished_first_run_is_finished() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join(MARKER_UNFINISHED), "even").unwrap();
+    Holding::open(&directory).unwrap();
+    assert!(is_ours(&directory));
+}
+
+#[test]
+fn symbolic_links_are_deleted_and_not_followed() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    let outside = root.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("precious"), "").unwrap();
+    Holding::open(&directory).unwrap();
+    fs::create_dir(directory.join("run-1-x")).unwrap();
+    std::os::unix::fs::symlink(&outside, directory.join("run-1-x/link")).unwrap();
+    std::os::unix::fs::symlink(&outside, directory.join("old-1-y")).unwrap();
+    heal(&directory).unwrap();
+    assert_eq!(names(&directory), [MARKER, LOCK]);
+    assert!(outside.join("precious").exists());
+}
+
+#[test]
+fn a_child_does_not_inherit_the_lock() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    let open = Holding::open(&directory).unwrap();
+    let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+    drop(open);
+    let again = Holding::open(&directory).map(|_| ());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    again.unwrap();
+}

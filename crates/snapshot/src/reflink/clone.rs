@@ -1,4 +1,8 @@
 //! Many clones quickly: directories are opened once, and files by name inside them.
+//!
+//! One thread: two and four took as long or longer, on XFS with two processors, for 1 000 and 10 000
+//! small files and for 16 files of 4 800 extents each. Clones of one filesystem wait for each other
+//! in its log. Making the empty files beforehand takes a third to a half off.
 
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{IFlags, Mode, OFlags};
@@ -30,46 +34,63 @@ impl Group {
         self.store
     }
 
+    fn make_folder(&self) -> Result<()> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.target)
+            .context(|| format!("failed to make {}", self.target.display()))
+    }
+
     /// Adds a file: its name in the source directory and that of its clone.
     pub(super) fn add(&mut self, source: &OsStr, target: String) {
         self.names.push((source.to_owned(), target));
     }
 }
 
+/// Makes an empty file for every clone.
+pub(super) fn make_targets(groups: &[Group]) -> Result<()> {
+    for group in groups {
+        group.make_folder()?;
+        let to = open_folder(&group.target)?;
+        for (_, target) in &group.names {
+            open_target(&to, target).map_err(|errno| explain(errno, &group.target.join(target)))?;
+        }
+    }
+    Ok(())
+}
+
 /// Clones every file of every group.
 pub(super) fn all(groups: &[Group]) -> Result<()> {
     for group in groups {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&group.target)
-            .context(|| format!("failed to make {}", group.target.display()))?;
+        group.make_folder()?;
+        let (from, to) = (open_folder(&group.source)?, open_folder(&group.target)?);
+        for (source, target) in &group.names {
+            clone_file(&from, source, &to, target)
+                .map_err(|errno| explain(errno, &group.source.join(source)))?;
+        }
     }
-    groups
-        .iter()
-        .try_for_each(|group| clone_group(group, &group.names))
+    Ok(())
 }
 
-fn clone_group(group: &Group, names: &[(OsString, String)]) -> Result<()> {
-    let open = |path: &Path| {
-        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
-        rustix::fs::open(path, flags, Mode::empty())
-            .map(File::from)
-            .context(|| format!("failed to open {}", path.display()))
-    };
-    let (from, to) = (open(&group.source)?, open(&group.target)?);
-    names.iter().try_for_each(|(source, target)| {
-        clone_file(&from, source, &to, target)
-            .map_err(|errno| explain(errno, &group.source.join(source)))
-    })
+fn open_folder(path: &Path) -> Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+        .map(File::from)
+        .context(|| format!("failed to open {}", path.display()))
+}
+
+/// Opens the file that becomes a clone, empty: cloning onto a longer file would leave its end.
+fn open_target(folder: &File, name: &str) -> Result<File, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
 }
 
 fn clone_file(from: &File, source: &OsStr, to: &File, target: &str) -> Result<(), Errno> {
     // Not blocking: a FIFO among the files must not hold up a run that may have stopped a server.
     let read = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let source = rustix::fs::openat(from, source, read, Mode::empty())?;
-    let create = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    let target = rustix::fs::openat(to, target, create, Mode::RUSR | Mode::WUSR)?;
+    let target = open_target(to, target)?;
     match rustix::fs::ioctl_ficlone(&target, &source) {
         // btrfs clones only between files that agree on copy-on-write and checksums, and the flag
         // (chattr +C, which servers set on their own files) can be given to an empty file only.
@@ -90,7 +111,6 @@ fn explain(errno: Errno, path: &Path) -> Error {
     let error = Error::failed(format!("failed to clone {}", path.display()));
     let error = match errno {
         Errno::NOENT => error.hint("it vanished between being listed and being cloned; run again"),
-        Errno::EXIST => error.hint("it was taken twice under one name"),
         Errno::NOSPC => error.hint("the filesystem is full; clones need a little room"),
         Errno::XDEV => {
             error.hint("it is a symbolic link or mount that leads to another filesystem")

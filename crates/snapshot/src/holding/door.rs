@@ -1,0 +1,105 @@
+//! How a holding directory is told from anybody else's, and the lock that one run has on it.
+
+use crate::failpoints::fail_point;
+use evenkeel_op::{Context, Error, Result};
+use rustix::fs::FlockOperation;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+pub(super) const MARKER: &str = "EVENKEEL-HOLDING";
+pub(super) const MARKER_UNFINISHED: &str = "EVENKEEL-HOLDING.new";
+const MAGIC: &str = "evenkeel holding directory, format 1\n";
+pub(super) const LOCK: &str = "lock";
+
+/// Returns whether `directory` carries the marker.
+#[must_use]
+pub fn is_ours(directory: &Path) -> bool {
+    fs::read(directory.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+}
+
+/// Makes a directory with a marker, unless it is there already.
+pub(super) fn make(directory: &Path) -> Result<()> {
+    let failed = || format!("failed to make {}", directory.display());
+    if is_ours(directory) {
+        return Ok(());
+    }
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).context(failed);
+        }
+        _ => {}
+    }
+    fail_point!("snapshot::holding::directory_made");
+    // Only what an interrupted or simultaneous first run may have made can be in it.
+    for entry in fs::read_dir(directory).context(failed)? {
+        let name = entry.context(failed)?.file_name();
+        if ![MARKER, MARKER_UNFINISHED, LOCK]
+            .iter()
+            .any(|ours| name == *ours)
+        {
+            return Err(Error::refused(format!(
+                "{} is not a directory that evenkeel made",
+                directory.display()
+            ))
+            .hint("name another place with --snapshot-dir, or move that directory away"));
+        }
+    }
+    let unfinished = directory.join(MARKER_UNFINISHED);
+    let text = format!(
+        "{MAGIC}Snapshots of a MySQL or MariaDB data directory are kept here between backups.\n\
+         It may be deleted when no backup is running; the next one then reads everything.\n"
+    );
+    write_synced(&unfinished, text.as_bytes()).context(failed)?;
+    fail_point!("snapshot::holding::marker_written");
+    match fs::rename(&unfinished, directory.join(MARKER)) {
+        // Another first run was quicker: its marker says the same.
+        Err(_) if is_ours(directory) => Ok(()),
+        other => other
+            .and_then(|()| sync_directory(directory))
+            .context(failed),
+    }
+}
+
+/// The lock of a holding directory.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Said aloud: closing is not enough while a child that another thread is just starting has
+        // a copy of the descriptor.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Takes the lock of a holding directory, or returns `None` when somebody else has it.
+pub(super) fn lock(directory: &Path) -> Result<Option<Lock>> {
+    let path = directory.join(LOCK);
+    let failed = || format!("failed to lock {}", path.display());
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .context(failed)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(Lock(file))),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(other) => Err(io::Error::from(other)).context(failed),
+    }
+}
+
+/// Writes a file and brings it to disk.
+pub(super) fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+/// Brings the names in a directory to disk.
+pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}

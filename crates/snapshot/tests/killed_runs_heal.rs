@@ -1,0 +1,203 @@
+//! Is the base one whole snapshot or none, and is nothing left over, after a run was killed with
+//! SIGKILL at any of its steps?
+
+mod ground;
+
+use evenkeel_snapshot::{Changed, Layout, Method, Settings, heal, open};
+use evenkeel_testkit::LoopFs;
+use ground::{FILES, content, files, holding, layout, names, settings, write_version};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The steps of a first run, of a later one, and who takes them.
+const FIRST: [&str; 4] = [
+    "snapshot::holding::directory_made",
+    "snapshot::holding::marker_written",
+    "snapshot::holding::run_made",
+    "snapshot::holding::facts_written",
+];
+const LATER: [&str; 4] = [
+    "snapshot::holding::run_made",
+    "snapshot::holding::facts_written",
+    "snapshot::holding::base_replaced",
+    "snapshot::holding::deleting",
+];
+const REFLINK: [&str; 2] = [
+    "snapshot::reflink::cloning",
+    "snapshot::reflink::store_committed",
+];
+const BTRFS: [&str; 2] = [
+    "snapshot::btrfs::snapped",
+    "snapshot::holding::snapshot_deleted",
+];
+
+fn run(method: Method, layout: &Layout, token: &str) {
+    let files = files(&layout.datadir);
+    let mut run = open(method, layout, &settings(), None).unwrap();
+    run.prepare(&files).unwrap();
+    run.take(&files).unwrap();
+    run.instant().unwrap();
+    run.seal().unwrap();
+    run.commit(token).unwrap();
+}
+
+/// Not a test of its own: what the killed process does.
+#[test]
+#[ignore = "the process that the other tests kill"]
+fn victim() {
+    let get = |name| std::env::var(name).unwrap();
+    let method = Method::named(&get("VICTIM_METHOD")).unwrap();
+    let layout = layout(Path::new(&get("VICTIM_DATADIR")));
+    let step = get("VICTIM_STEP");
+    if step.is_empty() {
+        for number in 0.. {
+            run(method, &layout, &number.to_string());
+        }
+    }
+    fail::cfg_callback(&step, || {
+        let own = rustix::process::getpid();
+        rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+    })
+    .unwrap();
+    run(method, &layout, "two");
+}
+
+fn start(method: Method, datadir: &Path, step: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "victim", "--ignored"])
+        .env("VICTIM_METHOD", method.name())
+        .env("VICTIM_DATADIR", datadir)
+        .env("VICTIM_STEP", step)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Runs the victim until it kills itself at `step`.
+fn kill_at(method: Method, datadir: &Path, step: &str) {
+    let status = start(method, datadir, step).wait().unwrap();
+    assert_eq!(status.signal(), Some(9), "{step} was never reached");
+}
+
+/// Asserts that nothing but the base is left, and that it is a whole one if it is there.
+fn assert_healed(fs: &LoopFs, method: Method, versions: &[(&str, u8)], told: &str) {
+    let left = names(&holding(fs));
+    let base = holding(fs).join("base");
+    if !base.exists() {
+        assert_eq!(left, ["EVENKEEL-HOLDING", "lock"], "{told}");
+        assert!(versions.is_empty(), "{told}: the base is gone");
+        return;
+    }
+    assert_eq!(left, ["EVENKEEL-HOLDING", "base", "lock"], "{told}");
+    let facts: serde_json::Value =
+        serde_json::from_slice(&fs::read(base.join("base.json")).unwrap()).unwrap();
+    let token = facts["token"].as_str().unwrap();
+    let version = versions.iter().find(|(known, _)| *known == token);
+    let (_, version) = version.unwrap_or_else(|| panic!("{told}: base of {token}"));
+    for name in FILES {
+        let path = match method {
+            Method::Btrfs => base.join("snapshot").join(name),
+            _ => {
+                let stored: PathBuf = name.split('/').map(|part| format!("{part}~")).collect();
+                base.join("files/data~").join(stored)
+            }
+        };
+        let bytes = fs::read(&path).unwrap();
+        assert!(
+            bytes == content(name, *version),
+            "{told}: {name} is not of base {token}"
+        );
+    }
+}
+
+fn every_step(fs: &LoopFs, method: Method, own_steps: &[&str]) {
+    let datadir = ground::datadir(fs);
+    let layout = layout(&datadir);
+    for step in FIRST.iter().chain(own_steps.first()) {
+        kill_at(method, &datadir, step);
+        // Both ways to heal.
+        heal(&layout, &settings()).unwrap();
+        drop(open(method, &layout, &settings(), None).unwrap());
+        assert_healed(fs, method, &[], step);
+        fs::remove_dir_all(holding(fs)).unwrap();
+    }
+    for step in LATER.iter().chain(own_steps) {
+        write_version(&datadir, 2);
+        run(method, &layout, "one");
+        write_version(&datadir, 3);
+        kill_at(method, &datadir, step);
+        let healed = !heal(&layout, &settings()).unwrap().is_empty();
+        assert!(healed || step.ends_with("store_committed"));
+        assert_healed(fs, method, &[("one", 2), ("two", 3)], step);
+        drop(open(method, &layout, &settings(), None).unwrap());
+        assert_healed(fs, method, &[("one", 2), ("two", 3)], step);
+    }
+}
+
+#[test]
+fn reflink_on_xfs() {
+    every_step(&ground::xfs(), Method::Reflink, &REFLINK);
+}
+
+#[test]
+fn btrfs_on_btrfs() {
+    every_step(&ground::btrfs(), Method::Btrfs, &BTRFS);
+}
+
+#[test]
+fn at_any_moment() {
+    for (fs, method) in [
+        (ground::xfs(), Method::Reflink),
+        (ground::btrfs(), Method::Btrfs),
+    ] {
+        let datadir = ground::datadir(&fs);
+        let layout = layout(&datadir);
+        run(method, &layout, "0");
+        let tokens: Vec<_> = (0..10_000).map(|token| token.to_string()).collect();
+        let versions: Vec<_> = tokens.iter().map(|token| (token.as_str(), 1)).collect();
+        for round in 0..15u64 {
+            let mut victim = start(method, &datadir, "");
+            // Not for synchronisation: to hit another moment each time.
+            std::thread::sleep(Duration::from_micros(4_000 + round * round * 331 % 40_000));
+            victim.kill().unwrap();
+            victim.wait().unwrap();
+            heal(&layout, &settings()).unwrap();
+            assert_healed(&fs, method, &versions, &format!("round {round}"));
+        }
+    }
+}
+
+#[test]
+fn between_the_commits_of_two_filesystems() {
+    let (one, other) = (ground::xfs(), ground::xfs());
+    let datadir = ground::datadir(&one);
+    fs::create_dir_all(other.join("redo")).unwrap();
+    let mut layout = layout(&datadir);
+    layout.dirs.push(other.join("redo"));
+    let mut files = files(&datadir);
+    files[1] = evenkeel_snapshot::SourceFile {
+        name: "redo/ib_logfile0".into(),
+        path: other.join("redo/ib_logfile0"),
+    };
+    fs::write(&files[1].path, "redo").unwrap();
+    let freeze = |token: Option<&str>| {
+        let mut run = open(Method::Reflink, &layout, &Settings::default(), token).unwrap();
+        run.take(&files).unwrap();
+        run.seal().unwrap();
+        run
+    };
+    freeze(None).commit("one").unwrap();
+    // What the crash leaves: the second filesystem's base is that of the run before.
+    let kept = holding(&other);
+    fs::rename(&kept, other.join("aside")).unwrap();
+    freeze(None).commit("two").unwrap();
+    fs::remove_dir_all(&kept).unwrap();
+    fs::rename(other.join("aside"), &kept).unwrap();
+
+    let run = freeze(Some("two"));
+    assert_eq!(run.changed(&files[0]).unwrap(), Changed::Ranges(vec![]));
+    assert_eq!(run.changed(&files[1]).unwrap(), Changed::Unknown);
+}
