@@ -1,4 +1,14 @@
-//! How to reach one server, as the MySQL clients understand it.
+//! How to reach one server, as the MySQL clients understand it, and where each setting comes from.
+
+mod keys;
+mod merge;
+mod resolve;
+mod server;
+mod sources;
+
+pub use resolve::resolve;
+pub use server::{server_groups, server_settings};
+pub use sources::{Given, Origin, Resolved, Setting, Sources};
 
 use evenkeel_op::{Error, Result};
 use std::fmt;
