@@ -1,0 +1,164 @@
+//! What a file is, told from its name.
+
+use super::layout::Plan;
+use std::path::Path;
+
+/// What a file is: decides when it may be cloned, and how its bytes are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileClass {
+    /// InnoDB pages that recovery brings up to date: tables, system, undo, dictionary.
+    InnodbData,
+    /// InnoDB's redo log.
+    InnodbRedo,
+    /// InnoDB's doublewrite files.
+    InnodbDoublewrite,
+    /// Definitions that only DDL changes.
+    Definition,
+    /// Tables of engines without recovery of their own that fits the redo log's instant.
+    EngineTable,
+    /// Logs of other engines, of DDL and of distributed transactions.
+    EngineLog,
+    /// A file of the binary log.
+    Binlog,
+    /// The list of the binary log's files.
+    BinlogIndex,
+    /// A file of a relay log, or its list.
+    RelayLog,
+    /// What the server keeps about itself: identity, replication, warm-up, certificates, keys.
+    ServerState,
+    /// Anything else that lies there.
+    Other,
+}
+
+impl FileClass {
+    /// Tells the class of the file called `name`, which lies in `dir`.
+    pub(super) fn of(name: &str, dir: &Path, plan: &Plan) -> Self {
+        if let Some(class) = plan.logs.class(name, dir) {
+            return class;
+        }
+        if let Some(class) = by_whole_name(name, plan) {
+            return class;
+        }
+        by_extension(name)
+    }
+}
+
+fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
+    let numbered = |stem: &str| {
+        name.strip_prefix(stem)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    };
+    if plan.system_tablespace.iter().any(|file| file == name) || numbered("undo") {
+        return Some(FileClass::InnodbData);
+    }
+    if numbered("undo_") || numbered("ibdata") {
+        return Some(FileClass::InnodbData);
+    }
+    if name.starts_with("ib_logfile") || name.starts_with("#ib_redo") {
+        return Some(FileClass::InnodbRedo);
+    }
+    // MariaDB 13's archived redo log.
+    if name.starts_with("ib_") && name.ends_with(".log") {
+        return Some(FileClass::InnodbRedo);
+    }
+    if name.ends_with(".dblwr") || name.ends_with(".bdblwr") || name == "xb_doublewrite" {
+        return Some(FileClass::InnodbDoublewrite);
+    }
+    if name.starts_with("aria_log") {
+        return Some(FileClass::EngineLog);
+    }
+    match name {
+        "ddl_recovery.log" | "ddl_recovery-backup.log" | "ddl_log.log" | "tc.log" => {
+            Some(FileClass::EngineLog)
+        }
+        "auto.cnf"
+        | "mysqld-auto.cnf"
+        | "ib_buffer_pool"
+        | "master.info"
+        | "relay-log.info"
+        | "multi-master.info"
+        | "mysql_upgrade_info"
+        | "mariadb_upgrade_info"
+        | "mysql_upgrade_history" => Some(FileClass::ServerState),
+        _ => None,
+    }
+}
+
+fn by_extension(name: &str) -> FileClass {
+    let Some((_, extension)) = name.rsplit_once('.') else {
+        return FileClass::Other;
+    };
+    match extension {
+        "ibd" | "ibu" => FileClass::InnodbData,
+        "frm" | "opt" | "par" | "isl" | "TRG" | "TRN" | "sdi" | "cfg" | "cfp" | "MRG" | "sym" => {
+            FileClass::Definition
+        }
+        "MYD" | "MYI" | "MAD" | "MAI" | "CSV" | "CSM" | "ARZ" | "ARM" | "ARN" => {
+            FileClass::EngineTable
+        }
+        "pem" | "info" | "flag" => FileClass::ServerState,
+        _ => FileClass::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use FileClass as C;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn names_tell_classes() {
+        let variables: BTreeMap<String, String> = [
+            ("log_bin_basename", "/d/mysql-bin"),
+            ("log_bin_index", "/d/mysql-bin.index"),
+            ("relay_log_basename", "/d/relay"),
+            (
+                "innodb_data_file_path",
+                "system1:12M;/d/system2:12M:autoextend",
+            ),
+        ]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
+        let plan = Plan::unchecked(Path::new("/d"), &variables).unwrap();
+        for (name, class) in [
+            ("accounts.ibd", C::InnodbData),
+            ("t#P#p0.ibd", C::InnodbData),
+            ("system1", C::InnodbData),
+            ("system2", C::InnodbData),
+            ("ibdata7", C::InnodbData),
+            ("undo001", C::InnodbData),
+            ("undo_002", C::InnodbData),
+            ("undone", C::Other),
+            ("extra.ibu", C::InnodbData),
+            ("ib_logfile0", C::InnodbRedo),
+            ("#ib_redo12", C::InnodbRedo),
+            ("#ib_16384_0.dblwr", C::InnodbDoublewrite),
+            ("accounts.frm", C::Definition),
+            ("accounts.isl", C::Definition),
+            ("log.MYD", C::EngineTable),
+            ("log.MAI", C::EngineTable),
+            ("aria_log.00000001", C::EngineLog),
+            ("aria_log_control", C::EngineLog),
+            ("tc.log", C::EngineLog),
+            ("mysql-bin.000012", C::Binlog),
+            ("mysql-bin.index", C::BinlogIndex),
+            ("mysql-bin.state", C::Binlog),
+            ("mysql-bin.ibd", C::InnodbData),
+            ("relay.000001", C::RelayLog),
+            ("relay.index", C::RelayLog),
+            ("relay-east.000001", C::RelayLog),
+            ("auto.cnf", C::ServerState),
+            ("ib_buffer_pool", C::ServerState),
+            ("server-key.pem", C::ServerState),
+            ("notes.txt", C::Other),
+        ] {
+            assert_eq!(C::of(name, Path::new("/d"), &plan), class, "{name}");
+        }
+        // The same name elsewhere is not the binary log.
+        assert_eq!(
+            C::of("mysql-bin.000012", Path::new("/d/db"), &plan),
+            C::Other
+        );
+    }
+}

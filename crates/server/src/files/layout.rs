@@ -1,0 +1,439 @@
+//! Where a server keeps files, as its variables say.
+
+use super::FileClass;
+use evenkeel_op::{Context, Error, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a restored server must be told, or a person wants to know: kept with a generation.
+const SETTINGS: [&str; 62] = [
+    "aria_log_dir_path",
+    "aria_log_file_size",
+    "character_set_server",
+    "collation_server",
+    "datadir",
+    "default_storage_engine",
+    "enforce_gtid_consistency",
+    "explicit_defaults_for_timestamp",
+    "file_key_management_encryption_algorithm",
+    "file_key_management_filename",
+    "gtid_mode",
+    "gtid_slave_pos",
+    "gtid_strict_mode",
+    "hostname",
+    "innodb_checksum_algorithm",
+    "innodb_compression_algorithm",
+    "innodb_data_file_path",
+    "innodb_data_home_dir",
+    "innodb_default_row_format",
+    "innodb_directories",
+    "innodb_doublewrite",
+    "innodb_doublewrite_dir",
+    "innodb_encrypt_log",
+    "innodb_encrypt_tables",
+    "innodb_encrypt_temporary_tables",
+    "innodb_fast_shutdown",
+    "innodb_file_format",
+    "innodb_file_per_table",
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "innodb_large_prefix",
+    "innodb_log_archive",
+    "innodb_log_file_size",
+    "innodb_log_files_in_group",
+    "innodb_log_group_home_dir",
+    "innodb_page_size",
+    "innodb_redo_log_capacity",
+    "innodb_redo_log_encrypt",
+    "innodb_temp_data_file_path",
+    "innodb_undo_directory",
+    "innodb_undo_log_encrypt",
+    "innodb_undo_tablespaces",
+    "keyring_encrypted_file_data",
+    "keyring_file_data",
+    "keyring_vault_config",
+    "log_bin",
+    "log_bin_basename",
+    "log_bin_index",
+    "lower_case_file_system",
+    "lower_case_table_names",
+    "master_info_repository",
+    "partial_revokes",
+    "plugin_dir",
+    "relay_log_basename",
+    "relay_log_index",
+    "relay_log_info_repository",
+    "server_id",
+    "server_uuid",
+    "sql_mode",
+    "sync_binlog",
+    "system_time_zone",
+    "time_zone",
+];
+
+/// Returns the variables among `variables` that matter for a restore.
+pub(super) fn settings(variables: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let known = |name: &&str| Some(((*name).to_owned(), variables.get(*name)?.clone()));
+    SETTINGS.iter().filter_map(|name| known(name)).collect()
+}
+
+/// Where binary and relay logs are, and what they are called.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Logs {
+    /// `log_bin_basename`: directory and stem.
+    pub(super) binlog: Option<(PathBuf, String)>,
+    /// `log_bin_index`: directory and name.
+    pub(super) binlog_index: Option<(PathBuf, String)>,
+    /// `relay_log_basename`: directory and stem.
+    pub(super) relay: Option<(PathBuf, String)>,
+    /// `relay_log_index`: directory and name.
+    pub(super) relay_index: Option<(PathBuf, String)>,
+}
+
+impl Logs {
+    /// Tells the class of a binary or relay log's file; `None` for any other.
+    pub(super) fn class(&self, name: &str, dir: &Path) -> Option<FileClass> {
+        let is = |place: &Option<(PathBuf, String)>| {
+            place
+                .as_ref()
+                .is_some_and(|(at, own)| at == dir && own == name)
+        };
+        let rest_of = |place: &Option<(PathBuf, String)>| {
+            let (at, stem) = place.as_ref()?;
+            (at == dir)
+                .then(|| name.strip_prefix(stem.as_str()))
+                .flatten()
+                .map(str::to_owned)
+        };
+        if is(&self.binlog_index) {
+            return Some(FileClass::BinlogIndex);
+        }
+        if is(&self.relay_index) {
+            return Some(FileClass::RelayLog);
+        }
+        if rest_of(&self.relay).is_some_and(|rest| is_log_suffix(&rest, true)) {
+            return Some(FileClass::RelayLog);
+        }
+        rest_of(&self.binlog)
+            .filter(|rest| is_log_suffix(rest, false))
+            .map(|_| FileClass::Binlog)
+    }
+}
+
+/// Whether `.000012`, `.state`, `.000012.idx`, and for relay logs of named sources `-east.000001`.
+fn is_log_suffix(rest: &str, named_source: bool) -> bool {
+    let Some((source, after)) = rest.split_once('.') else {
+        return false;
+    };
+    let number = after.strip_suffix(".idx").unwrap_or(after);
+    let numbered = number.len() >= 6 && number.bytes().all(|b| b.is_ascii_digit());
+    (source.is_empty() || (named_source && source.starts_with('-')))
+        && (numbered || after == "state" || (named_source && matches!(after, "index" | "info")))
+}
+
+/// A directory outside the data directory, and what is taken from it.
+#[derive(Debug, Clone)]
+pub(super) struct Special {
+    /// The root's id.
+    pub(super) id: &'static str,
+    /// Where it is, without symbolic links.
+    pub(super) path: PathBuf,
+    /// The classes of files that are the server's there.
+    pub(super) classes: &'static [FileClass],
+}
+
+/// Everything that a walk has to know.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    pub(super) datadir: PathBuf,
+    /// Outside the data directory, in an order that never changes.
+    pub(super) specials: Vec<Special>,
+    /// The names of the system tablespace's files.
+    pub(super) system_tablespace: Vec<String>,
+    pub(super) logs: Logs,
+    /// Files that are left out, and why.
+    pub(super) leave_out: Vec<(PathBuf, &'static str)>,
+    /// Files that hold keys.
+    pub(super) keyring: Vec<PathBuf>,
+    /// Tablespaces that the server or its dictionary names, as it names them.
+    pub(super) outside: Vec<PathBuf>,
+    pub(super) page_size: u32,
+}
+
+impl Plan {
+    /// Reads a server's variables. Refuses what is not covered.
+    pub(super) fn from_variables(
+        datadir: &Path,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let datadir = std::fs::canonicalize(datadir)
+            .context(|| format!("failed to find the data directory {}", datadir.display()))?;
+        let plan = Self::unchecked(&datadir, variables)?;
+        super::refuse::other_engines(&plan.datadir, variables)?;
+        Ok(plan)
+    }
+
+    /// The same without looking whether the data directory is there.
+    pub(super) fn unchecked(datadir: &Path, variables: &BTreeMap<String, String>) -> Result<Self> {
+        let at = Places { datadir, variables };
+        let home = at.directory("innodb_data_home_dir");
+        let system_tablespace = system_tablespace(variables, &home)?;
+        let mut specials = Vec::new();
+        // Files of the system tablespace may have absolute paths of their own.
+        let mut homes = vec![home.clone()];
+        homes.extend(
+            system_tablespace
+                .iter()
+                .filter_map(|file| Some(file.parent()?.to_owned())),
+        );
+        for path in homes {
+            at.add(&mut specials, "innodb-home", path, HOME);
+        }
+        at.add(
+            &mut specials,
+            "redo",
+            at.directory("innodb_log_group_home_dir"),
+            REDO,
+        );
+        at.add(
+            &mut specials,
+            "undo",
+            at.directory("innodb_undo_directory"),
+            UNDO,
+        );
+        let doublewrite = at
+            .value("innodb_doublewrite_dir")
+            .map_or(home, |dir| at.absolute(dir));
+        at.add(&mut specials, "doublewrite", doublewrite, DOUBLEWRITE);
+        at.add(
+            &mut specials,
+            "aria-log",
+            at.directory("aria_log_dir_path"),
+            ARIA,
+        );
+        let logs = Logs {
+            binlog: at.file("log_bin_basename"),
+            binlog_index: at.file("log_bin_index"),
+            relay: at.file("relay_log_basename"),
+            relay_index: at.file("relay_log_index"),
+        };
+        for (place, id, classes) in [
+            (&logs.binlog, "binlog", BINLOG),
+            (&logs.binlog_index, "binlog-index", BINLOG),
+            (&logs.relay, "relay", RELAY),
+            (&logs.relay_index, "relay-index", RELAY),
+        ] {
+            if let Some((dir, _)) = place {
+                at.add(&mut specials, id, dir.clone(), classes);
+            }
+        }
+        let page_size = at
+            .value("innodb_page_size")
+            .and_then(|text| text.parse().ok());
+        Ok(Self {
+            datadir: datadir.to_owned(),
+            specials,
+            system_tablespace: system_tablespace
+                .iter()
+                .filter_map(|p| file_name(p))
+                .collect(),
+            logs,
+            leave_out: at.leave_out(),
+            keyring: [
+                "keyring_file_data",
+                "keyring_encrypted_file_data",
+                "file_key_management_filename",
+            ]
+            .iter()
+            .filter_map(|name| at.value(name).map(|path| at.absolute(path)))
+            .collect(),
+            outside: Vec::new(),
+            page_size: page_size.unwrap_or(16384),
+        })
+    }
+}
+
+const HOME: &[FileClass] = &[FileClass::InnodbData, FileClass::InnodbDoublewrite];
+const REDO: &[FileClass] = &[FileClass::InnodbRedo];
+const UNDO: &[FileClass] = &[FileClass::InnodbData];
+const DOUBLEWRITE: &[FileClass] = &[FileClass::InnodbDoublewrite];
+const ARIA: &[FileClass] = &[FileClass::EngineLog];
+const BINLOG: &[FileClass] = &[FileClass::Binlog, FileClass::BinlogIndex];
+const RELAY: &[FileClass] = &[FileClass::RelayLog];
+
+struct Places<'a> {
+    datadir: &'a Path,
+    variables: &'a BTreeMap<String, String>,
+}
+
+impl Places<'_> {
+    fn value(&self, name: &str) -> Option<&str> {
+        let value = self.variables.get(name)?.as_str();
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// Makes a path absolute as the server does, whose working directory is the data directory.
+    fn absolute(&self, path: &str) -> PathBuf {
+        let path = self.datadir.join(path);
+        // A directory that is not there yet has no links to resolve.
+        std::fs::canonicalize(&path).unwrap_or(path)
+    }
+
+    fn directory(&self, name: &str) -> PathBuf {
+        self.value(name)
+            .map_or_else(|| self.datadir.to_owned(), |dir| self.absolute(dir))
+    }
+
+    /// Splits the path in a variable into its directory, without symbolic links, and its name.
+    fn file(&self, name: &str) -> Option<(PathBuf, String)> {
+        let path = self.datadir.join(self.value(name)?);
+        let dir = path.parent()?;
+        let dir = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+        Some((dir, file_name(&path)?))
+    }
+
+    /// Adds a directory, unless the walk of the data directory or of another one covers it.
+    fn add(
+        &self,
+        specials: &mut Vec<Special>,
+        id: &'static str,
+        path: PathBuf,
+        classes: &'static [FileClass],
+    ) {
+        let known = specials
+            .iter()
+            .any(|s| s.path == path && s.classes == classes);
+        if !path.starts_with(self.datadir) && !known {
+            specials.push(Special { id, path, classes });
+        }
+    }
+
+    fn leave_out(&self) -> Vec<(PathBuf, &'static str)> {
+        let named = [
+            ("pid_file", "the pid file of the running server"),
+            ("socket", "a socket"),
+            ("log_error", "the error log"),
+            ("slow_query_log_file", "the slow query log"),
+            ("general_log_file", "the general query log"),
+            ("log_slow_query_file", "the slow query log"),
+            ("tmpdir", "temporary files"),
+            ("innodb_tmpdir", "temporary files"),
+            (
+                "innodb_temp_tablespaces_dir",
+                "temporary tablespaces, made anew at every start",
+            ),
+        ];
+        named
+            .iter()
+            .filter_map(|(name, why)| Some((self.absolute(self.value(name)?), *why)))
+            .filter(|(path, _)| path != self.datadir)
+            .chain(self.temporary_tablespace())
+            .collect()
+    }
+
+    fn temporary_tablespace(&self) -> impl Iterator<Item = (PathBuf, &'static str)> {
+        let files = self.value("innodb_temp_data_file_path").unwrap_or("ibtmp1");
+        let home = self.directory("innodb_data_home_dir");
+        files
+            .split(';')
+            .filter_map(|spec| spec.split(':').next())
+            .map(|file| {
+                (
+                    home.join(file),
+                    "the temporary tablespace, made anew at every start",
+                )
+            })
+            .collect::<Vec<_>>()
+            .into_iter()
+    }
+}
+
+/// Reads `ibdata1:12M;/elsewhere/ibdata2:50M:autoextend` into absolute paths.
+fn system_tablespace(variables: &BTreeMap<String, String>, home: &Path) -> Result<Vec<PathBuf>> {
+    let spec = variables
+        .get("innodb_data_file_path")
+        .map_or("ibdata1:12M", String::as_str);
+    let mut files = Vec::new();
+    for one in spec.split(';').filter(|one| !one.is_empty()) {
+        let mut parts = one.split(':');
+        let path = home.join(parts.next().unwrap_or_default());
+        let size = parts.next().unwrap_or_default();
+        if size.ends_with("raw") {
+            return Err(Error::refused(format!(
+                "the InnoDB system tablespace is on the raw device {}",
+                path.display()
+            ))
+            .hint("move it into a file: dump, and load into a server with innodb_data_file_path=ibdata1:12M:autoextend"));
+        }
+        files.push(std::fs::canonicalize(&path).unwrap_or(path));
+    }
+    Ok(files)
+}
+
+fn file_name(path: &Path) -> Option<String> {
+    Some(path.file_name()?.to_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(pairs: &[(&str, &str)]) -> Result<Plan> {
+        let variables = pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        Plan::unchecked(Path::new("/d"), &variables)
+    }
+
+    fn specials(plan: &Plan) -> Vec<(&str, &Path)> {
+        plan.specials
+            .iter()
+            .map(|s| (s.id, s.path.as_path()))
+            .collect()
+    }
+
+    #[test]
+    fn directories_inside_the_data_directory_need_no_root() {
+        let plan = plan(&[
+            ("innodb_log_group_home_dir", "./"),
+            ("innodb_undo_directory", "undo"),
+            ("aria_log_dir_path", "/d/"),
+            ("log_bin_basename", "/d/binlog"),
+        ])
+        .unwrap();
+        assert_eq!(specials(&plan), []);
+    }
+
+    #[test]
+    fn directories_outside_become_roots() {
+        let plan = plan(&[
+            ("innodb_data_home_dir", "/home-of-innodb"),
+            (
+                "innodb_data_file_path",
+                "ibdata1:12M;/else/ibdata2:12M:autoextend",
+            ),
+            ("innodb_log_group_home_dir", "/redo"),
+            ("log_bin_basename", "/logs/binlog"),
+            ("log_bin_index", "/logs/binlog.index"),
+        ])
+        .unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(
+            specials(&plan),
+            [
+                ("innodb-home", Path::new("/home-of-innodb")),
+                ("innodb-home", Path::new("/else")),
+                ("redo", Path::new("/redo")),
+                ("doublewrite", Path::new("/home-of-innodb")),
+                ("binlog", Path::new("/logs")),
+            ]
+        );
+    }
+
+    #[test]
+    fn raw_devices_are_refused_by_name() {
+        let error = plan(&[("innodb_data_file_path", "/dev/sdb1:10Graw")]).unwrap_err();
+        assert_eq!(error.kind(), evenkeel_op::ErrorKind::Refused);
+        assert!(error.to_string().contains("/dev/sdb1"));
+    }
+}

@@ -1,0 +1,216 @@
+//! Finds every file that belongs to a server, wherever it keeps them, or refuses and says what it
+//! cannot cover.
+//!
+//! | root | set by | what is taken from it |
+//! |---|---|---|
+//! | `data` | `datadir` | everything but what is excluded with a reason |
+//! | `innodb-home` | `innodb_data_home_dir` | system tablespace files, doublewrite files |
+//! | `redo`, `undo`, `doublewrite` | `innodb_log_group_home_dir`, … | those files |
+//! | `aria-log` | `aria_log_dir_path` | `aria_log*` |
+//! | `binlog`, `relay` | `log_bin`, `relay_log` | the logs and their indexes |
+//! | `keyring` | `keyring_file_data` … | that one file |
+//! | `schema-NAME` | a symbolic link in the data directory | everything |
+//! | `tablespaces-N` | `DATA DIRECTORY`, `ADD DATAFILE` | those tablespaces |
+//!
+//! A root exists only where the directory is outside the data directory. A file behind a symbolic
+//! link keeps the link's name: restored, it is an ordinary file.
+
+mod class;
+mod host;
+mod layout;
+mod name;
+mod outside;
+mod refuse;
+mod walk;
+
+pub use class::FileClass;
+pub use name::{generation_name, relative_path};
+
+use crate::abilities::Abilities;
+use crate::connect::Session;
+use evenkeel_op::{Context, Error, Result};
+use layout::Plan;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// One file of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Its name in a generation: `data/bank/accounts.ibd`.
+    pub name: String,
+    /// Where it is on this host, without symbolic links.
+    pub path: PathBuf,
+    /// What it is.
+    pub class: FileClass,
+    /// Its length in bytes when it was looked at.
+    pub size: u64,
+}
+
+/// A directory that a server keeps files in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Root {
+    /// The first part of its files' names: `data`, `redo`, `tablespaces-1`.
+    pub id: String,
+    /// Where it is on this host, without symbolic links.
+    pub path: PathBuf,
+}
+
+/// All files of a server, at one look.
+#[derive(Debug, Clone)]
+pub struct ServerFiles {
+    /// The data directory, without symbolic links.
+    pub datadir: PathBuf,
+    /// Every root, `data` first.
+    pub roots: Vec<Root>,
+    /// Every file, by name.
+    pub files: Vec<FoundFile>,
+    /// Every directory below a root, by name; empty schemas have nothing else.
+    pub dirs: Vec<(String, PathBuf)>,
+    /// The server's process, when it runs and can be seen.
+    pub pid: Option<i32>,
+    /// `innodb_page_size` in bytes.
+    pub page_size: u32,
+    /// The variables that decide whether a server starts on these files.
+    pub settings: BTreeMap<String, String>,
+    /// What was left out, and why.
+    pub excluded: Vec<(PathBuf, &'static str)>,
+    /// The names of those files that hold encryption keys.
+    pub keyring: Vec<String>,
+    plan: Plan,
+}
+
+impl ServerFiles {
+    /// Returns whether somebody's own tables are in an engine without transactions: then only
+    /// stopping writes gives one instant.
+    #[must_use]
+    pub fn has_nontransactional_user_tables(&self) -> bool {
+        self.files
+            .iter()
+            .filter(|file| file.class == FileClass::EngineTable)
+            .any(|file| !in_system_schema(&file.name))
+    }
+
+    /// Looks at the directories again, without asking the server: for the moment in which it is
+    /// stopped. Finds what it would find now, except tables newly put outside the data directory
+    /// by a MySQL that keeps no `.isl` files (8.0).
+    pub fn rescan(&self) -> Result<Self> {
+        scan(&self.plan, self.pid, self.settings.clone())
+    }
+}
+
+/// Finds the files of a running server on this host.
+///
+/// Errors: `Refused` when the server runs elsewhere, keeps files this program cannot cover, or
+/// could not recover from a crash at the moment.
+pub fn discover(session: &mut Session, abilities: &Abilities) -> Result<ServerFiles> {
+    let variables = all_variables(session)?;
+    refuse::unrecoverable(session)?;
+    let datadir = variables
+        .get("datadir")
+        .ok_or_else(|| Error::refused("the server does not say its data directory"))?;
+    let pid = host::server_process(session, Path::new(datadir), &variables)?;
+    let mut plan = Plan::from_variables(Path::new(datadir), &variables)?;
+    plan.outside = outside::known_to_server(session, abilities)?;
+    let mut settings = layout::settings(&variables);
+    settings.insert("version".into(), abilities.version_text.clone());
+    settings.insert("version_comment".into(), abilities.version_comment.clone());
+    if let Some(plugins) = plugins(session)? {
+        settings.insert("plugins".into(), plugins);
+    }
+    scan(&plan, pid, settings)
+}
+
+/// Finds the files of a server that is not running. `settings` are its variables as far as they
+/// are known (those of an earlier generation, or of its option files); defaults stand for others.
+///
+/// Errors: `Refused` also when a server runs on the directory.
+pub fn discover_stopped(
+    datadir: &Path,
+    settings: &BTreeMap<String, String>,
+) -> Result<ServerFiles> {
+    if let Some(pid) = host::process_in(datadir) {
+        return Err(Error::refused(format!(
+            "a server (process {pid}) is running on {}",
+            datadir.display()
+        ))
+        .hint("stop it, or name its socket so that it is backed up while it runs"));
+    }
+    let mut plan = Plan::from_variables(datadir, settings)?;
+    plan.outside = outside::known_to_dictionary(&plan.datadir)?;
+    scan(&plan, None, settings.clone())
+}
+
+fn scan(plan: &Plan, pid: Option<i32>, settings: BTreeMap<String, String>) -> Result<ServerFiles> {
+    let mut walk = walk::Walk::new(plan)?;
+    walk.data_directory()?;
+    walk.special_directories()?;
+    walk.outside_tablespaces()?;
+    let walk::Found {
+        roots,
+        mut files,
+        mut dirs,
+        excluded,
+        keyring,
+    } = walk.finish();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    dirs.sort();
+    Ok(ServerFiles {
+        datadir: plan.datadir.clone(),
+        roots,
+        files,
+        dirs,
+        pid,
+        page_size: plan.page_size,
+        settings,
+        excluded,
+        keyring,
+        plan: plan.clone(),
+    })
+}
+
+fn all_variables(session: &mut Session) -> Result<BTreeMap<String, String>> {
+    let rows = session
+        .rows("SHOW GLOBAL VARIABLES")
+        .context(|| "failed to read the server's variables")?;
+    let pair = |row: &crate::connect::Row| Some((row.at(0)?.to_owned(), row.at(1)?.to_owned()));
+    Ok(rows.iter().filter_map(pair).collect())
+}
+
+/// The plugins that come from libraries: a server without them may not start on these files.
+fn plugins(session: &mut Session) -> Result<Option<String>> {
+    let rows = session.rows(
+        "SELECT PLUGIN_NAME, PLUGIN_LIBRARY FROM information_schema.PLUGINS \
+         WHERE PLUGIN_LIBRARY IS NOT NULL AND PLUGIN_STATUS = 'ACTIVE' ORDER BY PLUGIN_NAME",
+    )?;
+    let each: Vec<String> = rows
+        .iter()
+        .filter_map(|row| Some(format!("{}={}", row.at(0)?, row.at(1)?)))
+        .collect();
+    Ok((!each.is_empty()).then(|| each.join(";")))
+}
+
+fn in_system_schema(name: &str) -> bool {
+    let mut parts = name.split('/');
+    let schema = match parts.next() {
+        Some("data") => parts.next(),
+        Some(root) => root.strip_prefix("schema-"),
+        None => None,
+    };
+    matches!(
+        schema,
+        Some("mysql" | "performance_schema" | "sys" | "information_schema")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_schemas_are_told_from_users() {
+        assert!(in_system_schema("data/mysql/user.MYD"));
+        assert!(in_system_schema("schema-sys/x.MAD"));
+        assert!(!in_system_schema("data/shop/log.MYD"));
+        assert!(!in_system_schema("schema-shop/log.MYD"));
+    }
+}

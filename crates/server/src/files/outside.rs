@@ -1,0 +1,105 @@
+//! Tablespaces outside the data directory: who knows of them.
+//!
+//! MariaDB and MySQL 5.7 keep a `.isl` file in the data directory for each. MySQL 8 keeps the path
+//! in its dictionary only: a running server is asked, a stopped one's `mysql.ibd` is searched.
+
+use crate::abilities::Abilities;
+use crate::connect::Session;
+use evenkeel_op::{Context, Result};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The longest path looked for in a dictionary, in bytes.
+const PATH_MAX: usize = 512;
+
+/// Asks the server. Needs the PROCESS privilege.
+pub(super) fn known_to_server(
+    session: &mut Session,
+    abilities: &Abilities,
+) -> Result<Vec<PathBuf>> {
+    if !abilities.dictionary_in_innodb {
+        return Ok(Vec::new());
+    }
+    let rows = session
+        .rows(
+            "SELECT FILE_NAME FROM information_schema.FILES \
+             WHERE ENGINE = 'InnoDB' AND FILE_TYPE <> 'TEMPORARY' AND FILE_NAME LIKE '/%'",
+        )
+        .context(|| "failed to ask where the tablespaces are")?;
+    Ok(rows
+        .iter()
+        .filter_map(|row| row.at(0).map(PathBuf::from))
+        .collect())
+}
+
+/// Searches the dictionary tablespace of a stopped MySQL 8 for paths of tablespaces that exist.
+/// Rows that were deleted name files that do not, or that are the server's anyway.
+pub(super) fn known_to_dictionary(datadir: &Path) -> Result<Vec<PathBuf>> {
+    let path = datadir.join("mysql.ibd");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(&path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .context(|| format!("failed to read {}", path.display()))?;
+    let mut found = paths_in(&bytes);
+    found.retain(|path| path.is_file());
+    Ok(found)
+}
+
+/// Finds whatever reads like `/….ibd` or `/….ibu`, each once.
+fn paths_in(bytes: &[u8]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for end in bytes
+        .windows(4)
+        .enumerate()
+        .filter(|(_, w)| *w == b".ibd" || *w == b".ibu")
+        .map(|(at, _)| at + 4)
+    {
+        let earliest = end.saturating_sub(PATH_MAX);
+        let text = &bytes[earliest..end];
+        let from = text
+            .iter()
+            .rposition(|byte| *byte < b' ')
+            .map_or(0, |at| at + 1);
+        let text = &text[from..];
+        // What comes before the path in its row may be printable: every slash may begin it.
+        // A path that begins with a dot is inside the data directory.
+        let begins = |at: usize| text[at] == b'/' && (at == 0 || text[at - 1] != b'.');
+        let starts = (0..text.len()).filter(|at| begins(*at));
+        let candidates = starts.map(|at| PathBuf::from(OsStr::from_bytes(&text[at..])));
+        found.extend(candidates);
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Reads the path in a `.isl` file; `None` when the file is gone.
+pub(super) fn target(link: &Path) -> Result<Option<PathBuf>> {
+    match std::fs::read(link) {
+        Ok(bytes) => {
+            let text = bytes.trim_ascii();
+            Ok(Some(PathBuf::from(OsStr::from_bytes(text))))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).context(|| format!("failed to read {}", link.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_found_in_rows() {
+        let bytes = b"\x00\x01xx/ext/db/t.ibd\x00\x80./db/u.ibd\x00/undo/more.ibu/ext/db/t.ibd";
+        let found = paths_in(bytes);
+        assert!(found.contains(&PathBuf::from("/ext/db/t.ibd")));
+        assert!(found.contains(&PathBuf::from("/undo/more.ibu")));
+        assert!(!found.contains(&PathBuf::from("/db/u.ibd")));
+    }
+}

@@ -1,0 +1,362 @@
+//! Walks the directories once and sorts what lies there.
+
+use super::layout::Plan;
+use super::{FileClass, FoundFile, Root, generation_name, outside};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::{DirEntry, FileType};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+/// What a walk found, in the order it came.
+pub(super) struct Found {
+    pub(super) roots: Vec<Root>,
+    pub(super) files: Vec<FoundFile>,
+    pub(super) dirs: Vec<(String, PathBuf)>,
+    pub(super) excluded: Vec<(PathBuf, &'static str)>,
+    pub(super) keyring: Vec<String>,
+}
+
+/// A walk under way.
+pub(super) struct Walk<'a> {
+    plan: &'a Plan,
+    found: Found,
+    /// Where the files are that were found: no file twice, whatever leads to it.
+    seen: HashSet<PathBuf>,
+    /// `.isl` files: each names a tablespace outside.
+    links: Vec<PathBuf>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(plan: &'a Plan) -> Result<Self> {
+        let found = Found {
+            roots: vec![Root {
+                id: "data".to_owned(),
+                path: plan.datadir.clone(),
+            }],
+            files: Vec::new(),
+            dirs: Vec::new(),
+            excluded: Vec::new(),
+            keyring: Vec::new(),
+        };
+        Ok(Self {
+            plan,
+            found,
+            seen: HashSet::new(),
+            links: Vec::new(),
+        })
+    }
+
+    /// Walks the data directory, and the directories that symbolic links in it lead to.
+    pub(super) fn data_directory(&mut self) -> Result<()> {
+        self.tree("data", &self.plan.datadir.clone())
+    }
+
+    fn tree(&mut self, root: &str, base: &Path) -> Result<()> {
+        let mut waiting = vec![base.to_owned()];
+        while let Some(dir) = waiting.pop() {
+            for entry in entries(&dir)? {
+                let Some(kind) = file_type(&entry)? else {
+                    continue;
+                };
+                let path = entry.path();
+                if let Some(why) = self.reason_to_leave_out(&path, kind, dir == base) {
+                    self.found.excluded.push((path, why));
+                } else if kind.is_dir() {
+                    let relative = below(&path, base);
+                    self.found
+                        .dirs
+                        .push((generation_name(root, relative), path.clone()));
+                    waiting.push(path);
+                } else if kind.is_symlink() {
+                    self.link(root, base, &path)?;
+                } else {
+                    self.file(root, below(&path, base), &path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows a symbolic link: to a file, or from the top of the data directory to a schema.
+    fn link(&mut self, root: &str, base: &Path, link: &Path) -> Result<()> {
+        let Ok(target) = std::fs::canonicalize(link) else {
+            self.found
+                .excluded
+                .push((link.to_owned(), "a symbolic link to nothing"));
+            return Ok(());
+        };
+        let kind = std::fs::metadata(&target)
+            .context(|| format!("failed to look at {}", target.display()))?
+            .file_type();
+        if let Some(why) = self.reason_to_leave_out(&target, kind, false) {
+            self.found.excluded.push((link.to_owned(), why));
+            return Ok(());
+        }
+        let relative = below(link, base);
+        if !kind.is_dir() {
+            return self.file(root, relative, &target);
+        }
+        let is_schema = root == "data" && link.parent() == Some(base);
+        if !is_schema || self.overlaps(&target) {
+            return Err(Error::refused(format!(
+                "{} is a symbolic link to the directory {}, which evenkeel does not follow",
+                link.display(),
+                target.display()
+            ))
+            .hint(
+                "only a link from the data directory to one schema's own directory is followed",
+            ));
+        }
+        let id = generation_name("schema", relative).replacen('/', "-", 1);
+        self.found.roots.push(Root {
+            id: id.clone(),
+            path: target.clone(),
+        });
+        self.tree(&id, &target)
+    }
+
+    /// Whether a directory is inside a root, or one inside it.
+    fn overlaps(&self, dir: &Path) -> bool {
+        let mut roots = self.found.roots.iter();
+        roots.any(|root| dir.starts_with(&root.path) || root.path.starts_with(dir))
+    }
+
+    fn reason_to_leave_out(&self, path: &Path, kind: FileType, top: bool) -> Option<&'static str> {
+        if kind.is_socket() {
+            return Some("a socket");
+        }
+        if kind.is_fifo() {
+            return Some("a named pipe");
+        }
+        if let Some((_, why)) = self.plan.leave_out.iter().find(|(out, _)| out == path) {
+            return Some(why);
+        }
+        let name = path.file_name()?.to_str()?;
+        by_name(name, top)
+    }
+
+    /// Adds one file, unless it is there already or was removed since it was listed.
+    fn file(&mut self, root: &str, relative: &Path, path: &Path) -> Result<()> {
+        let meta = match std::fs::symlink_metadata(path) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return Err(error).context(|| format!("failed to look at {}", path.display()));
+            }
+        };
+        if !meta.is_file() {
+            return Err(Error::refused(format!(
+                "{} is a device, and evenkeel backs up files only",
+                path.display()
+            ))
+            .hint("move what is on it into a file"));
+        }
+        if !self.seen.insert(path.to_owned()) {
+            return Ok(());
+        }
+        let name = generation_name(root, relative);
+        let own_name = relative.file_name().unwrap_or_default().to_string_lossy();
+        let dir = path.parent().unwrap_or(path);
+        let mut class = FileClass::of(&own_name, dir, self.plan);
+        if self.plan.keyring.iter().any(|key| key == path) {
+            class = FileClass::ServerState;
+            self.found.keyring.push(name.clone());
+        }
+        if own_name.ends_with(".isl") {
+            self.links.push(path.to_owned());
+        }
+        self.found.files.push(FoundFile {
+            name,
+            path: path.to_owned(),
+            class,
+            size: meta.len(),
+        });
+        Ok(())
+    }
+
+    /// Lists the directories outside and takes the server's files from them, and only those: such
+    /// a directory may serve others too.
+    pub(super) fn special_directories(&mut self) -> Result<()> {
+        for special in &self.plan.specials {
+            let mut waiting = vec![special.path.clone()];
+            while let Some(dir) = waiting.pop() {
+                for entry in entries(&dir)? {
+                    let Some(kind) = file_type(&entry)? else {
+                        continue;
+                    };
+                    let path = entry.path();
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    if kind.is_dir() && name == "#innodb_redo" {
+                        waiting.push(path);
+                        continue;
+                    }
+                    let class = FileClass::of(&name, &dir, self.plan);
+                    let ours = kind.is_file() && special.classes.contains(&class);
+                    if !ours || self.seen.contains(&path) {
+                        continue;
+                    }
+                    if let Some(why) = self.reason_to_leave_out(&path, kind, false) {
+                        self.found.excluded.push((path, why));
+                        continue;
+                    }
+                    let id = self.root_at(special.id, &special.path);
+                    if dir != special.path {
+                        let name = generation_name(&id, below(&dir, &special.path));
+                        if !self.found.dirs.iter().any(|(known, _)| *known == name) {
+                            self.found.dirs.push((name, dir.clone()));
+                        }
+                    }
+                    self.file(&id, below(&path, &special.path), &path)?;
+                }
+            }
+        }
+        for key in self.plan.keyring.clone() {
+            if key.is_file() && !self.seen.contains(&key) {
+                let dir = key.parent().unwrap_or(&key).to_owned();
+                let id = self.root_at("keyring", &dir);
+                self.file(&id, below(&key, &dir), &key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the id of the root at `path`; makes one, called `id` or `id-2` …, if there is none.
+    fn root_at(&mut self, id: &str, path: &Path) -> String {
+        if let Some(root) = self.found.roots.iter().find(|root| root.path == path) {
+            return root.id.clone();
+        }
+        let taken = |id: &str| self.found.roots.iter().any(|root| root.id == id);
+        let mut own = id.to_owned();
+        let mut number = 2;
+        while taken(&own) {
+            own = format!("{id}-{number}");
+            number += 1;
+        }
+        self.found.roots.push(Root {
+            id: own.clone(),
+            path: path.to_owned(),
+        });
+        own
+    }
+
+    /// Takes the tablespaces that `.isl` files, the server or its dictionary name.
+    pub(super) fn outside_tablespaces(&mut self) -> Result<()> {
+        let mut paths = BTreeSet::new();
+        for link in &self.links {
+            if let Some(target) = outside::target(link)? {
+                paths.insert(self.existing(&target, &link.display().to_string())?);
+            }
+        }
+        for named in &self.plan.outside {
+            paths.insert(self.existing(named, "the server's dictionary")?);
+        }
+        paths.retain(|path| !self.seen.contains(path));
+        // Sorted by directory, so that the same directories get the same numbers every time.
+        let mut by_base: BTreeMap<PathBuf, Vec<PathBuf>> = BTreeMap::new();
+        for path in paths {
+            by_base.entry(self.base_of(&path)).or_default().push(path);
+        }
+        for (number, (base, paths)) in by_base.iter().enumerate() {
+            let id = self.root_at(&format!("tablespaces-{}", number + 1), base);
+            for path in paths {
+                let relative = below(path, base);
+                if let Some(schema) = relative.parent().filter(|p| !p.as_os_str().is_empty()) {
+                    let dir = (generation_name(&id, schema), base.join(schema));
+                    if !self.found.dirs.contains(&dir) {
+                        self.found.dirs.push(dir);
+                    }
+                }
+                self.file(&id, relative, path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn existing(&self, path: &Path, named_by: &str) -> Result<PathBuf> {
+        let path = self.plan.datadir.join(path);
+        std::fs::canonicalize(&path).map_err(|error| {
+            Error::new(
+                ErrorKind::Refused,
+                format!("the tablespace {} is not there", path.display()),
+            )
+            .because(error)
+            .hint(format!(
+                "it is named by {named_by}: bring it back, or drop its table"
+            ))
+        })
+    }
+
+    /// The directory that `DATA DIRECTORY` named: the file lies in its schema's own one below it.
+    fn base_of(&self, path: &Path) -> PathBuf {
+        let dir = path.parent().unwrap_or(path);
+        let schema = dir.file_name().map(|name| self.plan.datadir.join(name));
+        match (schema, dir.parent()) {
+            (Some(schema), Some(base)) if schema.is_dir() => base.to_owned(),
+            _ => dir.to_owned(),
+        }
+    }
+
+    pub(super) fn finish(self) -> Found {
+        self.found
+    }
+}
+
+/// Says why a file of this name is left out, wherever it is or at the top of a data directory.
+fn by_name(name: &str, top: bool) -> Option<&'static str> {
+    if name.starts_with(".nfs") {
+        return Some("a deleted file that a process holds open");
+    }
+    if !top {
+        return None;
+    }
+    let is_core = name == "core"
+        || name
+            .strip_prefix("core.")
+            .is_some_and(|pid| pid.bytes().all(|b| b.is_ascii_digit()));
+    match name {
+        "lost+found" => Some("the filesystem's own"),
+        "#innodb_temp" => Some("temporary tablespaces, made anew at every start"),
+        "ibtmp1" => Some("the temporary tablespace, made anew at every start"),
+        _ if is_core => Some("a core dump"),
+        _ if name.starts_with(".evenkeel-") => Some("evenkeel's own snapshots"),
+        _ if name.ends_with(".pid") => Some("a pid file"),
+        _ if name.ends_with(".sock.lock") => Some("the lock of a socket"),
+        _ if name.ends_with(".err") => Some("an error log"),
+        _ if name.ends_with(".lower-test") => Some("a test whether file names ignore case"),
+        _ => None,
+    }
+}
+
+fn below<'p>(path: &'p Path, base: &Path) -> &'p Path {
+    path.strip_prefix(base).unwrap_or(path)
+}
+
+/// Lists a directory. One that was dropped meanwhile is empty.
+fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
+    let listed = match std::fs::read_dir(dir) {
+        Ok(listed) => listed.collect::<std::io::Result<Vec<_>>>(),
+        Err(error) => Err(error),
+    };
+    match listed {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(Error::failed(format!("failed to list {}", dir.display()))
+                .because(error)
+                .hint("run evenkeel as root or as the server's user"))
+        }
+        other => other.context(|| format!("failed to list {}", dir.display())),
+    }
+}
+
+/// Returns an entry's type; `None` when it is gone.
+fn file_type(entry: &DirEntry) -> Result<Option<FileType>> {
+    match entry.file_type() {
+        Ok(kind) => Ok(Some(kind)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(error).context(|| format!("failed to look at {}", entry.path().display()))
+        }
+    }
+}
