@@ -1,0 +1,422 @@
+//! Is every file of a server found, wherever it keeps them, and is what cannot be covered refused?
+
+use evenkeel_op::{Cancel, ErrorKind};
+use evenkeel_server::abilities::Abilities;
+use evenkeel_server::connect::Session;
+use evenkeel_server::files::{FileClass, ServerFiles, discover, discover_stopped, relative_path};
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::{
+    SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
+};
+use evenkeel_testkit::{Bank, Scratch, TestServer, servers};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+fn files_of(running: &Running) -> ServerFiles {
+    try_files_of(running).unwrap_or_else(|e| panic!("{}", e.chain()))
+}
+
+fn try_files_of(running: &Running) -> evenkeel_op::Result<ServerFiles> {
+    let mut session = running.session().unwrap();
+    let abilities = Abilities::probe(&mut session).unwrap();
+    discover(&mut session, &abilities)
+}
+
+fn class_of(files: &ServerFiles, name: &str) -> Option<FileClass> {
+    files
+        .files
+        .iter()
+        .find(|file| file.name == name)
+        .map(|file| file.class)
+}
+
+fn root_ids(files: &ServerFiles) -> Vec<&str> {
+    files.roots.iter().map(|root| root.id.as_str()).collect()
+}
+
+fn run_all(session: &mut Session, statements: &[&str]) {
+    for sql in statements {
+        session.run(sql).unwrap();
+    }
+}
+
+/// Copies what was found into a new place by names alone, and starts a server on the copy.
+fn boots_from(server: &TestServer, files: &ServerFiles, to: &Path, args: &[&str]) -> Running {
+    for (name, _) in &files.dirs {
+        let (root, path) = relative_path(name).unwrap();
+        std::fs::create_dir_all(to.join(root).join(path)).unwrap();
+    }
+    for file in &files.files {
+        let (root, path) = relative_path(&file.name).unwrap();
+        let target = to.join(root).join(path);
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(&file.path, target).unwrap();
+    }
+    server.run(&server.plan(&to.join("data"), args))
+}
+
+#[test]
+fn a_plain_data_directory_boots_from_what_was_found() {
+    for server in servers() {
+        let scratch = Scratch::new();
+        let running = server.start(
+            &scratch.join("source"),
+            &["--log-bin=binlog", "--server-id=7"],
+        );
+        let mut session = running.session().unwrap();
+        let bank = Bank::load(&mut session, 40).unwrap();
+        run_all(&mut session, &["CREATE DATABASE hollow"]);
+        let files = files_of(&running);
+
+        assert_eq!(root_ids(&files), ["data"], "{}", server.name);
+        assert_eq!(files.pid, Some(running.pid()));
+        assert_eq!(files.page_size, 16384);
+        assert_eq!(files.settings["server_id"], "7");
+        assert!(!files.has_nontransactional_user_tables());
+        assert!(files.dirs.iter().any(|(name, _)| name == "data/hollow"));
+        use FileClass as C;
+        for (name, class) in [
+            ("data/ibdata1", C::InnodbData),
+            ("data/ib_logfile0", C::InnodbRedo),
+            ("data/bank/accounts_0.ibd", C::InnodbData),
+            ("data/binlog.000001", C::Binlog),
+            ("data/binlog.index", C::BinlogIndex),
+        ] {
+            assert_eq!(
+                class_of(&files, name),
+                Some(class),
+                "{}: {name}",
+                server.name
+            );
+        }
+        let other: Vec<&str> = files
+            .files
+            .iter()
+            .filter(|file| file.class == C::Other)
+            .map(|file| file.name.as_str())
+            .collect();
+        assert_eq!(other, [""; 0], "{}: not recognised", server.name);
+        assert!(
+            files
+                .excluded
+                .iter()
+                .any(|(path, _)| path.ends_with("ibtmp1"))
+        );
+
+        running.stop(SERVER_DEADLINE).unwrap();
+        let stopped = discover_stopped(&scratch.join("source"), &files.settings).unwrap();
+        let copy = boots_from(&server, &stopped, &scratch.join("copy"), &[]);
+        bank.check(&mut copy.session().unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn files_everywhere_are_found_and_boot() {
+    for server in servers() {
+        let scratch = Scratch::new();
+        let data = scratch.join("source");
+        for dir in [
+            "redo", "undo", "home", "binlog", "aria", "tables", "schemas",
+        ] {
+            std::fs::create_dir(scratch.join(dir)).unwrap();
+        }
+        let at = |option: &str, dir: &str| format!("--{option}={}", scratch.join(dir).display());
+        let mut args = vec![
+            at("innodb-log-group-home-dir", "redo"),
+            at("innodb-undo-directory", "undo"),
+            at("innodb-data-home-dir", "home"),
+            at("log-bin", "binlog/log"),
+            "--server-id=7".to_owned(),
+            "--symbolic-links=1".to_owned(),
+        ];
+        match server.id {
+            "mariadb-10.11" => {
+                args.push(at("aria-log-dir-path", "aria"));
+                args.push("--innodb-undo-tablespaces=3".to_owned());
+            }
+            "mysql-8.0.15" => args.push(at("innodb-directories", "tables")),
+            _ => args.push("--innodb-undo-tablespaces=3".to_owned()),
+        }
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let launch = server.plan(&data, &args);
+        launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
+        // A schema behind a link, as people do when a disk is full. MySQL 8 does not allow it.
+        let linked = server.id != "mysql-8.0.15";
+        if linked {
+            std::fs::create_dir(scratch.join("schemas/far")).unwrap();
+            std::os::unix::fs::symlink(scratch.join("schemas/far"), data.join("far")).unwrap();
+        }
+        let running = server.run(&launch);
+        let mut session = running.session().unwrap();
+        let bank = Bank::load(&mut session, 40).unwrap();
+        let tables = scratch.join("tables");
+        run_all(
+            &mut session,
+            &[
+                &format!(
+                    "CREATE TABLE bank.away (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{}'",
+                    tables.display()
+                ),
+                "INSERT INTO bank.away VALUES (1), (2)",
+            ],
+        );
+        if linked {
+            run_all(
+                &mut session,
+                &[
+                    "CREATE TABLE far.t (id INT PRIMARY KEY) ENGINE=InnoDB",
+                    "INSERT INTO far.t VALUES (3)",
+                ],
+            );
+        }
+        let files = files_of(&running);
+
+        let mut expected = vec!["data"];
+        expected.extend(linked.then_some("schema-far"));
+        expected.extend(["innodb-home", "redo", "undo"]);
+        expected.extend((server.id == "mariadb-10.11").then_some("aria-log"));
+        expected.extend(["binlog", "tablespaces-1"]);
+        assert_eq!(root_ids(&files), expected, "{}", server.name);
+        use FileClass as C;
+        for (name, class) in [
+            ("innodb-home/ibdata1", C::InnodbData),
+            ("redo/ib_logfile0", C::InnodbRedo),
+            ("binlog/log.000001", C::Binlog),
+            ("binlog/log.index", C::BinlogIndex),
+            ("tablespaces-1/bank/away.ibd", C::InnodbData),
+        ] {
+            assert_eq!(
+                class_of(&files, name),
+                Some(class),
+                "{}: {name}",
+                server.name
+            );
+        }
+        let far = class_of(&files, "schema-far/t.ibd");
+        assert_eq!(far, linked.then_some(C::InnodbData));
+
+        // The same, found again without asking the server, and with it stopped.
+        let names = |files: &ServerFiles| -> Vec<String> {
+            files.files.iter().map(|file| file.name.clone()).collect()
+        };
+        assert_eq!(
+            names(&files.rescan().unwrap()),
+            names(&files),
+            "{}",
+            server.name
+        );
+        drop(session);
+        running.stop(SERVER_DEADLINE).unwrap();
+        let stopped = discover_stopped(&data, &files.settings).unwrap();
+        assert_eq!(root_ids(&stopped), expected, "{}", server.name);
+        // What a shutdown writes or removes.
+        let passing = [
+            "ib_buffer_pool",
+            "ddl_recovery.log",
+            "log.index",
+            "log.state",
+        ];
+        let stopped_names = names(&stopped);
+        let lost: Vec<String> = names(&files)
+            .into_iter()
+            .filter(|name| !stopped_names.contains(name))
+            .filter(|name| !passing.iter().any(|end| name.ends_with(end)))
+            .collect();
+        assert_eq!(lost, [""; 0], "{}", server.name);
+
+        // Everything that is needed is among it: the originals are gone when the copy starts.
+        let copy = scratch.join("copy");
+        copy_out(&stopped, &copy);
+        for root in &stopped.roots {
+            std::fs::rename(&root.path, scratch.join(format!("was-{}", root.id))).unwrap();
+        }
+        put_back(&stopped, &copy);
+        let again = server.run(&launch);
+        let mut session = again.session().unwrap();
+        bank.check(&mut session).unwrap();
+        let count = session.value("SELECT COUNT(*) FROM bank.away").unwrap();
+        assert_eq!(count.as_deref(), Some("2"), "{}", server.name);
+    }
+}
+
+fn copy_out(files: &ServerFiles, to: &Path) {
+    for (name, _) in &files.dirs {
+        let (root, path) = relative_path(name).unwrap();
+        std::fs::create_dir_all(to.join(root).join(path)).unwrap();
+    }
+    for file in &files.files {
+        let (root, path) = relative_path(&file.name).unwrap();
+        let target = to.join(root).join(path);
+        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
+        std::fs::copy(&file.path, target).unwrap();
+    }
+}
+
+/// Puts the copy where the roots were, as a restore in place would.
+fn put_back(files: &ServerFiles, from: &Path) {
+    for root in &files.roots {
+        copy_tree(&from.join(&root.id), &root.path);
+        if let Some(schema) = root.id.strip_prefix("schema-") {
+            let link = files.datadir.join(schema);
+            std::os::unix::fs::symlink(&root.path, link).unwrap();
+        }
+    }
+}
+
+#[test]
+fn tables_without_transactions_are_told_apart() {
+    for server in servers() {
+        let scratch = Scratch::new();
+        let running = server.start(&scratch.join("source"), &[]);
+        let mut session = running.session().unwrap();
+        run_all(&mut session, &["CREATE DATABASE shop"]);
+        assert!(
+            !files_of(&running).has_nontransactional_user_tables(),
+            "{}",
+            server.name
+        );
+        run_all(
+            &mut session,
+            &["CREATE TABLE shop.log (id INT) ENGINE=MyISAM"],
+        );
+        let files = files_of(&running);
+        assert!(files.has_nontransactional_user_tables(), "{}", server.name);
+        let name = "data/shop/log.MYD";
+        assert_eq!(class_of(&files, name), Some(FileClass::EngineTable));
+    }
+}
+
+#[test]
+fn tablespaces_that_only_the_dictionary_knows_are_found() {
+    let server = mysql_8_0_15();
+    let scratch = Scratch::new();
+    let more = scratch.join("more");
+    std::fs::create_dir(&more).unwrap();
+    let known = format!("--innodb-directories={}", more.display());
+    let running = server.start(&scratch.join("source"), &[&known]);
+    let mut session = running.session().unwrap();
+    run_all(
+        &mut session,
+        &[
+            &format!(
+                "CREATE TABLESPACE ts ADD DATAFILE '{}/ts.ibd'",
+                more.display()
+            ),
+            &format!(
+                "CREATE UNDO TABLESPACE un ADD DATAFILE '{}/un.ibu'",
+                more.display()
+            ),
+            "CREATE DATABASE shop",
+            "CREATE TABLE shop.t (id INT PRIMARY KEY) TABLESPACE ts",
+        ],
+    );
+    let names = ["tablespaces-1/ts.ibd", "tablespaces-1/un.ibu"];
+    let files = files_of(&running);
+    for name in names {
+        assert_eq!(
+            class_of(&files, name),
+            Some(FileClass::InnodbData),
+            "{name}"
+        );
+    }
+    drop(session);
+    running.stop(SERVER_DEADLINE).unwrap();
+    // Stopped, and nobody says where to look.
+    let stopped = discover_stopped(&scratch.join("source"), &BTreeMap::new()).unwrap();
+    for name in names {
+        assert_eq!(
+            class_of(&stopped, name),
+            Some(FileClass::InnodbData),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_myisam_file_behind_a_link_keeps_its_name() {
+    let server = mysql_5_7_22();
+    let scratch = Scratch::new();
+    let running = server.start(&scratch.join("source"), &["--symbolic-links=1"]);
+    let mut session = running.session().unwrap();
+    let far = scratch.join("far");
+    std::fs::create_dir(&far).unwrap();
+    run_all(
+        &mut session,
+        &[
+            "CREATE DATABASE shop",
+            &format!(
+                "CREATE TABLE shop.log (id INT) ENGINE=MyISAM DATA DIRECTORY='{}'",
+                far.display()
+            ),
+        ],
+    );
+    let files = files_of(&running);
+    let found = files
+        .files
+        .iter()
+        .find(|file| file.name == "data/shop/log.MYD")
+        .unwrap();
+    assert_eq!(
+        found.path,
+        std::fs::canonicalize(far.join("log.MYD")).unwrap()
+    );
+}
+
+#[test]
+fn a_server_whose_data_directory_is_another_here_is_refused() {
+    for server in servers() {
+        let scratch = Scratch::new();
+        let data = scratch.join("source");
+        let running = server.start(&data, &[]);
+        files_of(&running);
+        // To this host it looks like a server elsewhere: it works in a directory that is not the
+        // one of that name here.
+        let moved = scratch.join("moved");
+        std::fs::rename(&data, &moved).unwrap();
+        let error = try_files_of(&running).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains("not on this host"), "{error}");
+        assert!(!error.hints().is_empty());
+        copy_tree(&moved, &data);
+        let error = try_files_of(&running).unwrap_err();
+        assert!(error.to_string().contains("not on this host"), "{error}");
+        drop(running);
+    }
+}
+
+#[test]
+fn a_stopped_directory_with_a_server_on_it_is_refused() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let running = server.start(&scratch.join("source"), &[]);
+    let error = discover_stopped(&scratch.join("source"), &BTreeMap::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(
+        error.to_string().contains(&running.pid().to_string()),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_lost_tablespace_is_refused_by_name() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let tables = scratch.join("tables");
+    std::fs::create_dir(&tables).unwrap();
+    let running = server.start(&scratch.join("source"), &[]);
+    let mut session = running.session().unwrap();
+    run_all(
+        &mut session,
+        &[
+            "CREATE DATABASE shop",
+            &format!(
+                "CREATE TABLE shop.t (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{}'",
+                tables.display()
+            ),
+        ],
+    );
+    std::fs::remove_file(tables.join("shop/t.ibd")).unwrap();
+    let error = try_files_of(&running).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("shop/t.ibd"), "{error}");
+}
