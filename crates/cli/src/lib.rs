@@ -11,12 +11,30 @@ pub mod signals;
 
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Does what this process's command line says, and returns its exit code.
+#[must_use]
+pub fn run() -> ExitCode {
+    let words = argv::take();
+    let cli = match parse(words.clone()) {
+        Ok(cli) => cli,
+        Err(error) => return show::usage(&error, &words),
+    };
+    let face = show::Face::new(&cli.output, signals::watch());
+    for warning in argv::warnings(&words) {
+        face.warn(&warning);
+    }
+    let outcome = settings::with_files(cli, &words).and_then(|cli| commands::run(&cli.verb, &face));
+    face.leave(outcome)
+}
 
 /// Returns the declaration that the parser, `--help`, the man pages, the completions and the
 /// reference in the book are all made from.
 #[must_use]
 pub fn command() -> clap::Command {
-    args::Cli::command()
+    // An option given twice means what it said last, as for the MySQL clients.
+    args::Cli::command().mut_subcommands(|verb| verb.args_override_self(true))
 }
 
 /// Parses a command line that [`argv::take`] returned, the program's name first.

@@ -42,9 +42,10 @@ pub struct Backup {
         help_heading = "Snapshot"
     )]
     pub snapshot: SnapshotMethod,
-    /// Where to keep the snapshot; on the same filesystem as the data directory.
+    /// Where to keep the snapshot; repeat for files that lie on several filesystems [default: a
+    /// directory beside the server's].
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
-    pub snapshot_dir: Option<PathBuf>,
+    pub snapshot_dir: Vec<PathBuf>,
     /// With reflink: freeze the server's process while its files are cloned, instead of splicing
     /// the redo log's checkpoint.
     #[arg(long, help_heading = "Snapshot")]
@@ -52,8 +53,14 @@ pub struct Backup {
     /// The data directory of a server that is stopped (with `--snapshot copy`).
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub datadir: Option<PathBuf>,
-    /// With `--snapshot hook`: the command that takes the snapshot, run under our lock.
-    #[arg(long, value_name = "COMMAND", help_heading = "Snapshot")]
+    /// With `--snapshot hook`: the command that takes the snapshot, run under our lock; its last
+    /// line of output is the path at which the data directory can then be read.
+    #[arg(
+        long,
+        alias = "snapshot-hook",
+        value_name = "COMMAND",
+        help_heading = "Snapshot"
+    )]
     pub hook: Option<String>,
     /// With `--snapshot hook`: the command that drops the snapshot after it was read.
     #[arg(

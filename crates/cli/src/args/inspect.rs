@@ -37,9 +37,9 @@ Nothing is locked, written or changed. Exit code 4: a backup would be refused.";
 #[derive(Args, Debug)]
 #[command(after_help = DOCTOR)]
 pub struct Doctor {
-    /// Where snapshots would be kept.
+    /// Where snapshots would be kept; repeat for files that lie on several filesystems.
     #[arg(long, value_name = "DIR")]
-    pub snapshot_dir: Option<PathBuf>,
+    pub snapshot_dir: Vec<PathBuf>,
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,

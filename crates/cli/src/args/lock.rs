@@ -55,21 +55,32 @@ pub struct Locking {
     /// What to lock with.
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub lock: LockMethod,
-    /// Give up getting the lock after this time, rather than make the application wait.
-    #[arg(long, alias = "deadline", value_name = "TIME", default_value = "10s", value_parser = super::span)]
+    /// Give up getting the lock after this time; each try keeps others waiting for a second at most.
+    #[arg(long, alias = "deadline", value_name = "TIME", default_value = "1m",
+          value_parser = super::span)]
     pub lock_deadline: Duration,
     /// Release the lock after this time whatever happens; the run then fails.
-    #[arg(long, alias = "hold-limit", value_name = "TIME", default_value = "5m", value_parser = super::span)]
+    #[arg(long, alias = "hold-limit", value_name = "TIME", default_value = "5m",
+          value_parser = super::span)]
     pub lock_hold_limit: Duration,
     /// Before locking, wait this long for long queries to end.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = super::span)]
     pub long_query_wait: Duration,
     /// A query that has run this long is a long one.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::span)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::span)]
     pub long_query_threshold: Duration,
-    /// When the wait is over, kill long queries that begin with these words: `select,show`.
+    /// When that wait is over, kill long queries of these kinds; of others, give up.
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
-    pub kill_long_queries: Vec<String>,
+    pub kill_long_queries: Vec<LongQueryKind>,
+}
+
+/// A kind of query, by its first word.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LongQueryKind {
+    /// SELECT and other statements that only read.
+    Select,
+    /// INSERT, UPDATE, DELETE, LOAD, CALL, DDL: everything else.
+    Update,
 }
 
 /// What to lock with.

@@ -14,7 +14,7 @@ pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use demo::Demo;
 pub use inspect::{Doctor, Settings};
-pub use lock::{Lock, LockMethod, Locking};
+pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{Forget, Generations, KeepRules, Prune, Restore, Verify};
 pub use values::{Hidden, MappedRoot, percent, size, span};
 

@@ -1,10 +1,175 @@
-//! `doctor`.
+//! `doctor`: looks without touching.
 
 use crate::args::Doctor;
+use crate::settings;
 use crate::show::Face;
-use evenkeel_op::{Error, Result};
+use crate::show::answers::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
+use evenkeel_backup::backup::layout_of;
+use evenkeel_op::{Error, Result, exit};
+use evenkeel_server::abilities::{Abilities, Privilege, missing_privileges};
+use evenkeel_server::connect::{Session, quote};
+use evenkeel_server::files::{self, ServerFiles};
+use evenkeel_snapshot::{Assessment, Atomicity, Settings, assess};
 
-/// Runs the command.
-pub fn run(_args: &Doctor, _face: &Face) -> Result<u8> {
-    Err(Error::failed("not built yet"))
+/// What a backup's account needs; a server that does not know one never lacks it.
+const NEEDED: [Privilege; 4] = [
+    Privilege::Reload,
+    Privilege::Process,
+    Privilege::ReplicationClient,
+    Privilege::BackupAdmin,
+];
+
+/// Looks at server, account, files and filesystem.
+pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
+    let options = settings::connect(&args.connection, "doctor", face)?;
+    let mut session = Session::open(&options)?;
+    let abilities = Abilities::probe(&mut session)?;
+    let mut checks = vec![privileges(&mut session, &abilities)?];
+    let found = files::discover(&mut session, &abilities);
+    checks.push(layout_check(&found));
+    let mut methods = Vec::new();
+    if let Ok(found) = &found {
+        checks.push(process_check(found));
+        let settings = Settings {
+            snapshot_dirs: args.snapshot_dir.clone(),
+            hook: None,
+        };
+        let assessed = assess(&layout_of(found, true), &settings);
+        checks.push(method_check(&assessed));
+        methods = assessed.into_iter().map(shown_method).collect();
+    }
+    let answer = DoctorAnswer {
+        ready: checks.iter().all(|check| check.ok),
+        server: abilities.version_text,
+        checks,
+        layout: found.ok().map(shown_layout),
+        methods,
+    };
+    face.answer(&answer);
+    Ok(if answer.ready {
+        exit::DONE
+    } else {
+        exit::DIFFERS
+    })
+}
+
+fn fine(name: &'static str, found: impl Into<String>) -> Check {
+    Check {
+        name,
+        ok: true,
+        found: found.into(),
+        hints: Vec::new(),
+    }
+}
+
+fn wrong(name: &'static str, error: &Error) -> Check {
+    let hints = error.hints().into_iter().map(str::to_owned).collect();
+    Check {
+        name,
+        ok: false,
+        found: error.chain(),
+        hints,
+    }
+}
+
+fn privileges(session: &mut Session, abilities: &Abilities) -> Result<Check> {
+    let missing = missing_privileges(session, &NEEDED)?;
+    let account = session.value("SELECT CURRENT_USER()")?.unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(fine(
+            "privileges",
+            format!("{account} has what a backup needs"),
+        ));
+    }
+    let names: Vec<&str> = missing
+        .iter()
+        .map(|privilege| privilege.grant_name(abilities.flavour, abilities.version))
+        .collect();
+    let names = names.join(", ");
+    let (user, host) = account.rsplit_once('@').unwrap_or((&account, "%"));
+    let error = Error::refused(format!("{account} lacks {names}")).hint(format!(
+        "GRANT {names} ON *.* TO {}@{};",
+        quote(user),
+        quote(host)
+    ));
+    Ok(wrong("privileges", &error))
+}
+
+fn layout_check(found: &Result<ServerFiles>) -> Check {
+    match found {
+        Ok(found) => {
+            let engines = if found.has_nontransactional_user_tables() {
+                "some tables have no transactions: writes stand still while those are read"
+            } else {
+                "all tables have transactions"
+            };
+            fine("files", format!("all found; {engines}"))
+        }
+        Err(error) => wrong("files", error),
+    }
+}
+
+fn process_check(found: &ServerFiles) -> Check {
+    match found.pid {
+        Some(pid) => fine(
+            "process",
+            format!("the server is process {pid} of this host"),
+        ),
+        None => {
+            let error = Error::refused("the server's process cannot be seen")
+                .hint("run evenkeel on the server's own host, as root or as the server's user");
+            wrong("process", &error)
+        }
+    }
+}
+
+fn method_check(assessed: &[Assessment]) -> Check {
+    // These two need neither a decision of the user nor a stopped server.
+    let usable = assessed.iter().find(|method| {
+        method.usable && matches!(method.atomicity, Atomicity::Whole | Atomicity::PerFile)
+    });
+    match usable {
+        Some(method) => fine("snapshot", format!("{} works", method.provider)),
+        None => {
+            let error = Error::refused("no snapshot method works by itself")
+                .hint("move the data directory to XFS or btrfs")
+                .hint("or give a snapshot command of your own: --snapshot hook --hook COMMAND");
+            wrong("snapshot", &error)
+        }
+    }
+}
+
+fn shown_layout(found: ServerFiles) -> ShownLayout {
+    ShownLayout {
+        roots: found
+            .roots
+            .into_iter()
+            .map(|root| ShownRoot {
+                id: root.id,
+                path: root.path,
+            })
+            .collect(),
+        files: found.files.len(),
+        bytes: found.files.iter().map(|file| file.size).sum(),
+        page_size: found.page_size,
+        left_out: found
+            .excluded
+            .into_iter()
+            .map(|(path, why)| LeftOut { path, why })
+            .collect(),
+    }
+}
+
+fn shown_method(assessment: Assessment) -> ShownMethod {
+    ShownMethod {
+        method: assessment.provider,
+        usable: assessment.usable,
+        instant_over: match assessment.atomicity {
+            Atomicity::Whole => "everything",
+            Atomicity::PerFile => "one file",
+            Atomicity::Stopped => "stopped",
+        },
+        reads_changed_only: assessment.change_list,
+        reason: assessment.reason,
+    }
 }

@@ -1,1 +1,12 @@
 //! What was typed, turned into what it means.
+
+mod account;
+mod connection;
+mod locking;
+mod own;
+mod password;
+
+pub use account::user;
+pub use connection::{connect, resolved};
+pub use locking::{choice, limits};
+pub use own::with_files;

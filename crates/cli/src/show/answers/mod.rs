@@ -1,5 +1,18 @@
 //! What each command answers: the shape is the JSON contract, the text is for people.
 
+mod backup;
+mod demo;
+mod doctor;
+mod lock;
+mod restore;
+mod settings;
+
+pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
+pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
+pub use lock::LockReport;
+pub use restore::VerifyAnswer;
+pub use settings::{SettingsAnswer, ShownSetting};
+
 use serde::Serialize;
 
 /// An answer. Its serialised form and its schema name are public contracts.

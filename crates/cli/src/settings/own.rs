@@ -1,0 +1,106 @@
+//! Options of a verb that stand in option files, in the groups `[evenkeel]` and `[evenkeel-VERB]`.
+//!
+//! They are put in front of what was typed and parsed with it, so a file may hold any option that
+//! the command line may, with the same checks, and what is typed later wins.
+
+use crate::args::{Cli, Connection, Verb};
+use evenkeel_op::{Error, Result};
+use std::ffi::OsString;
+
+/// Options that say where to read options, or how to answer: not for option files.
+const ONLY_TYPED: [&str; 8] = [
+    "help",
+    "json",
+    "version",
+    "defaults-file",
+    "defaults-extra-file",
+    "defaults-group-suffix",
+    "no-defaults",
+    "for",
+];
+
+/// Returns the names of all options that `[evenkeel]` groups may hold.
+#[must_use]
+pub(super) fn known() -> Vec<String> {
+    let command = crate::command();
+    let names = command
+        .get_subcommands()
+        .flat_map(names)
+        .collect::<std::collections::BTreeSet<_>>();
+    names.into_iter().collect()
+}
+
+/// Returns the names of a command's options that may stand in a file.
+fn names(command: &clap::Command) -> Vec<String> {
+    command
+        .get_arguments()
+        .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+        .filter(|name| !ONLY_TYPED.contains(name))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
+    match verb {
+        Verb::Backup(args) => Some(("backup", &args.connection)),
+        Verb::Lock(args) => Some(("lock", &args.connection)),
+        Verb::Doctor(args) => Some(("doctor", &args.connection)),
+        _ => None,
+    }
+}
+
+/// Parses the words again with what option files say about the verb. Verbs that talk to no server
+/// read no option files.
+pub fn with_files(typed: Cli, words: &[OsString]) -> Result<Cli> {
+    let Some((verb, connection)) = connection(&typed.verb) else {
+        return Ok(typed);
+    };
+    let own = super::resolved(connection, verb)?.own;
+    let command = crate::command();
+    let names = command.find_subcommand(verb).map(names).unwrap_or_default();
+    let mut extra = Vec::new();
+    for (name, option) in own.iter().filter(|(name, _)| names.contains(name)) {
+        extra.push(OsString::from(match &option.value {
+            Some(value) => format!("--{name}={value}"),
+            None => format!("--{name}"),
+        }));
+    }
+    let Some(at) = words
+        .iter()
+        .position(|word| word == verb)
+        .filter(|_| !extra.is_empty())
+    else {
+        return Ok(typed);
+    };
+    let (before, after) = words.split_at(at + 1);
+    let whole = [before, &extra, after].concat();
+    crate::parse(whole).map_err(|error| {
+        let shown = error.render().to_string();
+        let first = shown.lines().next().unwrap_or_default();
+        Error::usage(format!(
+            "with what the option files say: {}",
+            first.trim_start_matches("error: ")
+        ))
+        .hint(format!(
+            "`evenkeel settings --for {verb}` shows what comes from where"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_may_hold_options_of_any_verb_but_not_where_to_read_them() {
+        let known = known();
+        for name in ["rate", "lock-deadline", "snapshot", "keep-last"] {
+            assert!(known.iter().any(|known| known == name), "{name}");
+        }
+        assert!(
+            !known
+                .iter()
+                .any(|name| name == "defaults-file" || name == "json")
+        );
+    }
+}

@@ -1,0 +1,172 @@
+//! Answers of `backup` and `generations`.
+
+use super::Answer;
+use crate::show::{Align, Table};
+use evenkeel_backup::report::{CorruptPage, GenerationReport};
+use evenkeel_op::units;
+use serde::Serialize;
+use std::time::Duration;
+
+/// A finished backup.
+#[derive(Debug, Serialize)]
+pub struct BackupAnswer {
+    /// The generation.
+    #[serde(flatten)]
+    pub report: GenerationReport,
+    /// Corrupt pages that were stored as they are.
+    pub corrupt: Vec<CorruptPage>,
+}
+
+impl Answer for BackupAnswer {
+    const SCHEMA: &'static str = "evenkeel/backup/1";
+
+    fn text(&self) -> String {
+        let report = &self.report;
+        let based = report
+            .based_on
+            .map_or(String::new(), |base| format!(" on {base}"));
+        let mut text = format!(
+            "generation {} ({}{based}) of {}\n  {} files, {}; read {}, changed {}, stored {}\n  \
+             writes stood still for {}, locked for {} ({})\n",
+            report.generation,
+            report.kind,
+            report.source,
+            report.files,
+            units::bytes(report.bytes_logical),
+            units::bytes(report.bytes_read),
+            units::bytes(report.bytes_changed),
+            units::bytes(report.bytes_stored),
+            millis(report.write_pause_ms),
+            millis(report.lock_ms),
+            report.snapshot,
+        );
+        if let Some(line) = coordinates(report) {
+            text.push_str(&format!("  {line}\n"));
+        }
+        text.push_str(&format!(
+            "  {} InnoDB pages checked, {} corrupt; {}\n",
+            report.pages_checked,
+            report.pages_corrupt,
+            units::duration(Duration::from_secs_f64(report.seconds)),
+        ));
+        text
+    }
+}
+
+/// The list of generations.
+#[derive(Debug, Serialize)]
+pub struct GenerationsAnswer {
+    /// Oldest first.
+    pub generations: Vec<ListedGeneration>,
+}
+
+/// One generation in the list.
+#[derive(Debug, Serialize)]
+pub struct ListedGeneration {
+    /// When the run began.
+    pub created: String,
+    /// When it was last proved that a server starts on it.
+    pub proven: Option<String>,
+    /// The generation.
+    #[serde(flatten)]
+    pub report: GenerationReport,
+}
+
+impl Answer for GenerationsAnswer {
+    const SCHEMA: &'static str = "evenkeel/generations/1";
+
+    fn text(&self) -> String {
+        let mut table = Table::new(&[
+            ("generation", Align::Right),
+            ("created", Align::Left),
+            ("kind", Align::Left),
+            ("based on", Align::Right),
+            ("size", Align::Right),
+            ("stored", Align::Right),
+            ("writes stood still", Align::Right),
+            ("proven", Align::Left),
+        ]);
+        for one in &self.generations {
+            let report = &one.report;
+            table.row([
+                report.generation.to_string(),
+                one.created.clone(),
+                report.kind.clone(),
+                report
+                    .based_on
+                    .map_or("-".to_owned(), |base| base.to_string()),
+                units::bytes(report.bytes_logical),
+                units::bytes(report.bytes_stored),
+                millis(report.write_pause_ms),
+                one.proven.clone().unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
+        table.text()
+    }
+}
+
+/// One generation in detail.
+#[derive(Debug, Serialize)]
+pub struct GenerationAnswer {
+    /// The generation as in the list.
+    #[serde(flatten)]
+    pub listed: ListedGeneration,
+    /// The server it came from.
+    pub server_version: Option<String>,
+    /// Directories that were backed up, by root.
+    pub roots: std::collections::BTreeMap<String, String>,
+    /// Settings that a server on the restored files needs.
+    pub settings: std::collections::BTreeMap<String, String>,
+    /// Corrupt pages that were stored as they are.
+    pub corrupt: Vec<CorruptPage>,
+}
+
+impl Answer for GenerationAnswer {
+    const SCHEMA: &'static str = "evenkeel/generation/1";
+
+    fn text(&self) -> String {
+        let answer = BackupAnswer {
+            report: self.listed.report.clone(),
+            corrupt: Vec::new(),
+        };
+        let mut text = answer.text();
+        text.push_str(&format!("  created {}\n", self.listed.created));
+        if let Some(proven) = &self.listed.proven {
+            text.push_str(&format!("  proven restorable {proven}\n"));
+        }
+        if let Some(version) = &self.server_version {
+            text.push_str(&format!("  server {version}\n"));
+        }
+        for (id, path) in &self.roots {
+            text.push_str(&format!("  root {id}: {path}\n"));
+        }
+        for (name, value) in &self.settings {
+            text.push_str(&format!("  {name} = {value}\n"));
+        }
+        for page in &self.corrupt {
+            text.push_str(&format!(
+                "  corrupt: page {} of {}: {}\n",
+                page.page, page.file, page.why
+            ));
+        }
+        text
+    }
+}
+
+/// Milliseconds as people read them.
+pub(super) fn millis(ms: f64) -> String {
+    units::duration(Duration::from_secs_f64(ms.max(0.0) / 1000.0))
+}
+
+fn coordinates(report: &GenerationReport) -> Option<String> {
+    let at = &report.coordinates;
+    let mut text = format!(
+        "binary log {}:{}",
+        at.binlog_file.as_ref()?,
+        at.binlog_position?
+    );
+    if let Some(gtid) = &at.gtid {
+        text.push_str(&format!(", GTID {gtid}"));
+    }
+    Some(text)
+}

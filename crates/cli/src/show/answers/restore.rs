@@ -1,0 +1,90 @@
+//! Answers of `restore` and `verify`.
+
+use super::Answer;
+use evenkeel_backup::restore::RestoreReport;
+use evenkeel_backup::verify::{BootReport, VerifyReport};
+use evenkeel_op::units;
+use serde::Serialize;
+use std::time::Duration;
+
+impl Answer for RestoreReport {
+    const SCHEMA: &'static str = "evenkeel/restore/1";
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "generation {} restored to {}: {} files, {} in {}\n",
+            self.generation,
+            self.target.display(),
+            self.files,
+            units::bytes(self.bytes_logical),
+            units::duration(Duration::from_secs_f64(self.seconds)),
+        );
+        for (id, path) in self.roots.iter().filter(|(id, _)| *id != "data") {
+            text.push_str(&format!("  root {id} is at {}\n", path.display()));
+        }
+        let options = self.start_options.join(" ");
+        text.push_str(&format!(
+            "  a server starts on it with: --datadir={} {options}\n",
+            self.target.display()
+        ));
+        text
+    }
+}
+
+/// What `verify` found.
+#[derive(Debug, Serialize)]
+pub struct VerifyAnswer {
+    /// Whether nothing was found.
+    pub sound: bool,
+    /// What reading found.
+    #[serde(flatten)]
+    pub read: VerifyReport,
+    /// What starting a server found, when asked for.
+    pub boot: Option<BootReport>,
+}
+
+impl Answer for VerifyAnswer {
+    const SCHEMA: &'static str = "evenkeel/verify/1";
+
+    fn text(&self) -> String {
+        let generations: Vec<String> = self.read.generations.iter().map(u32::to_string).collect();
+        let mut text = format!(
+            "generation {}: {} blocks, {} read in {}: {}\n",
+            generations.join(", "),
+            self.read.blocks,
+            units::bytes(self.read.bytes_read),
+            units::duration(Duration::from_secs_f64(self.read.seconds)),
+            if self.read.findings.is_empty() {
+                "sound"
+            } else {
+                "DAMAGED"
+            },
+        );
+        for finding in &self.read.findings {
+            text.push_str(&format!("  {finding}\n"));
+        }
+        if let Some(boot) = &self.boot {
+            text.push_str(&format!(
+                "generation {}: {} {} after {} of recovery, {} tables checked: {}\n",
+                boot.generation,
+                boot.server,
+                if boot.recovery_seconds > 0.0 {
+                    "started"
+                } else {
+                    "DID NOT START"
+                },
+                units::duration(Duration::from_secs_f64(boot.recovery_seconds)),
+                boot.tables_checked,
+                if boot.proven {
+                    "restorable"
+                } else {
+                    "NOT PROVEN"
+                },
+            ));
+            for problem in &boot.problems {
+                text.push_str(&format!("  {problem}\n"));
+            }
+        }
+        text
+    }
+}
