@@ -1,1 +1,80 @@
-//! The redo log header and its checkpoint blocks.
+//! The redo log's header, its checkpoints, and where the log ends: what the checkpoint splice needs.
+//!
+//! The splice makes an image out of files that were cloned one after another while the server ran:
+//! save the checkpoint blocks, clone the data files, clone the log last, put the saved blocks over
+//! the log's clone. Every page in the image is at least as new as the saved checkpoint, every
+//! change up to the log's end is in the log, so replaying from that checkpoint makes all pages
+//! equally new. It holds as long as the log did not wrap past the saved checkpoint before it was
+//! cloned: [`wrapped`] asks that from LSNs, [`log_end`] proves it from the clone.
+//!
+//! ```text
+//! SingleFile: MariaDB from 10.8, one ib_logfile0
+//!      0  header: "Phys" (first bit set: encrypted), 4 zero bytes, first LSN (8), creator (32);
+//!         CRC-32C of [0, 508) at 508
+//!   4096  checkpoint: its LSN (8), LSN of the FILE_CHECKPOINT record (8); CRC-32C of [0, 60) at 60
+//!   8192  the other checkpoint
+//!  12288  records, to the end of the file, then from here again
+//! Classic: MySQL 5.7, 8.0 before 8.0.30; ib_logfile0, 1 …, each with this header
+//!      0  header: format (4), 4 bytes, first LSN (8), creator (32); CRC-32C of [0, 508) at 508
+//!    512  checkpoint (first file only): number (8), LSN (8), offset in all files put together (8),
+//!         buffer size (8); CRC-32C of [0, 508) at 508
+//!   1536  the other checkpoint
+//!   2048  records in blocks of 512 bytes, to the end of the last file, then from here again
+//! ```
+
+mod end;
+mod header;
+mod records;
+
+pub use end::{capacity, log_end};
+pub use header::RedoHeader;
+
+use evenkeel_op::{Error, Result};
+
+/// How a server lays out its redo log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedoLayout {
+    /// MariaDB from 10.8: one `ib_logfile0`.
+    SingleFile,
+    /// MySQL 5.7 and 8.0 before 8.0.30: `ib_logfile0`, `ib_logfile1` …
+    Classic,
+    /// MySQL from 8.0.30: a directory of log files that come and go. Not spliced.
+    Directory,
+}
+
+impl RedoLayout {
+    /// Fails for a layout that is not spliced, saying why.
+    fn check(self) -> Result<()> {
+        match self {
+            Self::SingleFile | Self::Classic => Ok(()),
+            Self::Directory => Err(Error::refused(
+                "the redo log in #innodb_redo/ is not one fixed set of files",
+            )
+            .hint("use an atomic snapshot (btrfs), or pause the server for the clone")),
+        }
+    }
+
+    /// Returns where records begin in each file.
+    const fn header_bytes(self) -> u64 {
+        match self {
+            Self::SingleFile => 12288,
+            Self::Classic | Self::Directory => 2048,
+        }
+    }
+}
+
+/// How close to the saved checkpoint the log's head may come, in bytes: servers write ahead of the
+/// last record, up to a block of 64 KiB.
+const MARGIN: u64 = 64 << 10;
+
+/// Returns whether a server whose log holds `capacity` bytes may have overwritten records that a
+/// recovery from the saved checkpoint needs, given its LSN now.
+#[must_use]
+pub fn wrapped(saved: &RedoHeader, capacity: u64, lsn_now: u64) -> bool {
+    let head = lsn_now.saturating_add(MARGIN);
+    // A block is needed from its start on.
+    head.saturating_sub(saved.checkpoint_lsn() & !511) >= capacity
+}
+
+#[cfg(test)]
+mod tests;
