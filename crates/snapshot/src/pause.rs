@@ -1,15 +1,15 @@
 //! Stops a server for a moment, so that file-by-file clones are of one instant.
 //!
-//! **Why the image is sound.** SIGSTOP stops every thread, so nothing new is written; what was
-//! submitted before may still be on its way. `FICLONE` (like any call that takes a file's I/O lock
-//! exclusively) waits for the direct I/O in flight on its file and sees what was written through
-//! the page cache. So each clone holds *every* write submitted before the stop, and none after it:
-//! the same cut through all files. It is a state that a power cut could have left, because a server
-//! submits a write only when those it depends on are complete (page after redo, page after
-//! doublewrite), so the cut never holds an effect without its cause. I/O handed to the kernel but
-//! not yet submitted (io_uring's workers) belongs to threads of the server too: they are stopped
-//! like the rest, and their writes are wholly after the cut. Work that reads the files *without*
-//! taking that lock gets no such promise from a pause.
+//! **Why the image is sound.** SIGSTOP stops every thread, the workers that the kernel runs for
+//! io_uring included, so no write is submitted from then on. Writes submitted before may still be
+//! on their way to the disk, and it does not matter which of them an image holds: a server submits
+//! a write only when those it depends on are complete (page after redo, page after doublewrite),
+//! and nothing more is submitted, so whichever of these last writes are in and whichever are not
+//! is a state that a power cut at this moment could have left. One thing must not happen: that a
+//! file is seen half before and half after such a write. `FICLONE` takes the file's I/O lock and
+//! waits for direct I/O in flight, and sees what was written through the page cache, so a clone
+//! even holds all of them. Work that reads the files in some other way may see a torn page, which
+//! the doublewrite buffer repairs, as after a power cut.
 //!
 //! **Why the server always runs again.** Before the stop, a watchdog process is forked that does
 //! nothing but wait for the first of three: being told, this process's end (a closed pipe: also

@@ -65,7 +65,7 @@ fn writer_in(directories: &[PathBuf]) -> Result<Option<User>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        if pid == own {
+        if pid == own || is_unborn(&process.path(), own) {
             continue;
         }
         let Ok(files) = fs::read_dir(process.path().join("fd")) else {
@@ -85,6 +85,24 @@ fn writer_in(directories: &[PathBuf]) -> Result<Option<User>> {
         }
     }
     Ok(None)
+}
+
+/// Returns whether a process is a copy of this one that a thread has forked and that has not become
+/// another program yet: what it has open is what this process has open.
+fn is_unborn(process: &Path, own: i32) -> bool {
+    let parent = fs::read_to_string(process.join("stat"))
+        .ok()
+        .and_then(|stat| {
+            // Behind the name in parentheses: state, then parent.
+            stat.rsplit_once(')')?
+                .1
+                .split_whitespace()
+                .nth(1)?
+                .parse::<i32>()
+                .ok()
+        });
+    parent == Some(own)
+        && fs::read_link(process.join("exe")).ok() == fs::read_link("/proc/self/exe").ok()
 }
 
 /// Returns whether an open file of a process may be written to; yes when that cannot be told.

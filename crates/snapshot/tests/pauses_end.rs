@@ -1,0 +1,233 @@
+//! Does a stopped server always run again, and does a pause that was none fail?
+
+use evenkeel_op::{Error, ErrorKind};
+use evenkeel_snapshot::pause::{Target, paused};
+use evenkeel_testkit::until;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A process that runs all the time, killed when dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Self {
+        Self(Command::new("yes").stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id() as i32
+    }
+
+    fn target(&self) -> Target {
+        Target::now(self.pid()).unwrap()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+fn state(pid: i32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
+}
+
+fn signal(pid: i32, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Returns the watchdogs that this thread started.
+fn watchdogs() -> Vec<i32> {
+    let children = fs::read_to_string("/proc/thread-self/children").unwrap();
+    let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+    let is_watchdog = |pid: &i32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name == "evenkeel-pause\n")
+    };
+    children.filter(is_watchdog).collect()
+}
+
+#[test]
+fn after_the_work() {
+    let busy = Busy::start();
+    let done = paused(&busy.target(), LONG, || {
+        assert_eq!(state(busy.pid()), 'T');
+        Ok(7)
+    })
+    .unwrap();
+    assert_eq!(done.value, 7);
+    assert!(done.lasted > Duration::ZERO);
+    until("it runs again", || state(busy.pid()) == 'R');
+    let failed = paused(&busy.target(), LONG, || {
+        Err::<(), _>(Error::failed("no space"))
+    });
+    assert_eq!(failed.unwrap_err().chain(), "no space");
+    until("it runs again", || state(busy.pid()) == 'R');
+}
+
+#[test]
+fn after_a_panic_in_the_work() {
+    let busy = Busy::start();
+    let target = busy.target();
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        let _ = paused::<()>(&target, LONG, || panic!("meant to"));
+    }));
+    assert!(result.is_err());
+    until("it runs again", || state(busy.pid()) == 'R');
+}
+
+#[test]
+fn at_the_deadline_and_the_work_counts_for_nothing() {
+    let busy = Busy::start();
+    let result = paused(&busy.target(), Duration::from_millis(200), || {
+        until("the watchdog lets it run on", || state(busy.pid()) == 'R');
+        Ok(())
+    });
+    let told = result.unwrap_err().chain();
+    assert!(told.contains("ran over its deadline of 200 ms"), "{told}");
+}
+
+/// Not a test of its own: the process that is killed in the middle of a pause.
+#[test]
+#[ignore = "the process that another test kills"]
+fn victim() {
+    let get = |name| std::env::var(name).unwrap();
+    let target = Target::now(get("VICTIM_TARGET").parse().unwrap()).unwrap();
+    let _ = paused::<()>(&target, LONG, || {
+        fs::write(get("VICTIM_MARK"), "").unwrap();
+        loop {
+            std::thread::park();
+        }
+    });
+}
+
+/// Kills a process in mid-pause, in a way of the caller's.
+fn kill_the_pauser(kill: impl FnOnce(&mut Child)) {
+    let busy = Busy::start();
+    let scratch = tempfile::tempdir().unwrap();
+    let mark = scratch.path().join("stopped");
+    let mut pauser = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "victim", "--ignored"])
+        .env("VICTIM_TARGET", busy.pid().to_string())
+        .env("VICTIM_MARK", &mark)
+        .stdout(Stdio::null())
+        // As a shell would: a group that gets the terminal's signals.
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    until("it is stopped", || mark.exists());
+    assert_eq!(state(busy.pid()), 'T');
+    kill(&mut pauser);
+    pauser.wait().unwrap();
+    until("it runs again", || state(busy.pid()) == 'R');
+}
+
+#[test]
+fn after_the_pauser_was_killed() {
+    kill_the_pauser(|pauser| pauser.kill().unwrap());
+}
+
+#[test]
+fn after_the_pausers_whole_group_was_interrupted_and_terminated() {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    kill_the_pauser(|pauser| {
+        let group = Pid::from_raw(pauser.id() as i32).unwrap();
+        for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+            kill_process_group(group, signal).unwrap();
+        }
+    });
+}
+
+#[test]
+fn after_the_watchdog_was_killed() {
+    let busy = Busy::start();
+    paused(&busy.target(), LONG, || {
+        until("the watchdog is there", || watchdogs().len() == 1);
+        signal(watchdogs()[0], rustix::process::Signal::KILL);
+        Ok(())
+    })
+    .unwrap();
+    until("it runs again", || state(busy.pid()) == 'R');
+}
+
+#[test]
+fn a_server_that_ran_meanwhile_was_not_paused() {
+    use rustix::process::Signal;
+    let busy = Busy::start();
+    let result = paused(&busy.target(), LONG, || {
+        signal(busy.pid(), Signal::CONT);
+        until("it runs", || state(busy.pid()) == 'R');
+        signal(busy.pid(), Signal::STOP);
+        until("it is stopped", || state(busy.pid()) == 'T');
+        Ok(())
+    });
+    let told = result.unwrap_err().chain();
+    assert!(told.contains("ran during the pause"), "{told}");
+    until("it runs again", || state(busy.pid()) == 'R');
+}
+
+#[test]
+fn a_server_that_died_meanwhile_was_not_paused() {
+    let busy = Busy::start();
+    let result = paused(&busy.target(), LONG, || {
+        signal(busy.pid(), rustix::process::Signal::KILL);
+        until("it ends", || state(busy.pid()) == 'Z');
+        Ok(())
+    });
+    assert!(result.is_err());
+}
+
+#[test]
+fn a_process_that_is_not_the_one_meant_is_left_alone() {
+    let busy = Busy::start();
+    let error = Target::started_at(busy.pid(), 1).unwrap_err();
+    assert!(error.chain().contains("another one"), "{}", error.chain());
+    for pid in [0, 1, -1, std::process::id() as i32] {
+        assert!(Target::now(pid).is_err(), "{pid}");
+    }
+    let target = {
+        let gone = Busy::start();
+        gone.target()
+    };
+    assert!(paused(&target, LONG, || Ok(())).is_err());
+}
+
+#[test]
+fn a_server_that_somebody_else_stopped_stays_stopped() {
+    use rustix::process::Signal;
+    let busy = Busy::start();
+    let target = busy.target();
+    signal(busy.pid(), Signal::STOP);
+    until("it is stopped", || state(busy.pid()) == 'T');
+    let error = paused(&target, LONG, || Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(state(busy.pid()), 'T');
+}
+
+#[test]
+fn a_watchdog_holds_no_file_of_ours_open() {
+    let busy = Busy::start();
+    let scratch = tempfile::tempdir().unwrap();
+    let _lock = fs::File::create(scratch.path().join("lock")).unwrap();
+    paused(&busy.target(), LONG, || {
+        until("the watchdog is there", || watchdogs().len() == 1);
+        let open = format!("/proc/{}/fd", watchdogs()[0]);
+        until(
+            "the watchdog has closed everything but a pipe and a pidfd",
+            || {
+                let files = fs::read_dir(&open).unwrap().flatten();
+                files.count() == 2
+            },
+        );
+        Ok(())
+    })
+    .unwrap();
+}
