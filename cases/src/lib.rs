@@ -1,1 +1,114 @@
-//! End-to-end cases on real servers and filesystems.
+//! End-to-end cases on real servers and real filesystems: what each needs to stand on.
+
+use evenkeel_backup::Run;
+use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
+use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
+use evenkeel_op::{Cancel, Result, Silent};
+use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::{Bank, LoopFs, Marks, TestServer};
+use std::path::{Path, PathBuf};
+
+/// Options of every server here: small and quick to start, with a binary log.
+pub const SMALL: [&str; 6] = [
+    "--log-bin=binlog",
+    "--server-id=7",
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-log-file-size=32M",
+    "--innodb-flush-log-at-trx-commit=2",
+    "--performance-schema=OFF",
+];
+
+/// GTIDs have to be asked for on MySQL.
+const MYSQL_GTIDS: [&str; 2] = ["--gtid-mode=ON", "--enforce-gtid-consistency=ON"];
+
+/// A server with a bank on a filesystem of its own.
+pub struct Site {
+    /// The running server; `None` once killed.
+    pub running: Option<Running>,
+    /// How it was started.
+    pub launch: Launch,
+    /// Its bank.
+    pub bank: Bank,
+    /// The program.
+    pub server: TestServer,
+    // Dropped last: everything above lies on it.
+    /// The filesystem.
+    pub fs: LoopFs,
+}
+
+impl Site {
+    /// Starts `server` on `fs` with `accounts` accounts and more server options.
+    #[must_use]
+    pub fn start(server: TestServer, fs: LoopFs, accounts: u32, more: &[&str]) -> Self {
+        let mut args = SMALL.to_vec();
+        if server.name.starts_with("MySQL") {
+            args.extend(MYSQL_GTIDS);
+        }
+        args.extend(more);
+        let launch = server.prepare(&fs.join("data"), &args);
+        let running = server.run(&launch);
+        let bank = Bank::load(&mut running.session().expect("a session"), accounts).expect("a bank");
+        Self { running: Some(running), launch, bank, server, fs }
+    }
+
+    /// Returns the running server.
+    #[must_use]
+    pub fn running(&self) -> &Running {
+        self.running.as_ref().expect("the server runs")
+    }
+
+    /// Returns the repository's path.
+    #[must_use]
+    pub fn repository(&self) -> PathBuf {
+        self.fs.join("repository")
+    }
+
+    /// Returns a request to back this server up.
+    #[must_use]
+    pub fn request(&self, snapshot: SnapshotChoice) -> BackupRequest {
+        let source = Source::Live(Box::new(self.running().connect_options()));
+        BackupRequest::new(&self.repository(), source, snapshot)
+    }
+
+    /// Kills the server with SIGKILL.
+    pub fn kill(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.kill();
+        }
+    }
+
+    /// Restores a generation to `name` on the same filesystem.
+    pub fn restore(&self, generation: Option<u32>, name: &str) -> Result<RestoreReport> {
+        let request = RestoreRequest::new(&self.repository(), generation, &self.fs.join(name));
+        restore::restore(&request, quiet(&Cancel::new()))
+    }
+
+    /// Starts a server on `datadir`, checks its bank, and checks that it is one of an instant
+    /// between two looks at the traffic. Returns its GTID position.
+    pub fn check_bank_at(&self, datadir: &Path, before: &Marks, after: &Marks) -> Option<String> {
+        let mut launch = self.launch.clone();
+        launch.datadir = datadir.to_owned();
+        let running = self.server.run(&launch);
+        let mut session = running.session().expect("a session");
+        let state = self.bank.check(&mut session).expect("the bank is in order");
+        state.check_between(before, after).expect("exactly what was committed");
+        let variable = match self.server.name.starts_with("MySQL") {
+            true => "@@global.gtid_executed",
+            false => "@@gtid_binlog_pos",
+        };
+        let gtid = session.value(&format!("SELECT {variable}")).expect("a GTID");
+        running.kill();
+        gtid.map(|text| text.split_whitespace().collect())
+    }
+}
+
+/// Runs a backup, silently.
+pub fn back_up(request: &BackupRequest) -> Result<Done> {
+    backup::backup(request, quiet(&Cancel::new()))
+}
+
+/// A run that nobody watches.
+#[must_use]
+pub fn quiet(cancel: &Cancel) -> Run<'_> {
+    Run { progress: &Silent, cancel }
+}

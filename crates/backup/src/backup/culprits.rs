@@ -4,8 +4,8 @@ use super::pages::Suspect;
 use super::request::Source;
 use crate::Run;
 use crate::report::CorruptPage;
-use evenkeel_innodb::names;
-use evenkeel_op::Result;
-use evenkeel_server::abilities::{Abilities, Flavour};
-use evenkeel_server::connect::Session;
-use std::collections::HashMap;
+
+/// Turns suspects into reports.
+pub(super) fn name(suspects: Vec<Suspect>, _source: &Source, _run: Run<'_>) -> Vec<CorruptPage> {
+    suspects.into_iter().map(Suspect::report).collect()
+}

@@ -233,11 +233,13 @@ impl Freezer<'_> {
         header: &RedoHeader,
     ) -> Result<bool> {
         let lsn_now = lsn_of(locker)?;
-        let redo: Vec<_> = redo_files(files).map(|file| file.path.as_path()).collect();
-        let capacity = redo::capacity(&redo, header)?;
+        let clones: Vec<_> =
+            redo_files(files).map(|file| self.provider.frozen_path(&source(file))).collect();
+        let capacity = redo::capacity(&clones, header)?;
         // A log that was resized or replaced meanwhile is another log.
-        let again = RedoHeader::read(&first_redo_file(files)?.path, header.layout())?;
-        Ok(header.wrapped(lsn_now, capacity) || !header.same_log(&again))
+        let first = self.provider.frozen_path(&source(first_redo_file(files)?));
+        let again = RedoHeader::read(&first, header.layout())?;
+        Ok(redo::wrapped(header, capacity, lsn_now) || !header.is_same_log(&again))
     }
 
     fn splice(&mut self, files: &ServerFiles, header: &RedoHeader) -> Result<()> {

@@ -20,7 +20,7 @@ use crate::Run;
 use crate::facts::Facts;
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::{Begin, FileKind, FileMeta, Repository, Writer};
+use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Repository, Writer};
 use freeze::Frozen;
 use method::{Method, Moment};
 use read::ReadTotals;
@@ -96,7 +96,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
 
 fn open_or_create(path: &Path) -> Result<Repository> {
     match Repository::open(path) {
-        Err(error) if error.kind() == ErrorKind::NoRepository => Repository::create(path),
+        Err(error) if error.kind() == ErrorKind::NoRepository => Repository::create(path, Create::default()),
         opened => opened,
     }
 }

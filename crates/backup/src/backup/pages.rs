@@ -2,11 +2,27 @@
 
 use crate::report::CorruptPage;
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
-use evenkeel_op::{Context, Result};
+use evenkeel_op::Result;
+use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Returns the generation names of the system tablespace's files, in their order.
+pub(super) fn system_space(files: &ServerFiles) -> Vec<String> {
+    let path = files.settings.get("innodb_data_file_path");
+    let path = path.map_or("ibdata1:12M", String::as_str);
+    path.split(';')
+        .filter_map(|part| Path::new(part.split(':').next()?).file_name())
+        .filter_map(|name| {
+            let is_it = |file: &&FoundFile| {
+                file.class == FileClass::InnodbData && file.path.file_name() == Some(name)
+            };
+            files.files.iter().find(is_it).map(|file| file.name.clone())
+        })
+        .collect()
+}
 
 /// Corrupt pages that are kept in memory and reported one by one; beyond that they are counted.
 const REPORTED_MAX: usize = 1000;
@@ -21,19 +37,8 @@ pub(super) struct PageCheck {
 
 impl PageCheck {
     /// Reads the first page of a tablespace file; `None` when its pages cannot be checked.
-    pub(super) fn of_file(file: &File, page_size: u32) -> Result<Option<Self>> {
-        let mut page0 = vec![0u8; page_size as usize];
-        let mut filled = 0;
-        while filled < page0.len() {
-            let read = file
-                .read_at(&mut page0[filled..], filled as u64)
-                .context(|| "failed to read the first page")?;
-            if read == 0 {
-                break;
-            }
-            filled += read;
-        }
-        Ok(match SpaceFormat::parse(&page0[..filled]) {
+    pub(super) fn of_file(file: &File) -> Result<Option<Self>> {
+        Ok(match SpaceFormat::of_file(file)? {
             Probe::Checkable(format) => Some(Self { format, first_page: 0 }),
             Probe::NotCheckable(_) => None,
         })

@@ -4,7 +4,7 @@
 //! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
 
 use super::freeze::{Frozen, source};
-use super::pages::{Findings, PageCheck};
+use super::pages::{self, Findings, PageCheck};
 use super::plan::{self, LeafPlan};
 use super::read_file::{self, Source};
 use super::request::BackupRequest;
@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Context, Error, Result, Unit};
 use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
-use evenkeel_server::files::{FileClass, FoundFile};
+use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_snapshot::Changed;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -119,7 +119,7 @@ fn announce(
     shop: &Shop<'_>,
     send: Sender<Item>,
 ) -> Result<()> {
-    let mut system = SystemSpace::default();
+    let mut system = SystemSpace::of(&frozen.files);
     let total = frozen.files.files.len() as u64;
     shop.run.progress.phase("reading", Some(total), Unit::Files);
     for found in &frozen.files.files {
@@ -139,7 +139,7 @@ fn announce(
             Some(_) => frozen.provider.changed(&wanted)?,
             None => Changed::Unknown,
         };
-        let builder = writer.file(meta, base)?;
+        let builder = writer.file_builder(meta, base)?;
         let plans = plan::leaves(&builder, size, block_size, &changed, request.audit);
         if plans.is_empty() {
             builder.finish()?;
@@ -268,26 +268,30 @@ fn finish_if_last(open: &Open, shop: &Shop<'_>) -> Result<()> {
 }
 
 /// The files of the system tablespace continue each other's page numbers, and only the first one
-/// says how its pages are made.
-#[derive(Default)]
+/// says how its pages are made. They are met in the order in which they are configured, because
+/// that is the order in which they were made and named.
 struct SystemSpace {
+    names: Vec<String>,
     first: Option<PageCheck>,
     pages: u64,
 }
 
 impl SystemSpace {
+    fn of(files: &ServerFiles) -> Self {
+        Self { names: pages::system_space(files), first: None, pages: 0 }
+    }
+
     fn check(
         &mut self,
         found: &FoundFile,
         source: &Source,
         page_size: u32,
     ) -> Result<Option<PageCheck>> {
-        let Some(number) = found.system_space_file else {
-            return PageCheck::of_file(source.file(), page_size);
-        };
-        if number == 0 {
-            self.first = PageCheck::of_file(source.file(), page_size)?;
-            self.pages = 0;
+        if !self.names.contains(&found.name) {
+            return PageCheck::of_file(source.file());
+        }
+        if self.first.is_none() {
+            self.first = PageCheck::of_file(source.file())?;
         }
         let first_page = u32::try_from(self.pages).unwrap_or(u32::MAX);
         self.pages += source.size() / u64::from(page_size);

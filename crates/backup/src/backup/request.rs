@@ -16,8 +16,9 @@ pub struct BackupRequest {
     pub kind: RunKind,
     /// How to freeze the files.
     pub snapshot: SnapshotChoice,
-    /// Where clones are kept between runs, instead of beside the data directory.
-    pub snapshot_dir: Option<PathBuf>,
+    /// Where clones are kept between runs, instead of beside the data directory: at most one for
+    /// each file system.
+    pub snapshot_dirs: Vec<PathBuf>,
     /// Stop the server process for the length of the clone instead of splicing the checkpoint.
     pub stop_server: bool,
     /// Which lock stands around the snapshot.
@@ -45,7 +46,7 @@ impl BackupRequest {
             source,
             kind: RunKind::Auto,
             snapshot,
-            snapshot_dir: None,
+            snapshot_dirs: Vec::new(),
             stop_server: false,
             lock: LockWish::Auto,
             limits: Limits::default(),

@@ -34,10 +34,10 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
     };
     let layout = layout_of(&files, abilities.is_some());
     let settings = Settings {
-        snapshot_dirs: request.snapshot_dir.iter().cloned().collect(),
+        snapshot_dirs: request.snapshot_dirs.clone(),
         hook: match &request.snapshot {
             SnapshotChoice::Hook { command, release } => {
-                Some(HookCommand { create: command.clone(), release: release.clone() })
+                Some(HookCommand { create: command.clone(), release: release.clone(), timeout: request.limits.hold })
             }
             _ => None,
         },

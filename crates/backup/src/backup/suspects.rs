@@ -1,9 +1,9 @@
 //! Settles pages that failed their checksum: torn but saved by the doublewrite buffer, or corrupt.
 
 use super::freeze::{Frozen, source};
-use super::pages::Suspect;
+use super::pages::{self, Suspect};
 use super::read::ReadTotals;
-use super::request::{BackupRequest, Source};
+use super::request::BackupRequest;
 use crate::Run;
 use crate::report::CorruptPage;
 use evenkeel_innodb::doublewrite::DoublewriteCopies;
@@ -12,7 +12,6 @@ use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_server::files::{FileClass, FoundFile};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
 
 /// Returns the pages that are corrupt, with their tables and indexes where the server says them.
 /// Fails when there are any, unless the request tells otherwise.
@@ -75,12 +74,7 @@ fn format_of(name: &str, frozen: &Frozen) -> Result<Option<SpaceFormat>> {
     let Some(found) = frozen.files.files.iter().find(|file| file.name == name) else {
         return Ok(None);
     };
-    let mut page0 = vec![0; frozen.files.page_size as usize];
-    let mut file = open(frozen, found)?;
-    if file.read_exact(&mut page0).is_err() {
-        return Ok(None);
-    }
-    Ok(match SpaceFormat::parse(&page0) {
+    Ok(match SpaceFormat::of_file(&open(frozen, found)?)? {
         Probe::Checkable(format) => Some(format),
         Probe::NotCheckable(_) => None,
     })
@@ -89,7 +83,8 @@ fn format_of(name: &str, frozen: &Frozen) -> Result<Option<SpaceFormat>> {
 fn doublewrite(frozen: &Frozen) -> Result<Option<DoublewriteCopies>> {
     let Some(page_size) = PageSize::new(frozen.files.page_size) else { return Ok(None) };
     let files = &frozen.files.files;
-    let Some(system) = files.iter().find(|file| file.system_space_file == Some(0)) else {
+    let system = pages::system_space(&frozen.files).into_iter().next();
+    let Some(system) = files.iter().find(|file| Some(&file.name) == system.as_ref()) else {
         return Ok(None);
     };
     let mut copies = DoublewriteCopies::read(&open(frozen, system)?, page_size)?;
@@ -110,6 +105,3 @@ fn sentence(page: &CorruptPage) -> String {
     format!("page {} of {} (space {}{table}{index}): {}", page.page, page.file, page.space, page.why)
 }
 
-// `Source` decides whether there is a server to ask for names.
-#[allow(unused_imports)]
-use Source as _;

@@ -1,8 +1,9 @@
 //! Directories, links and metadata of restored files.
 
+use super::staging::Staging;
 use super::{Plan, RestoreRequest, names};
 use evenkeel_op::{Context, Result};
-use evenkeel_repository::FileMeta;
+use evenkeel_repository::{FileKind, FileMeta};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags};
 use std::ffi::OsStr;
 use std::fs;
@@ -15,13 +16,6 @@ pub(super) fn make_dir(path: &Path) -> Result<()> {
     fs::create_dir_all(path).context(|| format!("failed to create {}", path.display()))
 }
 
-/// Creates a symbolic link as it was.
-pub(super) fn make_link(path: &Path, meta: &FileMeta) -> Result<()> {
-    let target = names::unescape(meta.target.as_deref().unwrap_or_default())?;
-    std::os::unix::fs::symlink(&target, path)
-        .context(|| format!("failed to create the link {}", path.display()))
-}
-
 /// Gives owner, mode, attributes and time to what was created. Without root, everything belongs to
 /// who restores it; that is no error.
 pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> Result<()> {
@@ -29,9 +23,6 @@ pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> R
         let (uid, gid) = request.owner.unwrap_or((meta.uid, meta.gid));
         std::os::unix::fs::lchown(path, Some(uid), Some(gid))
             .context(|| format!("failed to set the owner of {}", path.display()))?;
-    }
-    if meta.target.is_some() {
-        return Ok(());
     }
     fs::set_permissions(path, fs::Permissions::from_mode(meta.mode))
         .context(|| format!("failed to set the mode of {}", path.display()))?;
@@ -45,35 +36,33 @@ pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> R
         .context(|| format!("failed to set the time of {}", path.display()))
 }
 
-/// Points `.isl` files and links at where their roots are now.
+/// Points `.isl` files and links of schemas at where their roots are now.
 pub(super) fn relink(plan: &Plan) -> Result<()> {
-    let moved: Vec<(&str, &Path)> = plan
-        .facts
-        .roots
-        .iter()
-        .filter_map(|(id, old)| Some((old.as_str(), plan.roots.get(id)?.target())))
-        .filter(|(old, new)| Path::new(old) != *new)
-        .collect();
-    if moved.is_empty() || plan.roots.len() < 2 {
+    if plan.roots.len() < 2 {
         return Ok(());
     }
+    let places = plan.facts.roots.iter();
+    let moved: Vec<(&str, &Path)> = places
+        .filter_map(|(id, old)| Some((old.as_str(), plan.roots.get(id)?.target())))
+        .collect();
     for record in plan.reader.files() {
         let record = record?;
         let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
+        if record.meta.kind != FileKind::File || !names::has_extension(&relative, "isl") {
+            continue;
+        }
         let path = staging.path(&relative);
-        if names::has_extension(&relative, "isl") {
-            let text = fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
-            if let Some(new) = moved_path(&text, &moved) {
-                fs::write(&path, new).context(|| format!("failed to write {}", path.display()))?;
-            }
-        } else if record.meta.target.is_some() {
-            let old = fs::read_link(&path).context(|| format!("failed to read {}", path.display()))?;
-            if let Some(new) = moved_path(old.as_os_str().as_bytes(), &moved) {
-                fs::remove_file(&path).context(|| format!("failed to remove {}", path.display()))?;
-                let new = std::ffi::OsString::from_vec(new);
-                std::os::unix::fs::symlink(new, &path)
-                    .context(|| format!("failed to create the link {}", path.display()))?;
-            }
+        let text = fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
+        if let Some(new) = moved_path(&text, &moved) {
+            fs::write(&path, new).context(|| format!("failed to write {}", path.display()))?;
+        }
+    }
+    let data = plan.roots.get(super::DATA).map(Staging::dir);
+    for (id, staging) in &plan.roots {
+        if let (Some(schema), Some(data)) = (id.strip_prefix("schema-"), data) {
+            let link = data.join(schema);
+            std::os::unix::fs::symlink(staging.target(), &link)
+                .context(|| format!("failed to create the link {}", link.display()))?;
         }
     }
     Ok(())

@@ -1,48 +1,19 @@
 //! Names in a generation, `root/relative/path`, turned back into paths.
 
 use evenkeel_op::{Error, Result};
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Component, Path, PathBuf};
+use evenkeel_server::files::relative_path;
+use std::path::{Path, PathBuf};
 
 /// Splits a name into its root and the path below it; empty for the root itself. Refuses names that
 /// would leave the root.
 pub(super) fn split(name: &str) -> Result<(&str, PathBuf)> {
-    let (root, rest) = name.split_once('/').unwrap_or((name, ""));
-    let path = PathBuf::from(unescape(rest)?);
-    let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if root.is_empty() || !inside {
-        return Err(Error::failed(format!("the name '{name}' leads out of its root"))
-            .hint("the repository was not written by evenkeel as it is; nothing was restored from it"));
+    if !name.is_empty() && !name.contains('/') {
+        return Ok((name, PathBuf::new()));
     }
-    Ok((root, path))
-}
-
-/// Turns `\xNN` and `\\` back into bytes.
-pub(super) fn unescape(text: &str) -> Result<OsString> {
-    let bad = || Error::failed(format!("the name '{text}' is not escaped as evenkeel does"));
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte != b'\\' {
-            bytes.push(byte);
-            continue;
-        }
-        match rest {
-            [b'\\', after @ ..] => {
-                bytes.push(b'\\');
-                rest = after;
-            }
-            [b'x', high, low, after @ ..] => {
-                let digit = |c: &u8| char::from(*c).to_digit(16).ok_or_else(bad);
-                bytes.push((digit(high)? * 16 + digit(low)?) as u8);
-                rest = after;
-            }
-            _ => return Err(bad()),
-        }
-    }
-    Ok(OsString::from_vec(bytes))
+    relative_path(name).ok_or_else(|| {
+        Error::failed(format!("the name '{name}' leads out of its root or is not escaped"))
+            .hint("the repository was not written by evenkeel as it is; nothing was restored")
+    })
 }
 
 /// Returns the path at which `name` is or will be, if its root is among `roots`.
@@ -65,6 +36,7 @@ pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     #[test]
     fn escapes_read_back() {

@@ -1,10 +1,93 @@
 //! `backup`.
 
-use crate::args::Backup;
+use crate::args::{Backup, LockMethod, SnapshotMethod};
+use crate::settings;
 use crate::show::Face;
-use evenkeel_op::{Error, Result};
+use crate::show::answers::BackupAnswer;
+use evenkeel_backup::Run;
+use evenkeel_backup::backup::{self, BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
+use evenkeel_op::{Error, Result, exit};
+use std::collections::BTreeMap;
 
 /// Runs the command.
-pub fn run(_args: &Backup, _face: &Face) -> Result<u8> {
-    Err(Error::failed("not built yet"))
+pub fn run(args: &Backup, face: &Face) -> Result<u8> {
+    let request = request(args, face)?;
+    let done = backup::backup(
+        &request,
+        Run {
+            progress: face.progress(),
+            cancel: face.cancel(),
+        },
+    )?;
+    let code = if done.corrupt.is_empty() {
+        exit::DONE
+    } else {
+        exit::PARTIAL
+    };
+    face.answer(&BackupAnswer {
+        report: done.report,
+        corrupt: done.corrupt,
+    });
+    Ok(code)
+}
+
+fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
+    let source = match &args.datadir {
+        Some(datadir) => Source::Stopped {
+            datadir: datadir.clone(),
+            settings: BTreeMap::new(),
+        },
+        None => Source::Live(Box::new(settings::connect(
+            &args.connection,
+            "backup",
+            face,
+        )?)),
+    };
+    let mut request = BackupRequest::new(&args.repository, source, snapshot(args)?);
+    request.kind = match args.against {
+        _ if args.full => RunKind::Full,
+        Some(generation) => RunKind::Against(generation),
+        None => RunKind::Auto,
+    };
+    request.snapshot_dirs.clone_from(&args.snapshot_dir);
+    request.stop_server = args.stop;
+    request.lock = lock(args)?;
+    request.limits = settings::limits(&args.locking);
+    request.audit = args.audit;
+    request.rate_bytes_per_s = args.rate.unwrap_or(0);
+    request.level = args.level;
+    if let Some(workers) = args.workers {
+        request.workers = usize::from(workers);
+    }
+    request.keep_corrupt = args.keep_corrupt;
+    Ok(request)
+}
+
+fn snapshot(args: &Backup) -> Result<SnapshotChoice> {
+    Ok(match args.snapshot {
+        SnapshotMethod::Auto if args.hook.is_none() => SnapshotChoice::Auto,
+        SnapshotMethod::Btrfs => SnapshotChoice::Btrfs,
+        SnapshotMethod::Reflink => SnapshotChoice::Reflink,
+        SnapshotMethod::Copy => SnapshotChoice::Copy,
+        SnapshotMethod::Hook | SnapshotMethod::Auto => SnapshotChoice::Hook {
+            command: args.hook.clone().ok_or_else(|| {
+                Error::usage("--snapshot hook needs a command").hint("name it with --hook COMMAND")
+            })?,
+            release: args.hook_release.clone(),
+        },
+    })
+}
+
+/// The locks that a backup takes are decided by what it needs; a wish can only make them stronger,
+/// or leave them out where the snapshot is atomic.
+fn lock(args: &Backup) -> Result<LockWish> {
+    match args.locking.lock {
+        LockMethod::Auto => Ok(LockWish::Auto),
+        LockMethod::Ftwrl => Ok(LockWish::GlobalRead),
+        LockMethod::None => Ok(LockWish::None),
+        LockMethod::Stage | LockMethod::Instance => Err(Error::usage(
+            "a backup takes BACKUP STAGE or LOCK INSTANCE by itself where it exists",
+        )
+        .hint("leave --lock out; ftwrl and none are the other choices")),
+    }
 }

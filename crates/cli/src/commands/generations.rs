@@ -2,9 +2,47 @@
 
 use crate::args::Generations;
 use crate::show::Face;
-use evenkeel_op::{Error, Result};
+use crate::show::answers::{GenerationAnswer, GenerationsAnswer, ListedGeneration};
+use evenkeel_backup::facts::{Facts, report_of};
+use evenkeel_op::{Result, exit};
+use evenkeel_repository::{Repository, Summary};
 
 /// Runs the command.
-pub fn run(_args: &Generations, _face: &Face) -> Result<u8> {
-    Err(Error::failed("not built yet"))
+pub fn run(args: &Generations, face: &Face) -> Result<u8> {
+    let repository = Repository::open(&args.repository)?;
+    let summaries = repository.generations()?;
+    let listed = |summary: &Summary| listed(&repository, summary);
+    match args.generation {
+        None => {
+            let generations = summaries.iter().map(listed).collect::<Result<Vec<_>>>()?;
+            face.answer(&GenerationsAnswer { generations });
+        }
+        Some(number) => {
+            let manifest = repository.manifest(number)?;
+            let facts = Facts::of(&manifest)?;
+            let summary = summaries
+                .iter()
+                .find(|summary| summary.generation == number);
+            // `manifest` has refused a number that does not exist.
+            if let Some(summary) = summary {
+                face.answer(&GenerationAnswer {
+                    listed: listed(summary)?,
+                    server_version: facts.server_version,
+                    roots: facts.roots,
+                    settings: facts.settings,
+                    corrupt: facts.corrupt,
+                });
+            }
+        }
+    }
+    Ok(exit::DONE)
+}
+
+fn listed(repository: &Repository, summary: &Summary) -> Result<ListedGeneration> {
+    let manifest = repository.manifest(summary.generation)?;
+    Ok(ListedGeneration {
+        created: manifest.created.to_string(),
+        proven: summary.proven.as_ref().map(|proof| proof.at.to_string()),
+        report: report_of(&manifest)?,
+    })
 }

@@ -33,6 +33,8 @@ pub(super) fn load(session: &mut Session, archive_rows: u64) -> Result<()> {
         "CREATE TABLE bank.archive (id INT UNSIGNED PRIMARY KEY, note VARCHAR(255) NOT NULL) \
          ENGINE=InnoDB"
             .to_owned(),
+        // The sequence engine needs a default schema.
+        "USE bank".to_owned(),
         "SET SESSION sql_log_bin = 0".to_owned(),
         format!(
             "INSERT INTO bank.account SELECT seq, {OPENING_BALANCE}, SHA2(seq, 224) \
@@ -69,8 +71,14 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn open(options: &ConnectOptions, number: u32) -> Result<Self> {
         let session = Session::open(options)?;
-        let random = 0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        Ok(Self { session, number, diary: Arc::default(), random })
+        let random =
+            0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        Ok(Self {
+            session,
+            number,
+            diary: Arc::default(),
+            random,
+        })
     }
 
     pub(super) fn diary(&self) -> Arc<Mutex<Diary>> {
@@ -154,7 +162,15 @@ pub(super) fn holdings(session: &mut Session) -> Result<Holdings> {
         "SELECT client, MAX(number) AS last, COUNT(*) AS n FROM bank.ledger GROUP BY client",
     )? {
         let cell = |i| number(row.at(i).map(str::to_owned));
-        transfers.push((u32::try_from(cell(0)?).unwrap_or(u32::MAX), cell(1)?, cell(2)?));
+        transfers.push((
+            u32::try_from(cell(0)?).unwrap_or(u32::MAX),
+            cell(1)?,
+            cell(2)?,
+        ));
     }
-    Ok(Holdings { total, unexplained, transfers })
+    Ok(Holdings {
+        total,
+        unexplained,
+        transfers,
+    })
 }

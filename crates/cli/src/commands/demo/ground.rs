@@ -25,7 +25,11 @@ impl Ground {
         remove_leftovers(parent);
         let top = parent.join(format!("{PREFIX}{}", std::process::id()));
         fs::create_dir(&top).context(|| format!("failed to create {}", top.display()))?;
-        let mut ground = Self { top, mount: None, description: String::new() };
+        let mut ground = Self {
+            top,
+            mount: None,
+            description: String::new(),
+        };
         if rustix::process::geteuid().is_root() {
             match ground.mount_xfs() {
                 Ok(()) => {
@@ -33,12 +37,16 @@ impl Ground {
                     return Ok(ground);
                 }
                 Err(error) => {
-                    ground.description =
-                        format!("{} (no XFS loop file: {})", ground.top.display(), error.chain());
+                    ground.description = format!(
+                        "{} (no XFS loop file: {})",
+                        ground.top.display(),
+                        error.chain()
+                    );
                 }
             }
         } else {
-            ground.description = format!("{} (not root, so no XFS loop file)", ground.top.display());
+            ground.description =
+                format!("{} (not root, so no XFS loop file)", ground.top.display());
         }
         Ok(ground)
     }
@@ -51,11 +59,28 @@ impl Ground {
     fn mount_xfs(&mut self) -> Result<()> {
         let image = self.top.join("xfs.img");
         let file = fs::File::create(&image).context(|| "failed to create the loop file")?;
-        file.set_len(LOOP_BYTES).context(|| "failed to size the loop file")?;
+        file.set_len(LOOP_BYTES)
+            .context(|| "failed to size the loop file")?;
         let mount = self.top.join("xfs");
         fs::create_dir(&mount).context(|| "failed to create the mount point")?;
-        run("mkfs.xfs", &["-q".as_ref(), "-m".as_ref(), "reflink=1".as_ref(), image.as_ref()])?;
-        run("mount", &["-o".as_ref(), "loop".as_ref(), image.as_ref(), mount.as_ref()])?;
+        run(
+            "mkfs.xfs",
+            &[
+                "-q".as_ref(),
+                "-m".as_ref(),
+                "reflink=1".as_ref(),
+                image.as_ref(),
+            ],
+        )?;
+        run(
+            "mount",
+            &[
+                "-o".as_ref(),
+                "loop".as_ref(),
+                image.as_ref(),
+                mount.as_ref(),
+            ],
+        )?;
         self.mount = Some(mount);
         Ok(())
     }
@@ -90,10 +115,15 @@ fn remove(top: &Path) {
 }
 
 fn remove_leftovers(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| n.strip_prefix(PREFIX)).and_then(|n| n.parse::<u32>().ok());
+        let pid = name
+            .to_str()
+            .and_then(|n| n.strip_prefix(PREFIX))
+            .and_then(|n| n.parse::<u32>().ok());
         if let Some(pid) = pid
             && !Path::new(&format!("/proc/{pid}")).exists()
         {

@@ -1,0 +1,139 @@
+//! Does every snapshot provider give, on XFS and btrfs and with every server, a backup of a busy
+//! server that restores to exactly what was committed?
+
+use evenkeel_backup::backup::{Done, SnapshotChoice, Source};
+use evenkeel_cases::{Site, back_up};
+use evenkeel_testkit::{BankTraffic, LoopFs, Marks, TestServer};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const GIB: u64 = 1 << 30;
+
+/// How a case freezes the files.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    Reflink,
+    ReflinkStop,
+    Btrfs,
+    Hook,
+    Copy,
+}
+
+fn snapshot(way: Way, site: &Site) -> SnapshotChoice {
+    match way {
+        Way::Reflink | Way::ReflinkStop => SnapshotChoice::Reflink,
+        Way::Btrfs => SnapshotChoice::Btrfs,
+        Way::Copy => SnapshotChoice::Copy,
+        Way::Hook => {
+            let top = site.fs.path().display();
+            SnapshotChoice::Hook {
+                command: format!(
+                    "btrfs -q subvolume snapshot -r {top} {top}/taken && echo {top}/taken/data"
+                ),
+                release: Some(format!("btrfs -q subvolume delete {top}/taken")),
+            }
+        }
+    }
+}
+
+/// A full and two incremental generations under traffic, then kill -9, restore and boot of each.
+fn case(server: TestServer, fs: LoopFs, way: Way) {
+    let mut site = Site::start(server, fs, 2_000, &[]);
+    let traffic = site.bank.start(&site.running().connect_options(), 4).expect("traffic");
+    let mut taken: Vec<(Done, Marks, Marks)> = Vec::new();
+    for _ in 0..3 {
+        traffic.wait_for(50);
+        let before = traffic.marks();
+        let mut request = site.request(snapshot(way, &site));
+        request.stop_server = way == Way::ReflinkStop;
+        request.audit = true;
+        let done = back_up(&request).expect("a backup");
+        taken.push((done, before, traffic.marks()));
+    }
+    assert_eq!(traffic.lost(), Vec::<String>::new(), "no client was disturbed");
+    site.kill();
+    traffic.stop();
+    check_restores(&site, &taken);
+}
+
+/// The same for a server that is stopped for each backup.
+fn stopped_case(server: TestServer, fs: LoopFs) {
+    let mut site = Site::start(server, fs, 2_000, &[]);
+    let mut taken = Vec::new();
+    for _ in 0..3 {
+        let traffic: BankTraffic =
+            site.bank.start(&site.running().connect_options(), 4).expect("traffic");
+        traffic.wait_for(50);
+        let marks = traffic.stop();
+        let running = site.running.take().expect("it runs");
+        running.stop(Duration::from_secs(60)).expect("it stops");
+        let settings: BTreeMap<String, String> =
+            [("log_bin", "ON"), ("log_bin_basename", "binlog"), ("log_bin_index", "binlog.index")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+                .into();
+        let source = Source::Stopped { datadir: site.fs.join("data"), settings };
+        let mut request = evenkeel_backup::backup::BackupRequest::new(
+            &site.repository(),
+            source,
+            snapshot(Way::Copy, &site),
+        );
+        request.audit = true;
+        let done = back_up(&request).expect("a backup");
+        taken.push((done, marks.clone(), marks));
+        site.running = Some(site.server.run(&site.launch));
+    }
+    site.kill();
+    check_restores(&site, &taken);
+}
+
+fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
+    for (done, before, after) in taken {
+        let report = &done.report;
+        assert_eq!(report.pages_corrupt, 0);
+        assert!(report.pages_checked > 0);
+        assert_eq!(report.kind, if report.generation == 1 { "full" } else { "incremental" });
+        let name = format!("restored-{}", report.generation);
+        let restored = site.restore(Some(report.generation), &name).expect("a restore");
+        let gtid = site.check_bank_at(&restored.target, before, after);
+        if report.coordinates.gtid.is_some() {
+            assert_eq!(gtid, report.coordinates.gtid, "the image is at its coordinates");
+        }
+    }
+    let last = &taken.last().expect("generations").0.report;
+    assert!(last.bytes_stored < taken[0].0.report.bytes_stored, "increments are smaller");
+}
+
+macro_rules! cases {
+    ($($name:ident: $server:ident on $fs:ident by $way:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            if Way::$way == Way::Copy {
+                stopped_case($server(), LoopFs::$fs(4 * GIB));
+            } else {
+                case($server(), LoopFs::$fs(4 * GIB), Way::$way);
+            }
+        })*
+    };
+}
+
+cases! {
+    mariadb_xfs_reflink: mariadb_10_11 on xfs by Reflink;
+    mariadb_xfs_reflink_stop: mariadb_10_11 on xfs by ReflinkStop;
+    mariadb_xfs_copy: mariadb_10_11 on xfs by Copy;
+    mariadb_btrfs_btrfs: mariadb_10_11 on btrfs by Btrfs;
+    mariadb_btrfs_reflink: mariadb_10_11 on btrfs by Reflink;
+    mariadb_btrfs_hook: mariadb_10_11 on btrfs by Hook;
+    mysql8_xfs_reflink: mysql_8_0_15 on xfs by Reflink;
+    mysql8_xfs_reflink_stop: mysql_8_0_15 on xfs by ReflinkStop;
+    mysql8_xfs_copy: mysql_8_0_15 on xfs by Copy;
+    mysql8_btrfs_btrfs: mysql_8_0_15 on btrfs by Btrfs;
+    mysql8_btrfs_reflink: mysql_8_0_15 on btrfs by Reflink;
+    mysql8_btrfs_hook: mysql_8_0_15 on btrfs by Hook;
+    mysql57_xfs_reflink: mysql_5_7_22 on xfs by Reflink;
+    mysql57_xfs_copy: mysql_5_7_22 on xfs by Copy;
+    mysql57_btrfs_btrfs: mysql_5_7_22 on btrfs by Btrfs;
+    mysql57_btrfs_reflink: mysql_5_7_22 on btrfs by Reflink;
+    mysql57_btrfs_hook: mysql_5_7_22 on btrfs by Hook;
+    mysql57_btrfs_copy: mysql_5_7_22 on btrfs by Copy;
+}
