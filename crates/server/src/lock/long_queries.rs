@@ -61,14 +61,15 @@ struct Query {
 }
 
 impl LongQueries {
-    /// Waits until no long query runs. Nothing is blocked meanwhile.
+    /// Waits until no long query runs, at most until `deadline`. Nothing is blocked meanwhile.
     pub(super) fn wait(
         &self,
         session: &mut Session,
+        deadline: Instant,
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<()> {
-        let until = Instant::now() + self.wait;
+        let until = deadline.min(Instant::now() + self.wait);
         let mut said = false;
         loop {
             cancel.check()?;
@@ -92,19 +93,20 @@ impl LongQueries {
 
     fn running(&self, session: &mut Session) -> Result<Vec<Query>> {
         let own = session.id();
-        let rows = session.rows(&format!(
-            "SELECT id, time, info FROM information_schema.processlist WHERE command = 'Query' \
-             AND info IS NOT NULL AND id <> {own} AND time >= {}",
-            self.threshold.as_secs().max(1)
-        ))?;
+        let threshold = self.threshold.as_secs().max(1);
+        // Not information_schema.processlist: MySQL is about to remove it.
+        let rows = session.rows("SHOW FULL PROCESSLIST")?;
         let number = |text: Option<&str>| text.and_then(|t| t.parse().ok()).unwrap_or(0);
         Ok(rows
             .iter()
+            // Execute: a prepared statement.
+            .filter(|row| matches!(row.get("Command"), Some("Query" | "Execute")))
             .map(|row| Query {
-                id: number(row.at(0)),
-                seconds: number(row.at(1)),
-                text: row.at(2).unwrap_or_default().to_owned(),
+                id: number(row.get("Id")),
+                seconds: number(row.get("Time")),
+                text: row.get("Info").unwrap_or_default().to_owned(),
             })
+            .filter(|query| query.id != own && query.seconds >= threshold)
             .collect())
     }
 

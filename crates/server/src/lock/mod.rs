@@ -6,11 +6,14 @@
 //! | [`Locker::stop_commits`] | `BACKUP STAGE BLOCK_COMMIT` | cannot | cannot |
 //! | [`Locker::stop_writes`] | `FLUSH TABLES WITH READ LOCK` | the same | the same |
 //!
-//! Every wait has a deadline. A watchdog with a connection of its own ends the lock's connection
-//! when the lock is held for too long. If the connection was lost, [`Locker::release`] fails: the
-//! lock was then not held throughout, whatever else succeeded.
+//! Every wait has a deadline, and is made of short tries with pauses between them: what queues
+//! behind the request gets through in the pauses. A watchdog with a connection of its own ends the
+//! lock's connection when the lock is held for too long; should this whole process stand still, the
+//! server does so a little later. If the connection was lost, [`Locker::release`] fails: the lock
+//! was then not held throughout, whatever else succeeded.
 
 mod long_queries;
+mod tries;
 mod watchdog;
 
 pub use long_queries::{LongQueries, QueryKind};
@@ -19,20 +22,18 @@ use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::coordinates::Coordinates;
 use crate::options::ConnectOptions;
-use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result};
+use evenkeel_op::{Cancel, Error, Progress, Result, units};
 use std::time::{Duration, Instant};
+use tries::Wanted;
 use watchdog::Watchdog;
 
-/// Longest single try of a lock that makes others queue behind it. Between tries everything runs.
-const TRY_S: u64 = 1;
-/// Pause after the first failed try; doubled up to [`PAUSE_MAX`].
-const PAUSE: Duration = Duration::from_millis(250);
-const PAUSE_MAX: Duration = Duration::from_secs(4);
+/// How much later than the watchdog the server itself closes a silent connection, in seconds.
+const SILENCE_MARGIN_S: u64 = 30;
 
 /// How long a lock may be waited for and held.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// All tries together.
+    /// All tries for one lock together, and the wait for long queries before them.
     pub deadline: Duration,
     /// From the first lock to its release; then the watchdog ends it.
     pub hold: Duration,
@@ -91,6 +92,10 @@ pub struct Locker<'a> {
     release: Vec<String>,
     locked_at: Option<Instant>,
     stopped_at: Option<Instant>,
+    /// How long writes stood still for tries that came to nothing.
+    stopped_in_vain: Duration,
+    /// A `BACKUP STAGE` is in force.
+    staged: bool,
 }
 
 impl<'a> Locker<'a> {
@@ -103,10 +108,11 @@ impl<'a> Locker<'a> {
     ) -> Result<Self> {
         let mut session = Session::open(options)?;
         let abilities = Abilities::probe(&mut session)?;
-        // A server that closes idle connections early must not close this one.
-        let hold = limits.hold.as_secs().max(1) + 60;
-        session.run(&format!("SET SESSION wait_timeout = {}", hold.max(28_800)))?;
-        session.run(&format!("SET SESSION lock_wait_timeout = {TRY_S}"))?;
+        // Long enough for the watchdog to come first. But when this process is frozen, or its host
+        // gone, it is the server that ends the lock.
+        let silence = limits.hold.as_secs() + SILENCE_MARGIN_S;
+        session.run(&format!("SET SESSION wait_timeout = {silence}"))?;
+        session.run(&format!("SET SESSION lock_wait_timeout = {}", tries::TRY_S))?;
         let watchdog = Watchdog::start(options, session.id())?;
         Ok(Self {
             session,
@@ -118,6 +124,8 @@ impl<'a> Locker<'a> {
             release: Vec::new(),
             locked_at: None,
             stopped_at: None,
+            stopped_in_vain: Duration::ZERO,
+            staged: false,
         })
     }
 
@@ -160,17 +168,18 @@ impl<'a> Locker<'a> {
     /// Stops DDL, and writes to tables without transactions on MariaDB, while transactions go on.
     /// Returns whether the server has a way to.
     pub fn block_ddl(&mut self) -> Result<bool> {
+        let until = Instant::now() + self.limits.deadline;
         if self.abilities.backup_stage {
-            self.mark_locked();
+            self.acquire(&Wanted::new("BACKUP STAGE START"), until)?;
             self.release.push("BACKUP STAGE END".to_owned());
-            for stage in ["START", "FLUSH", "BLOCK_DDL"] {
-                self.try_until_deadline(&format!("BACKUP STAGE {stage}"))?;
+            self.staged = true;
+            for stage in ["BACKUP STAGE FLUSH", "BACKUP STAGE BLOCK_DDL"] {
+                self.acquire(&Wanted::new(stage), until)?;
             }
             return Ok(true);
         }
         if self.abilities.instance_lock {
-            self.mark_locked();
-            self.try_until_deadline("LOCK INSTANCE FOR BACKUP")?;
+            self.acquire(&Wanted::new("LOCK INSTANCE FOR BACKUP"), until)?;
             self.release.push("UNLOCK INSTANCE".to_owned());
             return Ok(true);
         }
@@ -179,44 +188,47 @@ impl<'a> Locker<'a> {
 
     /// Makes commits wait (MariaDB). After [`Locker::block_ddl`].
     pub fn stop_commits(&mut self) -> Result<()> {
-        self.stopped_at.get_or_insert_with(Instant::now);
-        self.try_until_deadline("BACKUP STAGE BLOCK_COMMIT")
+        let until = Instant::now() + self.limits.deadline;
+        self.acquire(
+            &Wanted {
+                stops_writes: true,
+                ..Wanted::new("BACKUP STAGE BLOCK_COMMIT")
+            },
+            until,
+        )
     }
 
     /// Makes writes wait by a global read lock. Queries that would hold it up are waited for
     /// before it is asked for, so that nothing queues behind them.
+    ///
+    /// After [`Locker::block_ddl`] on MariaDB, which has both locks but not in one session, it is
+    /// [`Locker::stop_commits`]: the stage stops all other writes already.
     pub fn stop_writes(&mut self) -> Result<()> {
-        self.wait_for_long_queries()?;
-        self.mark_locked();
-        let mut pause = PAUSE;
-        let until = Instant::now() + self.limits.deadline;
-        loop {
-            self.stopped_at = Some(Instant::now());
-            match self.guarded("FLUSH TABLES WITH READ LOCK") {
-                Ok(()) => break,
-                Err(error) if error.kind() != ErrorKind::LockTimeout => return Err(error),
-                Err(error) if Instant::now() + pause >= until => return Err(self.gave_up(error)),
-                Err(_) => {}
-            }
-            // What the statement got before it timed out must not stay.
-            self.session.run("UNLOCK TABLES")?;
-            self.stopped_at = None;
-            self.progress
-                .note(format!("the lock was not free, next try in {pause:?}"));
-            self.sleep(pause)?;
-            pause = (pause * 2).min(PAUSE_MAX);
-            self.wait_for_long_queries()?;
+        if self.staged {
+            return self.stop_commits();
         }
+        let until = Instant::now() + self.limits.deadline;
+        let wanted = Wanted {
+            stops_writes: true,
+            waits_for_queries: true,
+            // What the statement got before it timed out must not stay.
+            clean_up: Some("UNLOCK TABLES"),
+            ..Wanted::new("FLUSH TABLES WITH READ LOCK")
+        };
+        self.acquire(&wanted, until)?;
         self.release.push("UNLOCK TABLES".to_owned());
         Ok(())
     }
 
     /// Runs the user's own locking statement; it counts as stopping writes.
     fn statements(&mut self, before: &str, after: &str) -> Result<()> {
-        self.wait_for_long_queries()?;
-        self.mark_locked();
-        self.stopped_at = Some(Instant::now());
-        self.try_until_deadline(before)?;
+        let until = Instant::now() + self.limits.deadline;
+        let wanted = Wanted {
+            stops_writes: true,
+            waits_for_queries: true,
+            ..Wanted::new(before)
+        };
+        self.acquire(&wanted, until)?;
         self.release.push(after.to_owned());
         Ok(())
     }
@@ -247,14 +259,10 @@ impl<'a> Locker<'a> {
         let since = |at: Option<Instant>| at.map_or(Duration::ZERO, |at| now.duration_since(at));
         let held = Held {
             lock: since(self.locked_at),
-            writes_stopped: since(self.stopped_at),
+            writes_stopped: since(self.stopped_at) + self.stopped_in_vain,
         };
         if self.watchdog.disarm() {
-            return Err(Error::failed(format!(
-                "the lock was held for longer than {:?}, so the watchdog ended it",
-                self.limits.hold
-            ))
-            .hint("raise --lock-hold-limit, or find out what took so long"));
+            return Err(self.held_too_long());
         }
         if let Some(error) = lost {
             return Err(Error::failed(
@@ -271,59 +279,11 @@ impl<'a> Locker<'a> {
         Ok(held)
     }
 
-    fn wait_for_long_queries(&mut self) -> Result<()> {
-        let policy = self.limits.long_queries.clone();
-        policy.wait(&mut self.session, self.progress, self.cancel)
-    }
-
-    fn mark_locked(&mut self) {
-        if self.locked_at.is_none() {
-            self.locked_at = Some(Instant::now());
-            self.watchdog.arm(self.limits.deadline + self.limits.hold);
-        }
-    }
-
-    /// Tries a statement that lets everybody else run while it waits, until the deadline.
-    fn try_until_deadline(&mut self, statement: &str) -> Result<()> {
-        let until = Instant::now() + self.limits.deadline;
-        loop {
-            self.cancel.check()?;
-            match self.guarded(statement) {
-                Err(error) if error.kind() == ErrorKind::LockTimeout => {
-                    if Instant::now() >= until {
-                        return Err(self.gave_up(error));
-                    }
-                }
-                other => return other,
-            }
-        }
-    }
-
-    fn guarded(&mut self, statement: &str) -> Result<()> {
-        self.session
-            .run(statement)
-            .context(|| format!("failed to run {statement}"))
-    }
-
-    fn gave_up(&self, error: Error) -> Error {
-        Error::new(
-            ErrorKind::LockTimeout,
-            format!(
-                "gave up after {:?} rather than block queries",
-                self.limits.deadline
-            ),
-        )
-        .because(error)
-        .hint("look for long transactions, LOCK TABLES and DDL with SHOW FULL PROCESSLIST")
-        .hint("allow more time with --lock-deadline, or --kill-long-queries")
-    }
-
-    fn sleep(&self, pause: Duration) -> Result<()> {
-        let until = Instant::now() + pause;
-        while Instant::now() < until {
-            self.cancel.check()?;
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(())
+    fn held_too_long(&self) -> Error {
+        Error::failed(format!(
+            "the lock was lost: it was held for longer than {}, so the watchdog ended it",
+            units::duration(self.limits.hold)
+        ))
+        .hint("raise --lock-hold-limit, or find out what took so long")
     }
 }

@@ -50,12 +50,18 @@ impl Watchdog {
         })
     }
 
-    /// Starts the clock.
+    /// Starts the clock, once: later calls change nothing.
     pub(super) fn arm(&self, limit: Duration) {
         if let Some(orders) = &self.orders {
             // The thread is only gone when it was never armed and dropped, or has fired.
             let _ = orders.send(Order::Arm(limit));
         }
+    }
+
+    /// Returns whether the clock has run out.
+    pub(super) fn has_fired(&self) -> bool {
+        // The thread ends by itself only then.
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
     }
 
     /// Stops the clock; returns whether it had run out.

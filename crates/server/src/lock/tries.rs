@@ -1,0 +1,111 @@
+//! Asking for a lock again and again, so that nobody queues behind the request for long.
+
+use super::Locker;
+use evenkeel_op::{Error, ErrorKind, Result, units};
+use std::time::{Duration, Instant};
+
+/// Longest single try, in seconds: the server's own unit. Others queue behind it that long.
+pub(super) const TRY_S: u64 = 1;
+/// Pause after the first failed try; doubled up to [`PAUSE_MAX`]. In it, everything runs.
+const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(4);
+/// How often a pause looks whether the run was cancelled.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A statement that takes a lock.
+pub(super) struct Wanted<'s> {
+    pub(super) statement: &'s str,
+    /// Writes stand still from the moment it is asked for.
+    pub(super) stops_writes: bool,
+    /// It has to wait for running queries, so those are waited for first.
+    pub(super) waits_for_queries: bool,
+    /// Undoes what a try that timed out may have left.
+    pub(super) clean_up: Option<&'s str>,
+}
+
+impl<'s> Wanted<'s> {
+    pub(super) fn new(statement: &'s str) -> Self {
+        Self {
+            statement,
+            stops_writes: false,
+            waits_for_queries: false,
+            clean_up: None,
+        }
+    }
+}
+
+impl Locker<'_> {
+    /// Tries until it has the lock, or until `until`: then `LockTimeout`.
+    pub(super) fn acquire(&mut self, wanted: &Wanted<'_>, until: Instant) -> Result<()> {
+        let mut pause = PAUSE;
+        loop {
+            self.cancel.check()?;
+            if wanted.waits_for_queries {
+                let policy = self.limits.long_queries.clone();
+                policy.wait(&mut self.session, until, self.progress, self.cancel)?;
+            }
+            let begun = Instant::now();
+            let Err(error) = self.session.run(wanted.statement) else {
+                self.has_locked(begun, wanted.stops_writes);
+                return Ok(());
+            };
+            if error.kind() != ErrorKind::LockTimeout {
+                return Err(self.could_not(wanted.statement, error));
+            }
+            if wanted.stops_writes {
+                self.stopped_in_vain += begun.elapsed();
+            }
+            if let Some(statement) = wanted.clean_up {
+                self.session.run(statement)?;
+            }
+            if Instant::now() + pause >= until {
+                return Err(self.gave_up(wanted.statement, error));
+            }
+            self.progress.note(format!(
+                "the lock was not free, next try in {}",
+                units::duration(pause)
+            ));
+            self.sleep(pause)?;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn has_locked(&mut self, begun: Instant, stops_writes: bool) {
+        if stops_writes {
+            self.stopped_at.get_or_insert(begun);
+        }
+        if self.locked_at.is_none() {
+            self.locked_at = Some(begun);
+            self.watchdog.arm(self.limits.hold);
+        }
+    }
+
+    fn could_not(&self, statement: &str, error: Error) -> Error {
+        if self.watchdog.has_fired() {
+            return self.held_too_long();
+        }
+        Error::new(error.kind(), format!("failed to lock with {statement}")).because(error)
+    }
+
+    fn gave_up(&self, statement: &str, error: Error) -> Error {
+        Error::new(
+            ErrorKind::LockTimeout,
+            format!(
+                "gave up on {statement} after {} rather than block queries",
+                units::duration(self.limits.deadline)
+            ),
+        )
+        .because(error)
+        .hint("look for long transactions, LOCK TABLES and DDL with SHOW FULL PROCESSLIST")
+        .hint("allow more time with --lock-deadline, or --kill-long-queries")
+    }
+
+    fn sleep(&self, pause: Duration) -> Result<()> {
+        let until = Instant::now() + pause;
+        while Instant::now() < until {
+            self.cancel.check()?;
+            std::thread::sleep(POLL);
+        }
+        Ok(())
+    }
+}
