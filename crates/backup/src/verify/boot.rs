@@ -4,6 +4,7 @@
 use crate::Run;
 use crate::restore::{self, RestoreRequest};
 use evenkeel_op::{Context, Error, Result, Unit};
+use evenkeel_repository::{Proof, Repository};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::{Binary, Launch, Running};
 use serde::Serialize;
@@ -55,7 +56,6 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     restore.workers = request.workers;
     let restored = restore::restore(&restore, run)?;
     let mut launch = Launch::new(request.binary.clone(), scratch.path().join("data"));
-    launch.run_parent = std::path::PathBuf::from("/tmp");
     launch.extra_args.extend(restored.start_options.clone());
     launch.extra_args.extend(QUIET_OPTIONS.map(str::to_owned));
     run.progress.phase("starting a server on the restored files", None, Unit::Items);
@@ -83,8 +83,22 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         report.problems.push(error.chain());
     }
     report.proven = report.problems.is_empty();
+    if report.proven {
+        record(request, &report)?;
+    }
     Ok(report)
 }
+
+/// Notes in the repository that the generation was proved restorable, when, and by which server.
+fn record(request: &BootRequest, report: &BootReport) -> Result<()> {
+    let how = serde_json::to_value(report)
+        .map_err(|error| Error::failed("failed to write the proof").because(error))?;
+    let proof = Proof { at: jiff::Timestamp::now(), how };
+    Repository::open(&request.repository)?.record_proof(report.generation, proof, PROOF_WAIT)
+}
+
+/// How long to wait for a backup that runs meanwhile, to note the proof.
+const PROOF_WAIT: Duration = Duration::from_secs(60);
 
 /// Nothing may run by itself on a server that only proves a backup, and nobody's password is known.
 const QUIET_OPTIONS: [&str; 4] =

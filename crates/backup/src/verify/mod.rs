@@ -4,4 +4,4 @@ mod boot;
 mod read;
 
 pub use boot::{BootReport, BootRequest, boot};
-pub use read::{ReadRequest, VerifyReport, read};
+pub use read::{Generations, ReadRequest, read, sentence};

@@ -2,7 +2,7 @@
 
 use crate::Run;
 use evenkeel_op::Result;
-use serde::Serialize;
+use evenkeel_repository::{Finding, Repository, Verify, VerifyReport};
 use std::path::{Path, PathBuf};
 
 /// What to verify.
@@ -10,34 +10,53 @@ use std::path::{Path, PathBuf};
 pub struct ReadRequest {
     /// The repository.
     pub repository: PathBuf,
-    /// The generation; all when not given.
-    pub generation: Option<u32>,
+    /// Which of its generations.
+    pub generations: Generations,
+    /// Threads that decompress and hash.
+    pub workers: usize,
+}
+
+/// Generations to verify.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generations {
+    /// The newest one.
+    Newest,
+    /// The one of this number.
+    One(u32),
+    /// All, and whatever else lies in the repository.
+    All,
 }
 
 impl ReadRequest {
-    /// Makes a request for every generation.
+    /// Makes a request with the usual settings.
     #[must_use]
-    pub fn all(repository: &Path) -> Self {
-        Self { repository: repository.to_owned(), generation: None }
+    pub fn new(repository: &Path, generations: Generations) -> Self {
+        Self { repository: repository.to_owned(), generations, workers: crate::default_workers() }
     }
 }
 
-/// What reading found.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct VerifyReport {
-    /// Generations that were read.
-    pub generations: Vec<u32>,
-    /// Blocks that were read.
-    pub blocks: u64,
-    /// Bytes of the repository that were read.
-    pub bytes_read: u64,
-    /// What is damaged, a sentence each.
-    pub findings: Vec<String>,
-    /// Wall-clock time.
-    pub seconds: f64,
+/// Verifies. Damage is in the report; an error means that the repository could not be looked at.
+pub fn read(request: &ReadRequest, run: Run<'_>) -> Result<VerifyReport> {
+    let repository = Repository::open(&request.repository)?;
+    let generation = match request.generations {
+        Generations::All => None,
+        Generations::One(number) => Some(number),
+        Generations::Newest => Some(crate::restore::newest(&repository)?),
+    };
+    let how = Verify { generation, workers: request.workers, ..Verify::default() };
+    repository.verify(&how, run.progress, run.cancel)
 }
 
-/// Verifies.
-pub fn read(_request: &ReadRequest, _run: Run<'_>) -> Result<VerifyReport> {
-    Ok(VerifyReport::default())
+/// Returns a finding as a sentence.
+#[must_use]
+pub fn sentence(finding: &Finding) -> String {
+    let mut text = format!("{}: {}", finding.object, finding.what);
+    if !finding.generations.is_empty() {
+        let list: Vec<String> = finding.generations.iter().map(u32::to_string).collect();
+        text.push_str(&format!("; affects generation {}", list.join(", ")));
+    }
+    if !finding.files.is_empty() {
+        text.push_str(&format!(" ({})", finding.files.join(", ")));
+    }
+    text
 }

@@ -1,10 +1,62 @@
 //! `forget`.
 
-use crate::args::Forget;
+use crate::args::{Forget as Typed, KeepRules as TypedRules};
 use crate::show::Face;
-use evenkeel_op::{Error, Result};
+use crate::show::answers::ForgetAnswer;
+use evenkeel_op::{Error, Result, exit};
+use evenkeel_repository::{Forget, KeepRules, Repository};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Runs the command.
-pub fn run(_args: &Forget, _face: &Face) -> Result<u8> {
-    Err(Error::failed("not built yet"))
+pub fn run(args: &Typed, face: &Face) -> Result<u8> {
+    let repository = Repository::open(&args.repository)?;
+    let what = match args.generation.as_slice() {
+        [] => Forget::Except(rules(&args.keep, &repository)?),
+        numbers => Forget::These(numbers.to_vec()),
+    };
+    let plan = repository.plan_forget(&what, false)?;
+    if args.execute {
+        repository.perform_forget(&plan, Duration::ZERO)?;
+    }
+    face.answer(&ForgetAnswer::new(&plan, args.execute));
+    Ok(exit::DONE)
+}
+
+fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepRules> {
+    let number = |value: Option<usize>| value.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
+    let rules = KeepRules {
+        last: number(typed.keep_last),
+        hourly: number(typed.keep_hourly),
+        daily: number(typed.keep_daily),
+        weekly: number(typed.keep_weekly),
+        monthly: number(typed.keep_monthly),
+        yearly: number(typed.keep_yearly),
+        these: match typed.keep_within {
+            Some(within) => younger(repository, within)?,
+            None => BTreeSet::new(),
+        },
+        time_zone: jiff::tz::TimeZone::system(),
+    };
+    let none = KeepRules { time_zone: rules.time_zone.clone(), ..KeepRules::default() };
+    if rules == none && typed.keep_within.is_none() {
+        return Err(Error::usage("nothing says what to keep")
+            .hint("give keep rules, for example --keep-daily 7 --keep-weekly 5")
+            .hint("or name generations to forget with --generation N"));
+    }
+    Ok(rules)
+}
+
+/// Returns the generations made within a time from now.
+fn younger(repository: &Repository, within: Duration) -> Result<BTreeSet<u32>> {
+    let since = jiff::Timestamp::now()
+        .checked_sub(within)
+        .map_err(|error| Error::usage("--keep-within reaches too far back").because(error))?;
+    let young = |created: jiff::Timestamp| created >= since;
+    Ok(repository
+        .generations()?
+        .iter()
+        .filter(|one| one.about.as_ref().is_none_or(|about| young(about.created)))
+        .map(|one| one.generation)
+        .collect())
 }

@@ -41,8 +41,13 @@ pub fn run(args: &Generations, face: &Face) -> Result<u8> {
 fn listed(repository: &Repository, summary: &Summary) -> Result<ListedGeneration> {
     let manifest = repository.manifest(summary.generation)?;
     Ok(ListedGeneration {
-        created: manifest.created.to_string(),
-        proven: summary.proven.as_ref().map(|proof| proof.at.to_string()),
+        created: second(manifest.created),
+        proven: summary.proven.as_ref().map(|proof| second(proof.at)),
         report: report_of(&manifest)?,
     })
+}
+
+/// A time to the second, in UTC.
+fn second(time: jiff::Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -2,9 +2,91 @@
 
 use crate::args::Verify;
 use crate::show::Face;
-use evenkeel_op::{Error, Result};
+use crate::show::answers::VerifyAnswer;
+use evenkeel_backup::Run;
+use evenkeel_backup::facts::Facts;
+use evenkeel_backup::verify::{self, BootReport, BootRequest, Generations, ReadRequest};
+use evenkeel_op::{Error, Result, exit};
+use evenkeel_repository::Repository;
+use evenkeel_server::launch::Binary;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long crash recovery may take before the proof is given up.
+const RECOVERY: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
-pub fn run(_args: &Verify, _face: &Face) -> Result<u8> {
-    Err(Error::failed("not built yet"))
+pub fn run(args: &Verify, face: &Face) -> Result<u8> {
+    let run = Run { progress: face.progress(), cancel: face.cancel() };
+    let generations = match args.generation {
+        Some(number) => Generations::One(number),
+        None if args.all => Generations::All,
+        None => Generations::Newest,
+    };
+    let begun = Instant::now();
+    let read = verify::read(&ReadRequest::new(&args.repository, generations), run)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let boot = match args.boot {
+        true if read.is_sound() => Some(boot(args, run)?),
+        true => {
+            face.warn("the repository is damaged, so no server was started on it");
+            None
+        }
+        false => None,
+    };
+    let sound = read.is_sound() && boot.as_ref().is_none_or(|boot| boot.proven);
+    face.answer(&VerifyAnswer { sound, read, seconds, boot });
+    Ok(if sound { exit::DONE } else { exit::DIFFERS })
+}
+
+fn boot(args: &Verify, run: Run<'_>) -> Result<BootReport> {
+    let repository = Repository::open(&args.repository)?;
+    let generation = match args.generation {
+        Some(number) => number,
+        None => newest(&repository)?,
+    };
+    let request = BootRequest {
+        repository: args.repository.clone(),
+        generation: Some(generation),
+        binary: binary(args, &repository, generation)?,
+        scratch: args.scratch.clone().unwrap_or_else(|| beside(&args.repository)),
+        workers: std::thread::available_parallelism().map_or(2, usize::from),
+        deadline: RECOVERY,
+    };
+    verify::boot(&request, run)
+}
+
+fn newest(repository: &Repository) -> Result<u32> {
+    let generations = repository.generations()?;
+    let newest = generations.last().map(|summary| summary.generation);
+    newest.ok_or_else(|| Error::failed("the repository has no generation yet"))
+}
+
+/// The program that was backed up, if it is on this host too, is the one that proves most.
+fn binary(args: &Verify, repository: &Repository, generation: u32) -> Result<Binary> {
+    if let Some(path) = &args.server_binary {
+        return Binary::inspect(path);
+    }
+    let facts = Facts::of(&repository.manifest(generation)?)?;
+    let own = facts.server_program.map(PathBuf::from);
+    let candidates: Vec<PathBuf> =
+        own.into_iter().chain(super::demo::PROGRAMS.map(PathBuf::from)).collect();
+    let found = Binary::find(&candidates)?;
+    let of_maria = facts.server_version.as_deref().is_none_or(|text| text.contains("MariaDB"));
+    let is_maria = found.flavour == evenkeel_server::abilities::Flavour::MariaDb;
+    if of_maria != is_maria {
+        return Err(Error::refused(format!(
+            "the backup is of {}, the server program here is {}",
+            facts.server_version.unwrap_or_default(),
+            found.path.display()
+        ))
+        .hint("name the right one with --server-binary"));
+    }
+    Ok(found)
+}
+
+fn beside(repository: &Path) -> PathBuf {
+    let mut name = repository.as_os_str().to_owned();
+    name.push(format!(".boot-{}", std::process::id()));
+    PathBuf::from(name)
 }

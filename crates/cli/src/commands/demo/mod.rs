@@ -8,6 +8,7 @@ mod ground;
 mod run;
 mod verdict;
 
+pub(crate) use run::PROGRAMS;
 pub use run::run;
 pub use verdict::{DemoGeneration, DemoReport};
 
@@ -163,8 +164,9 @@ impl Stage {
     }
 
     fn verify(&self, run: Run<'_>) -> Result<Vec<String>> {
-        let report = verify::read(&verify::ReadRequest::all(&self.repository), run)?;
-        Ok(report.findings)
+        let request = verify::ReadRequest::new(&self.repository, verify::Generations::All);
+        let report = verify::read(&request, run)?;
+        Ok(report.findings.iter().map(verify::sentence).collect())
     }
 }
 

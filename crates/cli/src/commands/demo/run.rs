@@ -9,7 +9,7 @@ use evenkeel_server::launch::Binary;
 use std::path::PathBuf;
 
 /// Where Debian and others put the server program.
-const PROGRAMS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/bin"];
+pub(crate) const PROGRAMS: [&str; 4] = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/bin"];
 /// Rows that do not change: about 150 MB.
 const ARCHIVE_ROWS: u64 = 400_000;
 

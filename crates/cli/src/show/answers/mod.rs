@@ -2,6 +2,7 @@
 
 mod backup;
 mod demo;
+mod forget;
 mod doctor;
 mod lock;
 mod restore;
@@ -9,6 +10,7 @@ mod settings;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
+pub use forget::{ForgetAnswer, PruneAnswer};
 pub use lock::LockReport;
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};

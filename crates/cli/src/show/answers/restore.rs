@@ -2,8 +2,9 @@
 
 use super::Answer;
 use evenkeel_backup::restore::RestoreReport;
-use evenkeel_backup::verify::{BootReport, VerifyReport};
+use evenkeel_backup::verify::{BootReport, sentence};
 use evenkeel_op::units;
+use evenkeel_repository::VerifyReport;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct VerifyAnswer {
     /// What reading found.
     #[serde(flatten)]
     pub read: VerifyReport,
+    /// How long reading took.
+    pub seconds: f64,
     /// What starting a server found, when asked for.
     pub boot: Option<BootReport>,
 }
@@ -53,7 +56,7 @@ impl Answer for VerifyAnswer {
             generations.join(", "),
             self.read.blocks,
             units::bytes(self.read.bytes_read),
-            units::duration(Duration::from_secs_f64(self.read.seconds)),
+            units::duration(Duration::from_secs_f64(self.seconds)),
             if self.read.findings.is_empty() {
                 "sound"
             } else {
@@ -61,7 +64,10 @@ impl Answer for VerifyAnswer {
             },
         );
         for finding in &self.read.findings {
-            text.push_str(&format!("  {finding}\n"));
+            text.push_str(&format!("  {}\n", sentence(finding)));
+        }
+        for note in &self.read.notes {
+            text.push_str(&format!("  note: {note}\n"));
         }
         if let Some(boot) = &self.boot {
             text.push_str(&format!(

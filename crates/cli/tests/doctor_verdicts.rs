@@ -1,0 +1,92 @@
+//! Does doctor say what is missing, and what to do about it?
+
+use evenkeel_testkit::{LoopFs, servers};
+use std::path::Path;
+use std::process::Command;
+
+fn doctor(socket: &Path, user: &str) -> (Option<i32>, serde_json::Value) {
+    let output = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args([
+            "doctor",
+            "--json",
+            "--no-defaults",
+            "--user",
+            user,
+            "--socket",
+        ])
+        .arg(socket)
+        .env("MYSQL_TEST_LOGIN_FILE", "/nonexistent")
+        .output()
+        .unwrap();
+    let json = serde_json::from_slice(&output.stdout).unwrap();
+    (output.status.code(), json)
+}
+
+fn check<'a>(json: &'a serde_json::Value, name: &str) -> &'a serde_json::Value {
+    json["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == name)
+        .unwrap()
+}
+
+#[test]
+fn on_xfs_every_server_is_ready_and_a_poor_account_is_told_what_to_grant() {
+    let disk = LoopFs::xfs(1 << 30);
+    for server in servers() {
+        let running = server.start(&disk.path().join(server.id), &[]);
+        let (code, json) = doctor(running.socket(), "root");
+        assert_eq!(
+            (code, &json["ready"]),
+            (Some(0), &true.into()),
+            "{}: {json:#}",
+            server.name
+        );
+        let methods = json["methods"].as_array().unwrap();
+        let usable = |name: &str| {
+            methods
+                .iter()
+                .find(|method| method["method"] == name)
+                .unwrap()["usable"]
+                == true
+        };
+        assert!(
+            usable("reflink") && !usable("btrfs") && !usable("copy"),
+            "{json:#}"
+        );
+
+        running
+            .session()
+            .unwrap()
+            .run("CREATE USER poor@localhost")
+            .unwrap();
+        let (code, json) = doctor(running.socket(), "poor");
+        assert_eq!(code, Some(4), "{}: {json:#}", server.name);
+        let hint = check(&json, "privileges")["hints"][0].as_str().unwrap();
+        assert!(hint.starts_with("GRANT RELOAD, PROCESS"), "{hint}");
+        running
+            .session()
+            .unwrap()
+            .run(hint.trim_end_matches(';'))
+            .unwrap();
+        let (_, json) = doctor(running.socket(), "poor");
+        assert_eq!(
+            check(&json, "privileges")["ok"],
+            true,
+            "{}: {json:#}",
+            server.name
+        );
+    }
+}
+
+#[test]
+fn where_nothing_can_freeze_files_it_says_what_else_there_is() {
+    let disk = LoopFs::ext4(512 << 20);
+    let server = servers::mariadb_10_11();
+    let running = server.start(&disk.path().join("data"), &[]);
+    let (code, json) = doctor(running.socket(), "root");
+    assert_eq!(code, Some(4));
+    let hints = check(&json, "snapshot")["hints"].to_string();
+    assert!(hints.contains("--snapshot hook"), "{hints}");
+}
