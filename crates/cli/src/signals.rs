@@ -2,8 +2,8 @@
 //!
 //! One thread receives them all. While a command runs under us (`lock`, `cron`) it decides what a
 //! signal means, so signals are handed on and nothing else happens. Otherwise the first SIGINT,
-//! SIGTERM or SIGHUP asks every loop to stop and clean up, and a second SIGINT ends the process on
-//! the spot.
+//! SIGTERM or SIGHUP asks every loop to stop and clean up, and a second one ends the process on the
+//! spot.
 
 use evenkeel_op::Cancel;
 use rustix::process::{Pid, Signal, kill_process};
@@ -79,9 +79,7 @@ impl Signals {
             // The terminal sends Ctrl-C to the whole foreground group: the child has it already.
             Some(_) if from_terminal => {}
             Some(child) => send(child, signal),
-            None if signal == SIGINT && self.cancel.is_cancelled() => {
-                std::process::exit(i32::from(evenkeel_op::exit::INTERRUPTED));
-            }
+            None if self.cancel.is_cancelled() => std::process::exit(128 + signal),
             None => self
                 .cancel
                 .cancel(if signal == SIGINT { SIGINT } else { SIGTERM }),

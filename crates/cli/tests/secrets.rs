@@ -10,10 +10,10 @@ use wait::{Tied, until};
 
 #[test]
 fn a_typed_password_is_blotted_out_and_warned_of() {
-    // A server that never says hello keeps the client where it can be looked at.
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = silent.local_addr().unwrap().port().to_string();
     for typed in ["-phunter2", "--password=hunter2"] {
+        // A server that never says hello keeps the client where it can be looked at.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = silent.local_addr().unwrap().port().to_string();
         let mut client = Tied::start(
             Command::new(env!("CARGO_BIN_EXE_evenkeel"))
                 .args([
@@ -38,7 +38,8 @@ fn a_typed_password_is_blotted_out_and_warned_of() {
             "{shown}"
         );
         assert!(shown.contains("xxxxxxx"), "{shown}");
-        drop(connection);
+        // Nobody to try again with, either.
+        drop((connection, silent));
         until("the client to give up", || {
             client.try_wait().unwrap().is_some()
         });

@@ -45,8 +45,8 @@ pub(super) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
 }
 
 /// Names that say nothing about what is inside.
-const EMPTY_NAMES: [&str; 8] = [
-    "common", "util", "utils", "helper", "helpers", "manager", "misc", "shared",
+const EMPTY_NAMES: [&str; 7] = [
+    "common", "util", "utils", "helper", "helpers", "manager", "misc",
 ];
 
 /// Checks that no Rust file and no folder above one has an empty name.

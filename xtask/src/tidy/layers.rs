@@ -96,7 +96,9 @@ fn judge(package: &str, needs: &str, for_tests: bool) -> Option<String> {
         (_, Layer::Testkit) => for_tests,
         // The testkit starts servers with the product's own launcher.
         (Layer::Testkit, to) => to <= Layer::Mechanism,
-        (from, to) if from == to => BESIDE.contains(&(package, needs)),
+        // A test may set up its scene with a neighbour; the crate itself may not use it. (A crate
+        // that needs itself for tests switches on a feature of its own.)
+        (from, to) if from == to => for_tests || BESIDE.contains(&(package, needs)),
         (from, to) => to < from,
     };
     let kind = if for_tests { "dev-depends" } else { "depends" };
@@ -133,6 +135,7 @@ mod tests {
         assert!(judge("evenkeel-server", "evenkeel-drive", false).is_some());
         assert!(judge("evenkeel-innodb", "evenkeel-server", false).is_some());
         assert!(judge("evenkeel-op", "evenkeel-server", false).is_some());
+        assert!(judge("evenkeel-innodb", "evenkeel-server", true).is_none());
         assert!(judge("evenkeel-server", "evenkeel-backup", true).is_some());
     }
 
