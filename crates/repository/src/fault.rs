@@ -3,9 +3,34 @@
 use evenkeel_op::{Error, ErrorKind};
 use std::io;
 
+const DAMAGED: &str = " is damaged: ";
+
+/// Returns the object that an error of this crate is about, and what is wrong with it.
+pub(crate) fn describe(error: &Error) -> (String, String) {
+    let text = error.chain();
+    match text.split_once(DAMAGED) {
+        Some((object, what)) => (object.to_owned(), what.to_owned()),
+        None => {
+            let object = text
+                .strip_prefix("failed to read ")
+                .and_then(|rest| rest.split(": ").next());
+            (object.unwrap_or("repository").to_owned(), text.clone())
+        }
+    }
+}
+
+/// Whether an error ends a check, rather than being something that the check found.
+pub(crate) fn is_stop(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Interrupted | ErrorKind::Terminated | ErrorKind::Busy
+    )
+}
+
 /// Makes the error for bytes that are not what was written.
 pub(crate) fn damaged(object: &str, what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Differs, format!("{object} is damaged: {what}"))
+    let message = format!("{object}{DAMAGED}{what}");
+    Error::new(ErrorKind::Differs, message)
         .hint("run 'evenkeel verify' to see what else is damaged and which generations it affects")
 }
 

@@ -2,7 +2,7 @@
 //! is in the middle of anything.
 
 use crate::catalog::Catalog;
-use crate::fault::store_failed;
+use crate::fault::{damaged, store_failed};
 use crate::format::header::ObjectId;
 use crate::head::{Head, Live};
 use crate::ids::RepositoryId;
@@ -22,6 +22,20 @@ pub(crate) struct Healed {
     pub(crate) highest: u32,
     /// Generations with a manifest that the head does not know: a rolled-back head.
     pub(crate) unknown: Vec<u32>,
+}
+
+impl Healed {
+    /// Fails if there are generations that the head does not know: what they need could be
+    /// removed by mistake.
+    pub(crate) fn check_known(&self) -> Result<()> {
+        match self.unknown.first() {
+            None => Ok(()),
+            Some(generation) => Err(damaged(
+                names::HEAD,
+                format!("generation {generation} was committed, but it does not know it"),
+            )),
+        }
+    }
 }
 
 /// Lists a folder; a missing one is empty.

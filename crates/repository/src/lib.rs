@@ -33,28 +33,38 @@
 
 mod catalog;
 mod fault;
+mod forget;
 mod format;
 mod head;
 mod heal;
 mod ids;
+mod keep;
 mod list;
 mod locks;
 mod lru;
 mod manifest;
 mod map;
+mod marks;
 mod names;
+mod prune;
 mod read;
 mod repository;
 mod sealed;
 pub mod store;
+mod verify;
+mod walk;
 mod write;
 
+pub use forget::{Forget, ForgetPlan};
 pub use head::Proof;
 pub use ids::{BlockHash, Digest, RepositoryId};
+pub use keep::KeepRules;
 pub use list::{FileKind, FileMeta, FileRecord, Files};
 pub use manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
+pub use prune::{Prune, PrunePlan, PruneStep};
 pub use read::{BlockContent, FileReader, Reader};
 pub use repository::{About, Create, Repository, Summary};
+pub use verify::{Finding, Verify, VerifyReport};
 pub use write::{
     BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, Leaf, RunKind, Worker, Writer,
 };

@@ -56,11 +56,6 @@ impl FileReader {
         self.tree.blocks().div_ceil(FAN_OUT)
     }
 
-    /// Returns the file's map, for who must look at entries themselves.
-    pub(crate) fn tree(&self) -> &Tree {
-        &self.tree
-    }
-
     /// Reads a leaf and hands over its blocks in order: number in the file, content. Every
     /// block's bytes were checked against its hash before.
     pub fn read_leaf(
@@ -155,4 +150,55 @@ fn wrong_block(place: Place) -> evenkeel_op::Error {
             place.slot, place.frame
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Begin, Create, Repository, RunKind};
+
+    #[test]
+    fn a_block_that_its_map_does_not_mean_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let repo = Repository::create(dir.path(), Create::default()).unwrap();
+        let writer = repo.begin(Begin::new(RunKind::Full, "t")).unwrap();
+        let mut worker = writer.worker().unwrap();
+        let meta = FileMeta::file("f", 1024, 512);
+        let builder = writer.file_builder(meta.clone(), None).unwrap();
+        let mut leaf = builder.leaf(0).unwrap();
+        leaf.put(&mut worker, 0, &[1; 512]).unwrap();
+        leaf.put(&mut worker, 1, &[2; 512]).unwrap();
+        builder.set_leaf(leaf).unwrap();
+        builder.finish().unwrap();
+        worker.finish().unwrap();
+        writer.commit(0.into(), 0.into()).unwrap();
+        let head = repo.head().unwrap();
+        let catalog = Catalog::new(repo.store().clone(), repo.id(), head);
+        let cache = FrameCache::new(1 << 20);
+        let is_right = |slot, byte, tail_hole, number| {
+            let entry = Entry::Data {
+                place: Place {
+                    generation: 1,
+                    pack: 0,
+                    frame: 0,
+                    slot,
+                },
+                hash: BlockHash::of(&[byte; 512]),
+                tail_hole,
+            };
+            let mut right = None;
+            let entries = std::iter::once((number, &entry));
+            read_entries(&catalog, &cache, &meta, entries, |_, _, read| {
+                right = Some(read.is_ok())
+            });
+            right.unwrap()
+        };
+        assert!(is_right(0, 1, false, 0));
+        assert!(is_right(1, 2, false, 1));
+        // Another block's place, a slot that is not there, a length that does not fit.
+        assert!(!is_right(0, 2, false, 0));
+        assert!(!is_right(2, 1, false, 0));
+        assert!(!is_right(0, 1, true, 0));
+        assert!(!is_right(0, 1, false, 2));
+    }
 }

@@ -13,3 +13,4 @@ pub use builder::FileBuilder;
 pub use commit::CommitInfo;
 pub use leaf::{Change, Leaf};
 pub use worker::Worker;
+pub(crate) use worker::{FrameEncoder, PackWriter};

@@ -1,9 +1,13 @@
 //! A model of a server's files, and how to back it up and compare it.
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part of this.
 
-use evenkeel_op::Result;
+pub mod crash;
+pub mod memory;
+
+use evenkeel_op::{Cancel, Result, Silent};
 use evenkeel_repository::{
-    Begin, BlockContent, CommitInfo, FileKind, FileMeta, Reader, Repository, RunKind, Writer,
+    Begin, BlockContent, CommitInfo, FileKind, FileMeta, Forget, Prune, Reader, Repository,
+    RunKind, Verify, VerifyReport, Writer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -209,4 +213,55 @@ pub fn compare(reader: &Reader, model: &Model) -> std::result::Result<(), String
 pub fn check(repo: &Repository, generation: u32, model: &Model) -> std::result::Result<(), String> {
     let reader = repo.reader(generation).map_err(|error| error.chain())?;
     compare(&reader, model)
+}
+
+pub fn verify(repo: &Repository) -> Result<VerifyReport> {
+    let how = Verify {
+        workers: 1,
+        ..Verify::default()
+    };
+    repo.verify(&how, &Silent, &Cancel::new())
+}
+
+/// Fails unless verify finds nothing at all.
+pub fn assert_sound(repo: &Repository) {
+    let report = verify(repo).unwrap();
+    assert!(report.is_sound(), "{:#?}", report.findings);
+}
+
+pub fn forget(repo: &Repository, generations: &[u32]) -> Result<()> {
+    let plan = repo.plan_forget(&Forget::These(generations.to_vec()), true)?;
+    repo.perform_forget(&plan, std::time::Duration::ZERO)
+}
+
+pub fn prune(repo: &Repository, live_share_min: f64) -> Result<u64> {
+    let how = Prune {
+        live_share_min,
+        ..Prune::default()
+    };
+    let plan = repo.plan_prune(&how, &Cancel::new())?;
+    repo.perform_prune(&plan, std::time::Duration::ZERO, &Cancel::new())
+}
+
+/// A small repository of four generations, two of them forgotten, with a compacted pack and one
+/// that waits to be pruned; the models of those that are left.
+pub fn small(repo: &Repository) -> BTreeMap<u32, Model> {
+    let mut models = BTreeMap::new();
+    let mut model = Model::new();
+    model.insert("data/a.ibd".into(), ModelFile::new(512, 1300, 11));
+    model.insert("data/b.ibd".into(), ModelFile::new(512, 512 * 2, 12));
+    back_up(repo, RunKind::Full, &model, None).unwrap();
+    model.get_mut("data/a.ibd").unwrap().blocks[1] = Block::Bytes(99);
+    back_up(repo, RunKind::Incremental, &model, None).unwrap();
+    models.insert(2, model.clone());
+    model.get_mut("data/b.ibd").unwrap().blocks[0] = Block::Hole;
+    model.insert("data/c".into(), ModelFile::new(1024, 100, 5));
+    back_up(repo, RunKind::Incremental, &model, None).unwrap();
+    models.insert(3, model);
+    forget(repo, &[1]).unwrap();
+    prune(repo, 1.0).unwrap();
+    // One that nobody needs, not pruned yet.
+    back_up(repo, RunKind::Full, &models[&2], None).unwrap();
+    forget(repo, &[4]).unwrap();
+    models
 }

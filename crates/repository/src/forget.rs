@@ -1,0 +1,129 @@
+//! Forgets generations: from then on they cannot be restored. Their blocks stay until a prune
+//! finds that nobody needs them.
+
+use crate::fault::store_failed;
+use crate::head::Head;
+use crate::heal;
+use crate::keep::{KeepRules, reasons};
+use crate::locks;
+use crate::manifest::GenerationRef;
+use crate::names;
+use crate::repository::{Repository, Summary, no_generation};
+use evenkeel_op::{Error, ErrorKind, Result};
+use std::time::Duration;
+
+/// What to forget.
+#[derive(Debug, Clone)]
+pub enum Forget {
+    /// Whatever no rule keeps.
+    Except(KeepRules),
+    /// These, by number.
+    These(Vec<u32>),
+}
+
+/// What forgetting would do.
+#[derive(Debug)]
+pub struct ForgetPlan {
+    /// Generations that stay, and which rules keep them.
+    pub keep: Vec<(Summary, Vec<String>)>,
+    /// Generations that go.
+    pub remove: Vec<Summary>,
+    /// Bytes freed at once; blocks follow with a prune.
+    pub bytes_freed: u64,
+    sequence: u64,
+}
+
+impl Repository {
+    /// Plans to forget generations. It is an error if none would be left, unless `allow_all`.
+    pub fn plan_forget(&self, what: &Forget, allow_all: bool) -> Result<ForgetPlan> {
+        let sequence = self.head()?.sequence;
+        let all = self.generations()?;
+        let kept = match what {
+            Forget::Except(rules) => {
+                let times = all.iter().map(|one| {
+                    let created = one.about.as_ref().map(|about| about.created);
+                    (one.generation, created)
+                });
+                reasons(rules, &times.collect::<Vec<_>>())
+            }
+            Forget::These(numbers) => {
+                let unknown = numbers
+                    .iter()
+                    .find(|number| all.iter().all(|one| one.generation != **number));
+                if let Some(number) = unknown {
+                    return Err(no_generation(*number));
+                }
+                let others = all.iter().map(|one| one.generation);
+                let others = others.filter(|number| !numbers.contains(number));
+                others.map(|number| (number, Vec::new())).collect()
+            }
+        };
+        let (keep, remove): (Vec<Summary>, Vec<Summary>) = all
+            .into_iter()
+            .partition(|one| kept.contains_key(&one.generation));
+        if keep.is_empty() && !remove.is_empty() && !allow_all {
+            return Err(Error::usage("this would forget every generation")
+                .hint("keep at least one, for example the last, or say that all may go"));
+        }
+        let keep = keep
+            .into_iter()
+            .map(|one| {
+                let why = kept.get(&one.generation).cloned();
+                (one, why.unwrap_or_default())
+            })
+            .collect();
+        let mut bytes_freed = 0;
+        for one in &remove {
+            let name = names::object(one.generation, "files");
+            // A damaged generation may lack it; that is no reason to keep it.
+            bytes_freed += self.store().open(&name).map_or(0, |object| object.size());
+        }
+        Ok(ForgetPlan {
+            keep,
+            remove,
+            bytes_freed,
+            sequence,
+        })
+    }
+
+    /// Forgets what the plan says. Busy if the repository has changed since it was made.
+    pub fn perform_forget(&self, plan: &ForgetPlan, wait: Duration) -> Result<()> {
+        let store = self.store();
+        let _locks = locks::remover(&**store, wait)?;
+        let mut head = self.head()?;
+        check_sequence(&head, plan.sequence)?;
+        heal::heal(store, self.id(), &mut head)?.check_known()?;
+        if plan.remove.is_empty() {
+            return Ok(());
+        }
+        let goes = |number: u32| plan.remove.iter().any(|one| one.generation == number);
+        let (gone, live) = head.live.drain(..).partition(|live| goes(live.generation));
+        head.live = live;
+        head.retired.extend(gone.iter().map(|live| GenerationRef {
+            generation: live.generation,
+            manifest: live.manifest,
+        }));
+        head.retired.sort_by_key(|one| one.generation);
+        head.write(&**store)?;
+        for live in gone {
+            let name = names::object(live.generation, "files");
+            store
+                .remove(&name)
+                .map_err(|error| store_failed("remove", &name, error))?;
+            heal::sync(&**store, &names::folder(live.generation))?;
+        }
+        Ok(())
+    }
+}
+
+/// Fails if the head is not the one a plan was made for.
+pub(crate) fn check_sequence(head: &Head, sequence: u64) -> Result<()> {
+    if head.sequence == sequence {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Busy,
+        "the repository has changed since this was planned",
+    )
+    .hint("run the command again"))
+}

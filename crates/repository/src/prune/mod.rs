@@ -1,0 +1,6 @@
+//! Frees what no generation needs any more: plan first, then perform.
+
+mod perform;
+mod plan;
+
+pub use plan::{Prune, PrunePlan, PruneStep};

@@ -1,0 +1,186 @@
+//! Performs a plan. At every moment everything that the head names is there.
+
+use super::plan::PrunePlan;
+use crate::catalog::{Catalog, Expected, Opened};
+use crate::fault::damaged;
+use crate::forget::check_sequence;
+use crate::format::frame;
+use crate::format::header::ObjectId;
+use crate::head::{Change, Head};
+use crate::heal;
+use crate::locks;
+use crate::manifest::ObjectInfo;
+use crate::marks::PackMarks;
+use crate::names::{self, REMOVING};
+use crate::repository::Repository;
+use crate::sealed;
+use crate::store::Existing;
+use crate::write::{FrameEncoder, PackWriter};
+use evenkeel_op::{Cancel, Context, Error, Result};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Repository {
+    /// Does what the plan says and returns the bytes freed. Busy if the repository has changed
+    /// since the plan was made. A cancelled prune has done part of its work and no harm.
+    pub fn perform_prune(&self, plan: &PrunePlan, wait: Duration, cancel: &Cancel) -> Result<u64> {
+        if plan.is_assumed {
+            return Err(Error::usage("this plan assumes what was not done yet")
+                .hint("forget the generations, then plan again"));
+        }
+        let store = self.store();
+        let _locks = locks::remover(&**store, wait)?;
+        let mut head = self.head()?;
+        check_sequence(&head, plan.sequence)?;
+        heal::heal(store, self.id(), &mut head)?.check_known()?;
+        check_sequence(&head, plan.sequence)?;
+        let mut freed = self.drop_dead(plan, &mut head)?;
+        for id in &plan.compacts {
+            cancel.check()?;
+            freed += self.compact(plan, &mut head, *id)?;
+        }
+        Ok(freed)
+    }
+
+    /// Takes dead objects out of the head, then removes them.
+    fn drop_dead(&self, plan: &PrunePlan, head: &mut Head) -> Result<u64> {
+        if plan.drops.is_empty() && plan.removes.is_empty() {
+            return Ok(0);
+        }
+        let store = &**self.store();
+        let mut freed = 0;
+        for id in &plan.drops {
+            freed += store.open(&id.name()).map_or(0, |object| object.size());
+            set_change(head, *id, None);
+        }
+        for &generation in &plan.removes {
+            // With this mark a generation that the head no longer names is no riddle.
+            let mark = sealed::seal(REMOVING, &generation)?;
+            let name = names::object(generation, REMOVING);
+            sealed::write_object(store, &name, &mark, Existing::Replace)?;
+            head.retired.retain(|one| one.generation != generation);
+            head.changes.retain(|one| one.generation != generation);
+        }
+        head.write(store)?;
+        for id in &plan.drops {
+            heal::remove(store, &id.name())?;
+        }
+        for &generation in &plan.removes {
+            heal::remove_generation(store, generation, REMOVING)?;
+        }
+        let mut folders: Vec<u32> = plan.drops.iter().map(|id| id.generation).collect();
+        folders.dedup();
+        folders.retain(|generation| !plan.removes.contains(generation));
+        for generation in folders {
+            heal::sync(store, &names::folder(generation))?;
+        }
+        Ok(freed)
+    }
+
+    /// Rewrites a pack without its dead blocks. Frames and slots keep their numbers, so no map
+    /// has to change.
+    fn compact(&self, plan: &PrunePlan, head: &mut Head, id: ObjectId) -> Result<u64> {
+        let store = self.store();
+        let catalog = Catalog::new(store.clone(), self.id(), head.clone());
+        let old = catalog.object(id.generation, id.kind, id.number)?;
+        let marks = plan.marks.pack(id.generation, id.number);
+        let marks =
+            marks.ok_or_else(|| Error::failed("a pack without live blocks was to be rewritten"))?;
+        let new_id = ObjectId {
+            revision: id.revision + 1,
+            ..id
+        };
+        let mut encoder = FrameEncoder::new(3)?;
+        let mut decompressor =
+            zstd::bulk::Decompressor::new().context(|| "failed to set up decompression")?;
+        let mut pack = PackWriter::create(&**store, new_id)?;
+        for (number, entry) in old.table()?.iter().enumerate() {
+            let number = number as u32;
+            if entry.length == 0 || !marks.has_any(number) {
+                pack.push_dropped(entry.slots);
+                continue;
+            }
+            let (bytes, entry) = catalog.stored_frame(&old, number)?;
+            let frame = frame::decode(&bytes, old.seed, number, &entry, &mut decompressor)
+                .map_err(|why| damaged(&old.name, format!("frame {number}: {why}")))?;
+            let (lengths, raw) = live_part(&frame, number, marks);
+            pack.push(&mut encoder, &lengths, &raw)?;
+        }
+        let info = pack.finish()?;
+        let saved = old.size().saturating_sub(info.size);
+        self.check_compacted(&catalog, &old, new_id, &info, marks)?;
+        set_change(head, id, Some(info));
+        head.write(&**store)?;
+        heal::remove(&**store, &old.name)?;
+        heal::sync(&**store, &names::folder(id.generation))?;
+        Ok(saved)
+    }
+
+    /// Reads a rewritten pack back and compares it with the old one, before that is removed.
+    fn check_compacted(
+        &self,
+        catalog: &Catalog,
+        old: &Arc<Opened>,
+        id: ObjectId,
+        info: &ObjectInfo,
+        marks: &PackMarks,
+    ) -> Result<()> {
+        let expected = Expected {
+            id,
+            info: info.clone(),
+        };
+        let new = Opened::open(&**self.store(), expected)?;
+        let mut decompressor =
+            zstd::bulk::Decompressor::new().context(|| "failed to set up decompression")?;
+        let table = new.table()?;
+        for (number, entry) in table.iter().enumerate() {
+            if entry.length == 0 {
+                continue;
+            }
+            let number = number as u32;
+            let mut read = |pack: &Opened| {
+                let (bytes, entry) = catalog.stored_frame(pack, number)?;
+                frame::decode(&bytes, pack.seed, number, &entry, &mut decompressor)
+                    .map_err(|why| damaged(&pack.name, format!("frame {number}: {why}")))
+            };
+            let (before, after) = (read(old)?, read(&new)?);
+            let same = (0..before.slots() as u16)
+                .filter(|slot| marks.has(number, *slot))
+                .all(|slot| before.slot(slot) == after.slot(slot));
+            if !same {
+                return Err(damaged(
+                    &new.name,
+                    format!("frame {number} was not written right"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns slot lengths and bytes of a frame without its dead slots.
+fn live_part(frame: &frame::Frame, number: u32, marks: &PackMarks) -> (Vec<u32>, Vec<u8>) {
+    let mut lengths = Vec::with_capacity(frame.slots());
+    let mut raw = Vec::new();
+    for slot in 0..frame.slots() as u16 {
+        let bytes = match frame.slot(slot) {
+            Some(bytes) if marks.has(number, slot) => bytes,
+            _ => &[],
+        };
+        lengths.push(bytes.len() as u32);
+        raw.extend_from_slice(bytes);
+    }
+    (lengths, raw)
+}
+
+/// Records what stands in the place of an object from now on.
+fn set_change(head: &mut Head, id: ObjectId, now: Option<ObjectInfo>) {
+    let object = ObjectId { revision: 0, ..id }.file_name();
+    head.changes
+        .retain(|one| one.generation != id.generation || one.object != object);
+    head.changes.push(Change {
+        generation: id.generation,
+        object,
+        now,
+    });
+}

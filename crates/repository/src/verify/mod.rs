@@ -1,0 +1,82 @@
+//! Looks at every byte of a repository, content by the code that restores it.
+
+mod content;
+mod inventory;
+mod objects;
+mod report;
+
+pub use report::{Finding, VerifyReport};
+
+use crate::catalog::Catalog;
+use crate::head::Head;
+use crate::locks;
+use crate::repository::{Repository, no_generation};
+use evenkeel_op::{Cancel, ErrorKind, Progress, Result};
+use report::Findings;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What to verify, and how.
+#[derive(Debug, Clone)]
+pub struct Verify {
+    /// One generation; all of them, and everything else there is, when `None`.
+    pub generation: Option<u32>,
+    /// Whether to read the blocks, too, or only what describes them.
+    pub read_data: bool,
+    /// Threads that decompress and hash.
+    pub workers: usize,
+    /// Memory for decompressed frames, in bytes.
+    pub cache_bytes: usize,
+    /// How long to wait for a forget or prune to end.
+    pub wait: Duration,
+}
+
+impl Default for Verify {
+    fn default() -> Self {
+        Self {
+            generation: None,
+            read_data: true,
+            workers: 2,
+            cache_bytes: 64 << 20,
+            wait: Duration::ZERO,
+        }
+    }
+}
+
+impl Repository {
+    /// Verifies the repository. Damage is in the report; an error means that it could not be
+    /// looked at.
+    pub fn verify(
+        &self,
+        how: &Verify,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<VerifyReport> {
+        let store = self.store();
+        let _lock = locks::reader(&**store, how.wait)?;
+        let findings = Findings::default();
+        let head = match Head::read(&**store, self.id()) {
+            Ok(head) => head,
+            Err(error) if error.kind() == ErrorKind::Differs => {
+                findings.add_error(&error, None);
+                return Ok(findings.into_report(Vec::new()));
+            }
+            Err(error) => return Err(error),
+        };
+        let live = head.live.iter().map(|live| live.generation);
+        let generations: Vec<u32> = match how.generation {
+            None => live.collect(),
+            Some(one) if head.live(one).is_some() => vec![one],
+            Some(one) => return Err(no_generation(one)),
+        };
+        let catalog = Arc::new(Catalog::new(store.clone(), self.id(), head));
+        inventory::take(&catalog, &findings)?;
+        objects::check(&catalog, &findings, how, progress, cancel)?;
+        let marks = content::check(&catalog, &findings, &generations, how, progress, cancel)?;
+        if how.read_data && how.generation.is_none() {
+            objects::check_rest(&catalog, &findings, &marks, progress, cancel)?;
+        }
+        content::attribute(&catalog, &findings, cancel)?;
+        Ok(findings.into_report(generations))
+    }
+}

@@ -1,0 +1,182 @@
+//! After a crash at any step, with what was not synced lost, torn or kept: is every committed
+//! generation whole, and does the next run succeed by itself?
+
+mod support;
+
+use evenkeel_op::ErrorKind;
+use evenkeel_repository::store::LocalStore;
+use evenkeel_repository::{Begin, Create, Repository, RunKind};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use support::crash::{Disk, Recorded, Recorder, Unsynced};
+use support::memory::MemoryStore;
+use support::{Block, Model, ModelFile, back_up, check, forget, give, prune, verify};
+
+/// Something that ended at a step: from then on it must have lasted.
+#[derive(Debug, Clone, Copy)]
+enum Ended {
+    Created,
+    Committed(u32),
+    ForgetBegan(u32),
+    Forgot(u32),
+}
+
+struct History {
+    steps: Vec<Recorded>,
+    ended: Vec<(usize, Ended)>,
+    models: BTreeMap<u32, Model>,
+}
+
+/// Makes a repository and does everything to it that there is to do.
+fn history() -> History {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = Arc::new(Recorder::default());
+    let store = Arc::new(LocalStore::tapped(dir.path(), recorder.clone()));
+    let mut ended = Vec::new();
+    let mut models = BTreeMap::new();
+    let now = || recorder.steps.lock().unwrap().len();
+    let repo = Repository::create_on(store, Create::default()).unwrap();
+    ended.push((now(), Ended::Created));
+    let mut model: Model = [("a".to_owned(), ModelFile::new(512, 512 * 300, 3))].into();
+    for (kind, at) in [
+        (RunKind::Full, 0),
+        (RunKind::Incremental, 5),
+        (RunKind::Against(1), 299),
+    ] {
+        model.get_mut("a").unwrap().blocks[at] = Block::Bytes(1000 + at as u64);
+        model.insert(format!("b{at}"), ModelFile::new(512, 700, at as u64));
+        let done = back_up(&repo, kind, &model, None).unwrap();
+        models.insert(done.generation, model.clone());
+        ended.push((now(), Ended::Committed(done.generation)));
+    }
+    // A run that gives up.
+    let writer = repo.begin(Begin::new(RunKind::Full, "t")).unwrap();
+    give(&writer, &model, None).unwrap();
+    writer.abort().unwrap();
+    for gone in [1, 2] {
+        ended.push((now(), Ended::ForgetBegan(gone)));
+        forget(&repo, &[gone]).unwrap();
+        ended.push((now(), Ended::Forgot(gone)));
+        prune(&repo, 1.0).unwrap();
+    }
+    let done = back_up(&repo, RunKind::Full, &model, None).unwrap();
+    models.insert(done.generation, model.clone());
+    ended.push((now(), Ended::Committed(done.generation)));
+    ended.push((now(), Ended::ForgetBegan(3)));
+    forget(&repo, &[3]).unwrap();
+    prune(&repo, 0.0).unwrap();
+    let steps = recorder.steps.lock().unwrap().clone();
+    History {
+        steps,
+        ended,
+        models,
+    }
+}
+
+/// Opens a crash image and checks that it is what it must be.
+fn survives(history: &History, done: usize, store: MemoryStore, context: &str) {
+    let before: Vec<Ended> = history
+        .ended
+        .iter()
+        .filter(|(step, _)| *step <= done)
+        .map(|(_, ended)| *ended)
+        .collect();
+    let created = !before.is_empty();
+    let repo = match Repository::open_on(Arc::new(store.clone())) {
+        Ok(repo) => repo,
+        Err(error) if !created => {
+            assert_eq!(
+                error.kind(),
+                ErrorKind::NoRepository,
+                "{context}: {}",
+                error.chain()
+            );
+            Repository::create_on(Arc::new(store), Create::default())
+                .unwrap_or_else(|error| panic!("{context}: {}", error.chain()))
+        }
+        Err(error) => panic!("{context}: {}", error.chain()),
+    };
+    let report = verify(&repo).unwrap_or_else(|error| panic!("{context}: {}", error.chain()));
+    assert!(report.is_sound(), "{context}: {:?}", report.findings);
+    let there: Vec<u32> = repo
+        .generations()
+        .unwrap()
+        .iter()
+        .map(|one| one.generation)
+        .collect();
+    for generation in &there {
+        check(&repo, *generation, &history.models[generation])
+            .unwrap_or_else(|why| panic!("{context}: {why}"));
+    }
+    for (generation, _) in &history.models {
+        let has = |wanted: fn(Ended) -> Option<u32>| {
+            before
+                .iter()
+                .any(|ended| wanted(*ended) == Some(*generation))
+        };
+        let committed = has(|ended| match ended {
+            Ended::Committed(n) => Some(n),
+            _ => None,
+        });
+        let going = has(|ended| match ended {
+            Ended::ForgetBegan(n) => Some(n),
+            _ => None,
+        });
+        let gone = has(|ended| match ended {
+            Ended::Forgot(n) => Some(n),
+            _ => None,
+        });
+        if committed && !going {
+            assert!(
+                there.contains(generation),
+                "{context}: {generation} is lost: {there:?}"
+            );
+        }
+        assert!(
+            !gone || !there.contains(generation),
+            "{context}: {generation} is back"
+        );
+    }
+    // Whatever was left: the next run works, and leaves nothing to be healed.
+    let model = &history.models[&3];
+    let next = back_up(&repo, RunKind::Incremental, model, None);
+    let next = next.unwrap_or_else(|error| panic!("{context}: next run: {}", error.chain()));
+    check(&repo, next.generation, model).unwrap();
+    prune(&repo, 0.5).unwrap_or_else(|error| panic!("{context}: prune: {}", error.chain()));
+    let report = verify(&repo).unwrap();
+    assert!(
+        report.is_sound() && report.notes.is_empty(),
+        "{context}: {report:?}"
+    );
+}
+
+#[test]
+fn at_every_step() {
+    let history = history();
+    let kinds = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept];
+    let mut disk = Disk::default();
+    for done in 0..=history.steps.len() {
+        for names in kinds {
+            for data in kinds {
+                let (objects, folders) = disk.image(names, data);
+                let context = format!(
+                    "names {names:?}, data {data:?} after {done} steps, then {:?}",
+                    history.steps.get(done).map(short)
+                );
+                let store = MemoryStore::with_folders(objects, folders);
+                survives(&history, done, store, &context);
+            }
+        }
+        if let Some(step) = history.steps.get(done) {
+            disk.apply(step);
+        }
+    }
+    assert!(history.steps.len() > 100, "{}", history.steps.len());
+}
+
+fn short(step: &Recorded) -> String {
+    match step {
+        Recorded::Write(name, bytes) => format!("Write({name}, {} bytes)", bytes.len()),
+        other => format!("{other:?}"),
+    }
+}
