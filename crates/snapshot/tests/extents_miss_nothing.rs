@@ -40,7 +40,11 @@ impl Random {
         self.bytes(count)
     }
 
+    /// So many bytes; every other time easily compressed ones.
     fn bytes(&mut self, count: u64) -> Vec<u8> {
+        if self.below(2) == 0 {
+            return vec![self.below(256) as u8; count as usize];
+        }
         (0..count.div_ceil(8))
             .flat_map(|_| self.next().to_le_bytes())
             .take(count as usize)
@@ -101,10 +105,12 @@ fn edit(live: &Path, random: &mut Random) -> String {
             fs::rename(live.join("aside"), &other).unwrap();
         }
         _ => {
-            // A new file of the same name: the space of the old one is free for anybody.
+            // A new file of the same name: the space of the old one is free for anybody. Small ones
+            // are kept among the metadata by btrfs.
+            let limit = [SIZE_MAX, 1500][random.below(2) as usize];
             fs::remove_file(&path).unwrap();
             open(&path)
-                .write_all_at(&random.some_bytes(SIZE_MAX), 0)
+                .write_all_at(&random.some_bytes(limit), 0)
                 .unwrap();
         }
     }
@@ -231,13 +237,13 @@ fn miss_nothing(fs: &LoopFs, seed: u64) {
 #[test]
 fn on_xfs() {
     let fs = LoopFs::xfs(320 << 20);
-    (1..=12).for_each(|seed| miss_nothing(&fs, seed));
+    (1..=8).for_each(|seed| miss_nothing(&fs, seed));
 }
 
 #[test]
 fn on_btrfs() {
     let fs = LoopFs::btrfs(400 << 20);
-    (101..=112).for_each(|seed| miss_nothing(&fs, seed));
+    (101..=108).for_each(|seed| miss_nothing(&fs, seed));
 }
 
 #[test]
@@ -248,21 +254,27 @@ fn equal_holes_and_unwritten_extents_are_not_reported() {
         fallocate(&base, FallocateFlags::empty(), 0, 1 << 20).unwrap();
         now.set_len(1 << 20).unwrap();
         assert_eq!(extents::changed(&base, &now).unwrap(), []);
-        // Written and not yet on disk when asked for.
-        now.write_all_at(&[1], 500_000).unwrap();
-        let ranges = extents::changed(&base, &now).unwrap();
-        assert!(
-            ranges.iter().any(|range| range.contains(&500_000)),
-            "{}",
-            fs.kind()
-        );
-        assert!(
-            ranges
-                .iter()
-                .map(|range| range.end - range.start)
-                .sum::<u64>()
-                <= 65536
-        );
+        // Written and not yet on disk when asked for, into a hole and into an unwritten extent,
+        // which some filesystems go on calling unwritten until then.
+        for (at, allocate) in [(500_000, false), (900_000, true)] {
+            if allocate {
+                fallocate(&now, FallocateFlags::empty(), 800_000, 1 << 18).unwrap();
+            }
+            now.write_all_at(&[1], at).unwrap();
+            let ranges = extents::changed(&base, &now).unwrap();
+            assert!(
+                ranges.iter().any(|range| range.contains(&at)),
+                "{} {at}",
+                fs.kind()
+            );
+            assert!(
+                ranges
+                    .iter()
+                    .map(|range| range.end - range.start)
+                    .sum::<u64>()
+                    <= 65536
+            );
+        }
     }
 }
 
