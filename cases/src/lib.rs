@@ -1,5 +1,9 @@
 //! End-to-end cases on real servers and real filesystems: what each needs to stand on.
 
+pub mod failpoints;
+pub mod leftovers;
+pub mod program;
+
 use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};

@@ -1,0 +1,61 @@
+//! Every point at which a test may kill `evenkeel`, and who comes by there.
+
+/// Points that every backup of a running server comes by, after the first one.
+pub const EVERY_BACKUP: [&str; 12] = [
+    "backup::begun",
+    "snapshot::holding::run_made",
+    "backup::freeze::ddl_blocked",
+    "backup::freeze::moment",
+    "backup::freeze::taken",
+    "backup::freeze::before_release",
+    "backup::frozen",
+    "backup::stored",
+    "backup::committed",
+    "snapshot::holding::facts_written",
+    "snapshot::holding::base_replaced",
+    "snapshot::holding::deleting",
+];
+
+/// Points that only the first backup comes by: afterwards there is a place for snapshots.
+pub const FIRST_BACKUP: [&str; 2] =
+    ["snapshot::holding::directory_made", "snapshot::holding::marker_written"];
+
+/// Points of a backup that clones file by file.
+pub const REFLINK: [&str; 2] =
+    ["snapshot::reflink::cloning", "snapshot::reflink::store_committed"];
+
+/// Points of a backup that splices the redo log's checkpoint. The second clone is the one of the
+/// moment: of the logs, with commits or the whole process standing still.
+pub const SPLICE: [&str; 2] = ["backup::freeze::data_cloned", "snapshot::reflink::cloning#2"];
+
+/// Points of a backup by a btrfs snapshot.
+pub const BTRFS: [&str; 2] =
+    ["snapshot::btrfs::snapped", "snapshot::holding::snapshot_deleted"];
+
+/// Points of a restore.
+pub const RESTORE: [&str; 7] = [
+    "restore::created",
+    "restore::apply::stretch",
+    "restore::applied",
+    "restore::roots_published",
+    "restore::publish::synced",
+    "restore::publish::unheld",
+    "restore::publish::renamed",
+];
+
+/// Returns every name above, without the `#n` of a later time.
+#[must_use]
+pub fn all() -> Vec<&'static str> {
+    let mut all: Vec<&str> = EVERY_BACKUP
+        .iter()
+        .chain(&FIRST_BACKUP)
+        .chain(&REFLINK)
+        .chain(&SPLICE)
+        .chain(&BTRFS)
+        .chain(&RESTORE)
+        .map(|point| point.split('#').next().unwrap_or(point))
+        .collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}

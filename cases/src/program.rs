@@ -1,0 +1,98 @@
+//! `evenkeel` as a process of its own: started, killed, and asked what it said.
+
+use crate::Site;
+use serde_json::Value;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The program under test.
+#[derive(Debug, Clone)]
+pub struct Evenkeel {
+    program: PathBuf,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; `None` when a signal killed it.
+    pub code: Option<i32>,
+    /// The signal that killed it.
+    pub signal: Option<i32>,
+    /// The JSON document that it printed; null when it printed none.
+    pub answer: Value,
+    /// What it printed on standard error.
+    pub said: String,
+}
+
+impl Evenkeel {
+    /// Takes the program at `program`: `env!("CARGO_BIN_EXE_evenkeel-under-test")`.
+    #[must_use]
+    pub fn new(program: &str) -> Self {
+        Self { program: program.into() }
+    }
+
+    /// Plans a run with these arguments, answering in JSON.
+    #[must_use]
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_remove("EVENKEEL_KILL_AT").arg("--json").args(args);
+        command
+    }
+
+    /// Plans a backup of a site's server into its repository.
+    #[must_use]
+    pub fn backup(&self, site: &Site, flags: &[&str]) -> Command {
+        let mut command = self.command(&["backup", "--no-defaults", "-u", "root"]);
+        command.arg("-S").arg(site.running().socket()).args(flags).arg(site.repository());
+        command
+    }
+
+    /// Plans a restore of the newest generation of a repository.
+    #[must_use]
+    pub fn restore(&self, repository: &Path, target: &Path, flags: &[&str]) -> Command {
+        let mut command = self.command(&["restore"]);
+        command.arg(repository).arg("--target").arg(target).args(flags);
+        command
+    }
+}
+
+/// Makes a run kill itself at a fail point: `name`, or `name#3` for the third time.
+#[must_use]
+pub fn killed_at(mut command: Command, point: &str) -> Command {
+    command.env("EVENKEEL_KILL_AT", point);
+    command
+}
+
+/// Runs a command to its end.
+#[must_use]
+pub fn run(mut command: Command) -> Ended {
+    Ended::of(&command.output().expect("the program runs"))
+}
+
+impl Ended {
+    /// Reads what a run left.
+    #[must_use]
+    pub fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            signal: output.status.signal(),
+            answer: serde_json::from_slice(&output.stdout).unwrap_or(Value::Null),
+            said: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Returns the message of the error that it ended with, or its whole standard error.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        self.answer["message"].as_str().unwrap_or(&self.said)
+    }
+
+    /// Returns the generation that a backup made. Panics when it made none.
+    #[track_caller]
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.answer["generation"].as_u64().expect("a generation") as u32
+    }
+}
