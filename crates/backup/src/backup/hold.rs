@@ -1,0 +1,53 @@
+//! Freezes a server's files without a repository: what the proofs of the freezing itself stand on.
+
+use super::freeze::{self, Frozen, source};
+use super::request::BackupRequest;
+use super::{Moments, survey};
+use crate::Run;
+use evenkeel_op::Result;
+use evenkeel_server::coordinates::Coordinates;
+use std::path::{Path, PathBuf};
+
+/// Files of a server as they were at one instant. Dropped or released, they are deleted.
+pub struct HeldImage {
+    frozen: Frozen,
+}
+
+/// Freezes the files as a backup would, and stores nothing. The repository of the request is not
+/// looked at. A kept base of former backups stays.
+pub fn hold(request: &BackupRequest, run: Run<'_>) -> Result<HeldImage> {
+    let survey = survey::survey(request, run)?;
+    let frozen = freeze::freeze(survey, request, None, run)?;
+    Ok(HeldImage { frozen })
+}
+
+impl HeldImage {
+    /// Returns every file's generation name, and where its frozen bytes can be read.
+    pub fn files(&self) -> impl Iterator<Item = (&str, PathBuf)> {
+        let files = self.frozen.files.files.iter();
+        files.map(|found| (found.name.as_str(), self.frozen.provider.frozen_path(&source(found))))
+    }
+
+    /// Returns every directory's generation name and its original.
+    pub fn dirs(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.frozen.files.dirs.iter().map(|(name, path)| (name.as_str(), path.as_path()))
+    }
+
+    /// Returns where the image is in the binary log.
+    #[must_use]
+    pub fn coordinates(&self) -> &Coordinates {
+        &self.frozen.coordinates
+    }
+
+    /// Returns between which moments the instant lies.
+    #[must_use]
+    pub fn instant(&self) -> Moments {
+        self.frozen.instant
+    }
+
+    /// Checks that the files stayed frozen, and deletes them.
+    pub fn release(self) -> Result<()> {
+        self.frozen.provider.check()?;
+        self.frozen.provider.abandon()
+    }
+}
