@@ -2,6 +2,7 @@
 
 mod culprits;
 mod freeze;
+mod hold;
 mod image;
 mod method;
 mod pages;
@@ -13,6 +14,7 @@ mod suspects;
 mod survey;
 
 pub use freeze::Moments;
+pub use hold::{HeldImage, hold};
 pub use request::{BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
 pub use survey::layout_of;
 
