@@ -420,3 +420,21 @@ fn a_lost_tablespace_is_refused_by_name() {
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.to_string().contains("shop/t.ibd"), "{error}");
 }
+
+#[test]
+fn key_files_are_found_and_named() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let keys = scratch.join("keys.txt");
+    std::fs::write(&keys, format!("1;{}\n", "0123456789abcdef".repeat(2))).unwrap();
+    let named = format!("--file-key-management-filename={}", keys.display());
+    let data = scratch.join("source");
+    let running = server.start(&data, &["--plugin-load-add=file_key_management", &named]);
+    let files = files_of(&running);
+    assert_eq!(files.keyring, ["keyring/keys.txt"]);
+    assert_eq!(
+        class_of(&files, "keyring/keys.txt"),
+        Some(FileClass::ServerState)
+    );
+    assert!(files.settings["plugins"].contains("file_key_management=file_key_management.so"));
+}

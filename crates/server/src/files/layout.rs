@@ -1,135 +1,10 @@
 //! Where a server keeps files, as its variables say.
 
-use super::FileClass;
-use evenkeel_op::{Context, Error, Result};
+use super::logs::Logs;
+use super::{FileClass, keyring, system_tablespace};
+use evenkeel_op::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// What a restored server must be told, or a person wants to know: kept with a generation.
-const SETTINGS: [&str; 62] = [
-    "aria_log_dir_path",
-    "aria_log_file_size",
-    "character_set_server",
-    "collation_server",
-    "datadir",
-    "default_storage_engine",
-    "enforce_gtid_consistency",
-    "explicit_defaults_for_timestamp",
-    "file_key_management_encryption_algorithm",
-    "file_key_management_filename",
-    "gtid_mode",
-    "gtid_slave_pos",
-    "gtid_strict_mode",
-    "hostname",
-    "innodb_checksum_algorithm",
-    "innodb_compression_algorithm",
-    "innodb_data_file_path",
-    "innodb_data_home_dir",
-    "innodb_default_row_format",
-    "innodb_directories",
-    "innodb_doublewrite",
-    "innodb_doublewrite_dir",
-    "innodb_encrypt_log",
-    "innodb_encrypt_tables",
-    "innodb_encrypt_temporary_tables",
-    "innodb_fast_shutdown",
-    "innodb_file_format",
-    "innodb_file_per_table",
-    "innodb_flush_log_at_trx_commit",
-    "innodb_flush_method",
-    "innodb_large_prefix",
-    "innodb_log_archive",
-    "innodb_log_file_size",
-    "innodb_log_files_in_group",
-    "innodb_log_group_home_dir",
-    "innodb_page_size",
-    "innodb_redo_log_capacity",
-    "innodb_redo_log_encrypt",
-    "innodb_temp_data_file_path",
-    "innodb_undo_directory",
-    "innodb_undo_log_encrypt",
-    "innodb_undo_tablespaces",
-    "keyring_encrypted_file_data",
-    "keyring_file_data",
-    "keyring_vault_config",
-    "log_bin",
-    "log_bin_basename",
-    "log_bin_index",
-    "lower_case_file_system",
-    "lower_case_table_names",
-    "master_info_repository",
-    "partial_revokes",
-    "plugin_dir",
-    "relay_log_basename",
-    "relay_log_index",
-    "relay_log_info_repository",
-    "server_id",
-    "server_uuid",
-    "sql_mode",
-    "sync_binlog",
-    "system_time_zone",
-    "time_zone",
-];
-
-/// Returns the variables among `variables` that matter for a restore.
-pub(super) fn settings(variables: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let known = |name: &&str| Some(((*name).to_owned(), variables.get(*name)?.clone()));
-    SETTINGS.iter().filter_map(|name| known(name)).collect()
-}
-
-/// Where binary and relay logs are, and what they are called.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Logs {
-    /// `log_bin_basename`: directory and stem.
-    pub(super) binlog: Option<(PathBuf, String)>,
-    /// `log_bin_index`: directory and name.
-    pub(super) binlog_index: Option<(PathBuf, String)>,
-    /// `relay_log_basename`: directory and stem.
-    pub(super) relay: Option<(PathBuf, String)>,
-    /// `relay_log_index`: directory and name.
-    pub(super) relay_index: Option<(PathBuf, String)>,
-}
-
-impl Logs {
-    /// Tells the class of a binary or relay log's file; `None` for any other.
-    pub(super) fn class(&self, name: &str, dir: &Path) -> Option<FileClass> {
-        let is = |place: &Option<(PathBuf, String)>| {
-            place
-                .as_ref()
-                .is_some_and(|(at, own)| at == dir && own == name)
-        };
-        let rest_of = |place: &Option<(PathBuf, String)>| {
-            let (at, stem) = place.as_ref()?;
-            (at == dir)
-                .then(|| name.strip_prefix(stem.as_str()))
-                .flatten()
-                .map(str::to_owned)
-        };
-        if is(&self.binlog_index) {
-            return Some(FileClass::BinlogIndex);
-        }
-        if is(&self.relay_index) {
-            return Some(FileClass::RelayLog);
-        }
-        if rest_of(&self.relay).is_some_and(|rest| is_log_suffix(&rest, true)) {
-            return Some(FileClass::RelayLog);
-        }
-        rest_of(&self.binlog)
-            .filter(|rest| is_log_suffix(rest, false))
-            .map(|_| FileClass::Binlog)
-    }
-}
-
-/// Whether `.000012`, `.state`, `.000012.idx`, and for relay logs of named sources `-east.000001`.
-fn is_log_suffix(rest: &str, named_source: bool) -> bool {
-    let Some((source, after)) = rest.split_once('.') else {
-        return false;
-    };
-    let number = after.strip_suffix(".idx").unwrap_or(after);
-    let numbered = number.len() >= 6 && number.bytes().all(|b| b.is_ascii_digit());
-    (source.is_empty() || (named_source && source.starts_with('-')))
-        && (numbered || after == "state" || (named_source && matches!(after, "index" | "info")))
-}
 
 /// A directory outside the data directory, and what is taken from it.
 #[derive(Debug, Clone)]
@@ -177,7 +52,7 @@ impl Plan {
     pub(super) fn unchecked(datadir: &Path, variables: &BTreeMap<String, String>) -> Result<Self> {
         let at = Places { datadir, variables };
         let home = at.directory("innodb_data_home_dir");
-        let system_tablespace = system_tablespace(variables, &home)?;
+        let system_tablespace = system_tablespace::files(variables, &home)?;
         let mut specials = Vec::new();
         // Files of the system tablespace may have absolute paths of their own.
         let mut homes = vec![home.clone()];
@@ -239,14 +114,7 @@ impl Plan {
                 .collect(),
             logs,
             leave_out: at.leave_out(),
-            keyring: [
-                "keyring_file_data",
-                "keyring_encrypted_file_data",
-                "file_key_management_filename",
-            ]
-            .iter()
-            .filter_map(|name| at.value(name).map(|path| at.absolute(path)))
-            .collect(),
+            keyring: keyring::files(datadir, variables),
             outside: Vec::new(),
             page_size: page_size.unwrap_or(16384),
         })
@@ -348,28 +216,6 @@ impl Places<'_> {
     }
 }
 
-/// Reads `ibdata1:12M;/elsewhere/ibdata2:50M:autoextend` into absolute paths.
-fn system_tablespace(variables: &BTreeMap<String, String>, home: &Path) -> Result<Vec<PathBuf>> {
-    let spec = variables
-        .get("innodb_data_file_path")
-        .map_or("ibdata1:12M", String::as_str);
-    let mut files = Vec::new();
-    for one in spec.split(';').filter(|one| !one.is_empty()) {
-        let mut parts = one.split(':');
-        let path = home.join(parts.next().unwrap_or_default());
-        let size = parts.next().unwrap_or_default();
-        if size.ends_with("raw") {
-            return Err(Error::refused(format!(
-                "the InnoDB system tablespace is on the raw device {}",
-                path.display()
-            ))
-            .hint("move it into a file: dump, and load into a server with innodb_data_file_path=ibdata1:12M:autoextend"));
-        }
-        files.push(std::fs::canonicalize(&path).unwrap_or(path));
-    }
-    Ok(files)
-}
-
 fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_str()?.to_owned())
 }
@@ -428,12 +274,5 @@ mod tests {
                 ("binlog", Path::new("/logs")),
             ]
         );
-    }
-
-    #[test]
-    fn raw_devices_are_refused_by_name() {
-        let error = plan(&[("innodb_data_file_path", "/dev/sdb1:10Graw")]).unwrap_err();
-        assert_eq!(error.kind(), evenkeel_op::ErrorKind::Refused);
-        assert!(error.to_string().contains("/dev/sdb1"));
     }
 }

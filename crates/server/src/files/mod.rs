@@ -17,10 +17,16 @@
 
 mod class;
 mod host;
+mod keyring;
 mod layout;
+mod leave_out;
+mod listing;
+mod logs;
 mod name;
 mod outside;
 mod refuse;
+mod settings;
+mod system_tablespace;
 mod walk;
 
 pub use class::FileClass;
@@ -111,7 +117,7 @@ pub fn discover(session: &mut Session, abilities: &Abilities) -> Result<ServerFi
     let pid = host::server_process(session, Path::new(datadir), &variables)?;
     let mut plan = Plan::from_variables(Path::new(datadir), &variables)?;
     plan.outside = outside::known_to_server(session, abilities)?;
-    let mut settings = layout::settings(&variables);
+    let mut settings = settings::of(&variables);
     settings.insert("version".into(), abilities.version_text.clone());
     settings.insert("version_comment".into(), abilities.version_comment.clone());
     if let Some(plugins) = plugins(session)? {

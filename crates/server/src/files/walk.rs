@@ -1,11 +1,11 @@
 //! Walks the directories once and sorts what lies there.
 
 use super::layout::Plan;
-use super::{FileClass, FoundFile, Root, generation_name, outside};
+use super::listing::{below, entries, file_type};
+use super::{FileClass, FoundFile, Root, generation_name, leave_out, outside};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{DirEntry, FileType};
-use std::os::unix::fs::FileTypeExt;
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 
 /// What a walk found, in the order it came.
@@ -123,17 +123,12 @@ impl<'a> Walk<'a> {
     }
 
     fn reason_to_leave_out(&self, path: &Path, kind: FileType, top: bool) -> Option<&'static str> {
-        if kind.is_socket() {
-            return Some("a socket");
-        }
-        if kind.is_fifo() {
-            return Some("a named pipe");
-        }
-        if let Some((_, why)) = self.plan.leave_out.iter().find(|(out, _)| out == path) {
-            return Some(why);
-        }
-        let name = path.file_name()?.to_str()?;
-        by_name(name, top)
+        leave_out::by_kind(kind)
+            .or_else(|| {
+                let named = self.plan.leave_out.iter().find(|(out, _)| out == path);
+                named.map(|(_, why)| *why)
+            })
+            .or_else(|| leave_out::by_name(path.file_name()?.to_str()?, top))
     }
 
     /// Adds one file, unless it is there already or was removed since it was listed.
@@ -300,63 +295,5 @@ impl<'a> Walk<'a> {
 
     pub(super) fn finish(self) -> Found {
         self.found
-    }
-}
-
-/// Says why a file of this name is left out, wherever it is or at the top of a data directory.
-fn by_name(name: &str, top: bool) -> Option<&'static str> {
-    if name.starts_with(".nfs") {
-        return Some("a deleted file that a process holds open");
-    }
-    if !top {
-        return None;
-    }
-    let is_core = name == "core"
-        || name
-            .strip_prefix("core.")
-            .is_some_and(|pid| pid.bytes().all(|b| b.is_ascii_digit()));
-    match name {
-        "lost+found" => Some("the filesystem's own"),
-        "#innodb_temp" => Some("temporary tablespaces, made anew at every start"),
-        "ibtmp1" => Some("the temporary tablespace, made anew at every start"),
-        _ if is_core => Some("a core dump"),
-        _ if name.starts_with(".evenkeel-") => Some("evenkeel's own snapshots"),
-        _ if name.ends_with(".pid") => Some("a pid file"),
-        _ if name.ends_with(".sock.lock") => Some("the lock of a socket"),
-        _ if name.ends_with(".err") => Some("an error log"),
-        _ if name.ends_with(".lower-test") => Some("a test whether file names ignore case"),
-        _ => None,
-    }
-}
-
-fn below<'p>(path: &'p Path, base: &Path) -> &'p Path {
-    path.strip_prefix(base).unwrap_or(path)
-}
-
-/// Lists a directory. One that was dropped meanwhile is empty.
-fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
-    let listed = match std::fs::read_dir(dir) {
-        Ok(listed) => listed.collect::<std::io::Result<Vec<_>>>(),
-        Err(error) => Err(error),
-    };
-    match listed {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(Error::failed(format!("failed to list {}", dir.display()))
-                .because(error)
-                .hint("run evenkeel as root or as the server's user"))
-        }
-        other => other.context(|| format!("failed to list {}", dir.display())),
-    }
-}
-
-/// Returns an entry's type; `None` when it is gone.
-fn file_type(entry: &DirEntry) -> Result<Option<FileType>> {
-    match entry.file_type() {
-        Ok(kind) => Ok(Some(kind)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(error).context(|| format!("failed to look at {}", entry.path().display()))
-        }
     }
 }

@@ -76,8 +76,7 @@ impl Launch {
     /// password, nothing else. Fails with the last lines of what the server said.
     pub fn initialise(&self, deadline: Duration, cancel: &Cancel) -> Result<()> {
         let until = Instant::now() + deadline;
-        std::fs::create_dir_all(&self.datadir)
-            .context(|| format!("failed to create {}", self.datadir.display()))?;
+        self.make_empty_datadir()?;
         let run_dir = RunDir::create(&self.run_parent)?;
         let output = run_dir.path().join("initialise.log");
         let mut command = match &self.binary.install {
@@ -124,6 +123,19 @@ impl Launch {
                 evenkeel_op::units::duration(deadline)
             ))),
         }
+    }
+
+    fn make_empty_datadir(&self) -> Result<()> {
+        let place = self.datadir.display();
+        std::fs::create_dir_all(&self.datadir).context(|| format!("failed to create {place}"))?;
+        let mut entries =
+            std::fs::read_dir(&self.datadir).context(|| format!("failed to list {place}"))?;
+        if entries.next().is_some() {
+            // mariadb-install-db would go ahead, among whatever is there.
+            return Err(Error::refused(format!("{place} is not empty"))
+                .hint("name a directory that is empty or does not exist"));
+        }
+        Ok(())
     }
 
     /// Starts the server and waits until it greets a client on its socket. When it exits first,
