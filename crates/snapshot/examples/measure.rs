@@ -15,6 +15,7 @@ const PAGE: u64 = 16384;
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().expect("a directory is needed"));
+    let directory = directory.canonicalize().expect("a directory that exists");
     let mib = arguments
         .next()
         .map_or(2048, |mib| mib.parse().expect("MIB is a number"));
