@@ -37,7 +37,9 @@ fn encrypted(line: &str, key: [u8; 16]) -> Vec<u8> {
 }
 
 fn login_file(dir: &Path) -> PathBuf {
-    let material: Vec<u8> = (0..20).map(|n| n * 37 + 11).collect();
+    let material: Vec<u8> = (0..20u8)
+        .map(|n| n.wrapping_mul(37).wrapping_add(11))
+        .collect();
     let mut key = [0u8; 16];
     key.copy_from_slice(&material[..16]);
     for (at, byte) in material[16..].iter().enumerate() {

@@ -3,7 +3,9 @@
 //! Generates trees of option files, then compares our reading with `my_print_defaults`, which is
 //! the judge. `EVENKEEL_SEED=N` repeats one tree.
 
+use evenkeel_server::launch::Binary;
 use evenkeel_server::option_file::{DefaultsSpec, OptionLine, USUAL_FILES, read};
+use evenkeel_server::options::server_groups;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -283,6 +285,48 @@ fn this_machines_own_files_read_the_same() {
     ];
     let theirs = judge(&spec, &groups, Path::new("/"));
     let ours = read(&spec, &groups).unwrap();
+    assert_eq!(
+        printed(&ours.options),
+        String::from_utf8(theirs.stdout).unwrap()
+    );
+}
+
+#[test]
+fn a_servers_groups_are_its_own() {
+    let binary = Binary::inspect(Path::new("/usr/sbin/mariadbd")).unwrap();
+    let series = format!("{}.{}", binary.version.major, binary.version.minor);
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("x.cnf");
+    let mut text = String::new();
+    for group in [
+        "mysqld",
+        "server",
+        "mariadb",
+        "mariadbd",
+        "galera",
+        "client-server",
+        "client",
+        "embedded",
+        "mysqld_safe",
+        "mysqld-8.0",
+        "mariadb-10.0",
+        &format!("mysqld-{series}"),
+        &format!("mariadb-{series}"),
+        &format!("mariadbd-{series}"),
+        &format!("server-{series}"),
+    ] {
+        text += &format!("[{group}]\nx={group}\n");
+    }
+    fs::write(&file, text).unwrap();
+    let spec = DefaultsSpec {
+        defaults_file: Some(file),
+        ..DefaultsSpec::default()
+    };
+    let groups = server_groups(binary.flavour, Some(binary.version));
+    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+    let theirs = judge(&spec, &["--mysqld"], Path::new("/"));
+    let ours = read(&spec, &groups).unwrap();
+    assert_eq!(ours.options.len(), 9);
     assert_eq!(
         printed(&ours.options),
         String::from_utf8(theirs.stdout).unwrap()

@@ -2,6 +2,7 @@
 
 use evenkeel_op::{Error, ErrorKind};
 use mysql::{DriverError, MySqlError};
+use std::error::Error as _;
 use std::io;
 
 /// Longest piece of a statement that a message quotes, in bytes.
@@ -48,19 +49,19 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
         mysql::Error::DriverError(DriverError::CouldNotConnect(Some((_, text, kind)))) => {
             unreachable(place, text, *kind)
         }
-        mysql::Error::DriverError(DriverError::TlsNotSupported) => Error::refused(format!(
-            "the server at {place} offers no TLS"
-        ))
-        .hint("set it up there, or allow a plain connection with --ssl-mode=PREFERRED"),
+        mysql::Error::DriverError(DriverError::TlsNotSupported) => {
+            Error::refused(format!("the server at {place} offers no TLS"))
+                .hint("set it up there, or allow a plain connection with --ssl-mode=PREFERRED")
+        }
         mysql::Error::DriverError(
             inner @ (DriverError::UnknownAuthPlugin(_)
             | DriverError::OldMysqlPasswordDisabled
             | DriverError::CleartextPluginDisabled),
-        ) => Error::refused(format!("failed to log in at {place}: {inner}"))
-            .hint("use an account with mysql_native_password, caching_sha2_password or unix_socket"),
+        ) => Error::refused(format!("failed to log in at {place}: {inner}")).hint(
+            "use an account with mysql_native_password, caching_sha2_password or unix_socket",
+        ),
         tls if is_tls_failure(tls) => {
-            Error::refused(format!("TLS with {place} failed: {}", plain(tls)))
-                .hint("check --ssl-ca, --ssl-cert and --ssl-key; --ssl-mode=REQUIRED encrypts without checking the certificate")
+            Error::refused(format!("TLS with {place} failed: {}", plain(tls))).hint(tls_hint(tls))
         }
         other => Error::new(
             ErrorKind::Unreachable,
@@ -89,11 +90,28 @@ pub(super) fn is_about_tls(error: &mysql::Error) -> bool {
 }
 
 fn is_tls_failure(error: &mysql::Error) -> bool {
+    matches!(error, mysql::Error::TlsError(_))
+        // What rustls has to say comes wrapped into this kind.
+        || io_error(error).is_some_and(|inner| inner.kind() == io::ErrorKind::InvalidData)
+}
+
+fn tls_hint(error: &mysql::Error) -> &'static str {
+    let text = plain(error);
+    if text.contains("HandshakeFailure") || text.contains("ProtocolVersion") {
+        // Servers built with OpenSSL 1.0, as MySQL 5.7 and early 8.0 often are, offer key
+        // exchanges (DHE, RSA) that rustls leaves out as unsafe.
+        "this server's TLS is too old for a safe connection: connect over its socket, or through an ssh tunnel with --ssl-mode=DISABLED"
+    } else {
+        "check --ssl-ca, --ssl-cert and --ssl-key; --ssl-mode=REQUIRED encrypts without checking the certificate"
+    }
+}
+
+/// Returns the error of the operating system or of TLS in the driver's wrapping.
+fn io_error(error: &mysql::Error) -> Option<&io::Error> {
     match error {
-        mysql::Error::TlsError(_) => true,
-        // rustls wraps its alerts into this kind.
-        mysql::Error::IoError(inner) => inner.kind() == io::ErrorKind::InvalidData,
-        _ => false,
+        mysql::Error::IoError(inner) => Some(inner),
+        mysql::Error::CodecError(inner) => inner.source()?.downcast_ref(),
+        _ => None,
     }
 }
 
@@ -177,8 +195,10 @@ fn server_text(server: &MySqlError) -> String {
 
 /// Returns the driver's error without its type names.
 fn plain(error: &mysql::Error) -> String {
+    if let Some(inner) = io_error(error) {
+        return inner.to_string();
+    }
     match error {
-        mysql::Error::IoError(inner) => inner.to_string(),
         mysql::Error::DriverError(inner) => inner.to_string(),
         mysql::Error::CodecError(inner) => inner.to_string(),
         mysql::Error::MySqlError(inner) => server_text(inner),
