@@ -4,8 +4,58 @@ use super::pages::Suspect;
 use super::request::Source;
 use crate::Run;
 use crate::report::CorruptPage;
+use evenkeel_innodb::names::{self, IndexRow, Names};
+use evenkeel_op::Result;
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
 
-/// Turns suspects into reports.
-pub(super) fn name(suspects: Vec<Suspect>, _source: &Source, _run: Run<'_>) -> Vec<CorruptPage> {
-    suspects.into_iter().map(Suspect::report).collect()
+/// Turns suspects into reports. The server is only asked for the names of its indexes now, because
+/// only now are they needed; without it, the file's name still tells the table.
+pub(super) fn name(suspects: Vec<Suspect>, source: &Source, run: Run<'_>) -> Vec<CorruptPage> {
+    let names = match source {
+        Source::Live(options) if !suspects.is_empty() => ask(options).unwrap_or_else(|error| {
+            run.progress.warn(format!("the server does not name its indexes: {}", error.chain()));
+            Names::default()
+        }),
+        _ => Names::default(),
+    };
+    suspects.into_iter().map(|suspect| report(suspect, &names)).collect()
+}
+
+fn ask(options: &ConnectOptions) -> Result<Names> {
+    let mut session = Session::open(options)?;
+    let abilities = Abilities::probe(&mut session)?;
+    let query = match abilities.flavour {
+        Flavour::MariaDb => names::QUERY_MARIADB,
+        Flavour::MySql if abilities.dictionary_in_innodb => names::QUERY_MYSQL_8_0,
+        Flavour::MySql => names::QUERY_MYSQL_5_7,
+    };
+    let rows = session.rows(query)?;
+    Ok(Names::new(rows.iter().filter_map(|row| {
+        Some(IndexRow {
+            space_id: row.at(0)?.parse().ok()?,
+            index_id: row.at(1)?.parse().ok()?,
+            table: row.at(2)?.to_owned(),
+            index: row.at(3)?.to_owned(),
+            index_type: row.at(4)?.parse().ok()?,
+        })
+    })))
+}
+
+fn report(suspect: Suspect, names: &Names) -> CorruptPage {
+    let described = suspect
+        .header
+        .as_ref()
+        .map(|header| names.describe(&suspect.file, suspect.space, header));
+    let remedy = described.as_ref().and_then(|name| {
+        let sql = name.rebuild_sql()?;
+        Some(format!("the page is of a secondary index, which can be made anew: {sql}"))
+    });
+    CorruptPage {
+        table: described.as_ref().and_then(|name| Some(name.table.as_ref()?.to_string())),
+        index: described.and_then(|name| name.index),
+        remedy,
+        ..suspect.report()
+    }
 }
