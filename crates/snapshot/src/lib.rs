@@ -45,7 +45,8 @@ pub struct Layout {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings {
     /// Directories to keep snapshots in, at most one for each filesystem. Where none is named, a
-    /// directory beside the server's is used.
+    /// directory beside the server's is used. One inside the data directory is taken by `reflink`
+    /// only; MariaDB then lists the holding directory as a database (`#mysql50#.evenkeel-…`).
     pub snapshot_dirs: Vec<PathBuf>,
     /// The user's own snapshot command.
     pub hook: Option<HookCommand>,

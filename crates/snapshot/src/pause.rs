@@ -1,7 +1,8 @@
 //! Stops a server for a moment, so that file-by-file clones are of one instant.
 //!
 //! **Why the image is sound.** SIGSTOP stops every thread, the workers that the kernel runs for
-//! io_uring included, so no write is submitted from then on. Writes submitted before may still be
+//! io_uring included (`iou-wrk-*`: they are threads of the process, and are waited for like the
+//! rest), so no write is submitted from then on. Writes submitted before may still be
 //! on their way to the disk, and it does not matter which of them an image holds: a server submits
 //! a write only when those it depends on are complete (page after redo, page after doublewrite),
 //! and nothing more is submitted, so whichever of these last writes are in and whichever are not
