@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Parser;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 /// Developer tasks.
 #[derive(Parser)]
@@ -30,9 +31,19 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run(Task::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
     let root = evenkeel_xtask::root();
-    match Task::parse() {
+    match task {
         Task::Tidy => evenkeel_xtask::tidy::check(&root),
         Task::Reference { write: true } => evenkeel_xtask::pages::write_reference(&root),
         Task::Reference { write: false } => evenkeel_xtask::pages::check_reference(&root),

@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 11] = [
+const LAYERS: [(&str, Layer); 12] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -29,6 +29,7 @@ const LAYERS: [(&str, Layer); 11] = [
     ("evenkeel-testkit", Layer::Testkit),
     ("evenkeel-xtask", Layer::Workshop),
     ("evenkeel-cases", Layer::Workshop),
+    ("evenkeel-bench", Layer::Workshop),
 ];
 
 /// The only dependencies inside a layer.
