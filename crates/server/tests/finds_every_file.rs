@@ -4,7 +4,7 @@ use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{FileClass, ServerFiles, discover, discover_stopped, relative_path};
-use evenkeel_server::launch::Running;
+use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{
     SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
 };
@@ -38,21 +38,6 @@ fn run_all(session: &mut Session, statements: &[&str]) {
     for sql in statements {
         session.run(sql).unwrap();
     }
-}
-
-/// Copies what was found into a new place by names alone, and starts a server on the copy.
-fn boots_from(server: &TestServer, files: &ServerFiles, to: &Path, args: &[&str]) -> Running {
-    for (name, _) in &files.dirs {
-        let (root, path) = relative_path(name).unwrap();
-        std::fs::create_dir_all(to.join(root).join(path)).unwrap();
-    }
-    for file in &files.files {
-        let (root, path) = relative_path(&file.name).unwrap();
-        let target = to.join(root).join(path);
-        std::fs::create_dir_all(target.parent().unwrap()).unwrap();
-        std::fs::copy(&file.path, target).unwrap();
-    }
-    server.run(&server.plan(&to.join("data"), args))
 }
 
 #[test]
@@ -105,19 +90,25 @@ fn a_plain_data_directory_boots_from_what_was_found() {
 
         running.stop(SERVER_DEADLINE).unwrap();
         let stopped = discover_stopped(&scratch.join("source"), &files.settings).unwrap();
-        let copy = boots_from(&server, &stopped, &scratch.join("copy"), &[]);
+        copy_out(&stopped, &scratch.join("copy"));
+        let copy = server.run(&server.plan(&scratch.join("copy/data"), &[]));
         bank.check(&mut copy.session().unwrap()).unwrap();
     }
 }
 
-#[test]
-fn files_everywhere_are_found_and_boot() {
-    for server in servers() {
+/// A server that keeps each kind of file somewhere else.
+struct Spread {
+    server: TestServer,
+    launch: Launch,
+    scratch: Scratch,
+    /// A schema lies behind a symbolic link, as people do when a disk is full. MySQL 8 forbids it.
+    linked: bool,
+}
+
+impl Spread {
+    fn new(server: TestServer) -> Self {
         let scratch = Scratch::new();
-        let data = scratch.join("source");
-        for dir in [
-            "redo", "undo", "home", "binlog", "aria", "tables", "schemas",
-        ] {
+        for dir in ["redo", "undo", "home", "binlog", "aria", "tables", "far"] {
             std::fs::create_dir(scratch.join(dir)).unwrap();
         }
         let at = |option: &str, dir: &str| format!("--{option}={}", scratch.join(dir).display());
@@ -129,116 +120,122 @@ fn files_everywhere_are_found_and_boot() {
             "--server-id=7".to_owned(),
             "--symbolic-links=1".to_owned(),
         ];
-        match server.id {
-            "mariadb-10.11" => {
-                args.push(at("aria-log-dir-path", "aria"));
-                args.push("--innodb-undo-tablespaces=3".to_owned());
-            }
-            "mysql-8.0.15" => args.push(at("innodb-directories", "tables")),
-            _ => args.push("--innodb-undo-tablespaces=3".to_owned()),
+        args.push(match server.id {
+            "mysql-8.0.15" => at("innodb-directories", "tables"),
+            _ => "--innodb-undo-tablespaces=3".to_owned(),
+        });
+        if server.id == "mariadb-10.11" {
+            args.push(at("aria-log-dir-path", "aria"));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let launch = server.plan(&data, &args);
+        let launch = server.plan(&scratch.join("source"), &args);
         launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
-        // A schema behind a link, as people do when a disk is full. MySQL 8 does not allow it.
         let linked = server.id != "mysql-8.0.15";
         if linked {
-            std::fs::create_dir(scratch.join("schemas/far")).unwrap();
-            std::os::unix::fs::symlink(scratch.join("schemas/far"), data.join("far")).unwrap();
+            std::os::unix::fs::symlink(scratch.join("far"), launch.datadir.join("far")).unwrap();
         }
-        let running = server.run(&launch);
-        let mut session = running.session().unwrap();
-        let bank = Bank::load(&mut session, 40).unwrap();
-        let tables = scratch.join("tables");
-        run_all(
-            &mut session,
-            &[
-                &format!(
-                    "CREATE TABLE bank.away (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{}'",
-                    tables.display()
-                ),
-                "INSERT INTO bank.away VALUES (1), (2)",
-            ],
+        Self {
+            server,
+            launch,
+            scratch,
+            linked,
+        }
+    }
+
+    fn load(&self, session: &mut Session) -> Bank {
+        let bank = Bank::load(session, 40).unwrap();
+        let tables = self.scratch.join("tables");
+        let away = format!(
+            "CREATE TABLE bank.away (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{}'",
+            tables.display()
         );
-        if linked {
+        run_all(session, &[&away, "INSERT INTO bank.away VALUES (1), (2)"]);
+        if self.linked {
             run_all(
-                &mut session,
-                &[
-                    "CREATE TABLE far.t (id INT PRIMARY KEY) ENGINE=InnoDB",
-                    "INSERT INTO far.t VALUES (3)",
-                ],
+                session,
+                &["CREATE TABLE far.t (id INT PRIMARY KEY) ENGINE=InnoDB"],
             );
         }
-        let files = files_of(&running);
+        bank
+    }
 
-        let mut expected = vec!["data"];
-        expected.extend(linked.then_some("schema-far"));
-        expected.extend(["innodb-home", "redo", "undo"]);
-        expected.extend((server.id == "mariadb-10.11").then_some("aria-log"));
-        expected.extend(["binlog", "tablespaces-1"]);
-        assert_eq!(root_ids(&files), expected, "{}", server.name);
+    fn roots(&self) -> Vec<&'static str> {
+        let mut roots = vec!["data"];
+        roots.extend(self.linked.then_some("schema-far"));
+        roots.extend(["innodb-home", "redo", "undo"]);
+        roots.extend((self.server.id == "mariadb-10.11").then_some("aria-log"));
+        roots.extend(["binlog", "tablespaces-1"]);
+        roots
+    }
+}
+
+fn names(files: &ServerFiles) -> Vec<&str> {
+    files.files.iter().map(|file| file.name.as_str()).collect()
+}
+
+/// Returns what was found first and not again, but for what a shutdown removes.
+fn lost<'f>(first: &'f ServerFiles, again: &ServerFiles) -> Vec<&'f str> {
+    let passing = [
+        "ib_buffer_pool",
+        "ddl_recovery.log",
+        "log.index",
+        "log.state",
+    ];
+    let still = names(again);
+    names(first)
+        .into_iter()
+        .filter(|name| !still.contains(name) && !passing.iter().any(|end| name.ends_with(end)))
+        .collect()
+}
+
+#[test]
+fn files_everywhere_are_found_and_boot() {
+    for server in servers() {
+        let spread = Spread::new(server);
+        let name = spread.server.name;
+        let running = spread.server.run(&spread.launch);
+        let mut session = running.session().unwrap();
+        let bank = spread.load(&mut session);
+        let files = files_of(&running);
+        assert_eq!(root_ids(&files), spread.roots(), "{name}");
         use FileClass as C;
-        for (name, class) in [
+        for (file, class) in [
             ("innodb-home/ibdata1", C::InnodbData),
             ("redo/ib_logfile0", C::InnodbRedo),
             ("binlog/log.000001", C::Binlog),
             ("binlog/log.index", C::BinlogIndex),
             ("tablespaces-1/bank/away.ibd", C::InnodbData),
         ] {
-            assert_eq!(
-                class_of(&files, name),
-                Some(class),
-                "{}: {name}",
-                server.name
-            );
+            assert_eq!(class_of(&files, file), Some(class), "{name}: {file}");
         }
         let far = class_of(&files, "schema-far/t.ibd");
-        assert_eq!(far, linked.then_some(C::InnodbData));
+        assert_eq!(far, spread.linked.then_some(C::InnodbData));
 
         // The same, found again without asking the server, and with it stopped.
-        let names = |files: &ServerFiles| -> Vec<String> {
-            files.files.iter().map(|file| file.name.clone()).collect()
-        };
-        assert_eq!(
-            names(&files.rescan().unwrap()),
-            names(&files),
-            "{}",
-            server.name
-        );
+        assert_eq!(names(&files.rescan().unwrap()), names(&files), "{name}");
         drop(session);
         running.stop(SERVER_DEADLINE).unwrap();
-        let stopped = discover_stopped(&data, &files.settings).unwrap();
-        assert_eq!(root_ids(&stopped), expected, "{}", server.name);
-        // What a shutdown writes or removes.
-        let passing = [
-            "ib_buffer_pool",
-            "ddl_recovery.log",
-            "log.index",
-            "log.state",
-        ];
-        let stopped_names = names(&stopped);
-        let lost: Vec<String> = names(&files)
-            .into_iter()
-            .filter(|name| !stopped_names.contains(name))
-            .filter(|name| !passing.iter().any(|end| name.ends_with(end)))
-            .collect();
-        assert_eq!(lost, [""; 0], "{}", server.name);
+        let stopped = discover_stopped(&spread.launch.datadir, &files.settings).unwrap();
+        assert_eq!(root_ids(&stopped), spread.roots(), "{name}");
+        assert_eq!(lost(&files, &stopped), [""; 0], "{name}");
 
         // Everything that is needed is among it: the originals are gone when the copy starts.
-        let copy = scratch.join("copy");
+        let copy = spread.scratch.join("copy");
         copy_out(&stopped, &copy);
         for root in &stopped.roots {
-            std::fs::rename(&root.path, scratch.join(format!("was-{}", root.id))).unwrap();
+            let away = spread.scratch.join(format!("was-{}", root.id));
+            std::fs::rename(&root.path, away).unwrap();
         }
         put_back(&stopped, &copy);
-        let again = server.run(&launch);
+        let again = spread.server.run(&spread.launch);
         let mut session = again.session().unwrap();
         bank.check(&mut session).unwrap();
         let count = session.value("SELECT COUNT(*) FROM bank.away").unwrap();
-        assert_eq!(count.as_deref(), Some("2"), "{}", server.name);
+        assert_eq!(count.as_deref(), Some("2"), "{name}");
     }
 }
 
+/// Copies what was found into a new place, by names alone.
 fn copy_out(files: &ServerFiles, to: &Path) {
     for (name, _) in &files.dirs {
         let (root, path) = relative_path(name).unwrap();
