@@ -108,7 +108,7 @@ fn survives(history: &History, done: usize, store: MemoryStore, context: &str) {
         check(&repo, *generation, &history.models[generation])
             .unwrap_or_else(|why| panic!("{context}: {why}"));
     }
-    for (generation, _) in &history.models {
+    for generation in history.models.keys() {
         let has = |wanted: fn(Ended) -> Option<u32>| {
             before
                 .iter()

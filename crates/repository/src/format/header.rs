@@ -167,6 +167,18 @@ mod tests {
     }
 
     #[test]
+    fn a_newer_version_and_an_unknown_cipher_are_named() {
+        for (at, what) in [(10, "format version 2"), (9, "cipher 2")] {
+            let mut bytes = id().encode();
+            bytes[at] = 2;
+            let crc = crc32c::crc32c(&bytes[..60]);
+            bytes[60..64].copy_from_slice(&crc.to_le_bytes());
+            let error = id().check(&bytes).unwrap_err();
+            assert!(error.to_string().contains(what), "{error}");
+        }
+    }
+
+    #[test]
     fn names_read_back() {
         for name in [
             "pack-0000",

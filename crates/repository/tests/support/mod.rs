@@ -158,7 +158,7 @@ pub fn compare(reader: &Reader, model: &Model) -> std::result::Result<(), String
     let mut seen = BTreeSet::new();
     for record in reader.files() {
         let record = record.map_err(|error| error.chain())?;
-        if record.meta.kind == FileKind::Dir {
+        if record.meta.kind != FileKind::File {
             continue;
         }
         let name = record.meta.name.clone();
