@@ -2,6 +2,7 @@
 //! redo log's saved checkpoint is put over the log's clone?
 
 use evenkeel_innodb::redo::{RedoHeader, RedoLayout, capacity, log_end, wrapped};
+use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
@@ -224,6 +225,7 @@ impl<'a> Live<'a> {
         let after = self.traffic.marks();
         let end = log_end(&self.logs(image), &saved).unwrap();
         assert!(end >= saved.checkpoint_lsn());
+        pages_are_sound(image, &files, end);
         Taken {
             saved,
             before,
@@ -274,6 +276,29 @@ impl<'a> Live<'a> {
             let end = log_end(&copies, &saved).unwrap();
             lsn_now(&mut session) == before && end == before
         });
+    }
+}
+
+/// Checks that no page of an image is torn or newer than the end of its log.
+fn pages_are_sound(image: &Path, files: &[PathBuf], end: u64) {
+    for file in files {
+        let opened = File::open(image.join(file)).unwrap();
+        let Probe::Checkable(format) = SpaceFormat::of_file(&opened).unwrap() else {
+            continue;
+        };
+        let bytes = fs::read(image.join(file)).unwrap();
+        for (page, no) in bytes.chunks_exact(format.physical_size()).zip(0..) {
+            let verdict = verify(page, no, &format);
+            assert!(
+                !verdict.is_corrupt(),
+                "{} page {no}: {verdict:?}",
+                file.display()
+            );
+            if verdict == Verdict::Good {
+                let lsn = PageHeader::read(page, &format).unwrap().lsn;
+                assert!(lsn <= end, "{} page {no}: {lsn}, log {end}", file.display());
+            }
+        }
     }
 }
 

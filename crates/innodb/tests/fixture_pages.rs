@@ -1,5 +1,7 @@
 //! Are stored pages of real servers judged rightly, and is each flipped bit noticed?
 
+#![allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
+
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, Why, verify};
 use std::ops::Range;
 

@@ -35,7 +35,7 @@ pub(super) fn block(bytes: &[u8], lsn: u64) -> Step {
         return Step::End;
     };
     let number = be32(block, 0) & 0x7fff_ffff;
-    let expected = (lsn / 512 & 0x3fff_ffff) as u32 + 1;
+    let expected = ((lsn / 512) & 0x3fff_ffff) as u32 + 1;
     let stored = be32(block, BLOCK - 4);
     if number != expected || stored != crc32c(&block[..BLOCK - 4]) && stored != NO_CHECKSUM {
         return Step::End;

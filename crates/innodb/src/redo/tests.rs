@@ -49,7 +49,7 @@ impl SingleFile {
         group.resize(1 + length as usize, filler);
         let sum = crc32c(&group);
         let end = self.lsn + group.len() as u64;
-        group.push(u8::from((end - self.first) / CAPACITY % 2 == 0));
+        group.push(u8::from(((end - self.first) / CAPACITY).is_multiple_of(2)));
         group.extend(sum.to_be_bytes());
         for byte in group {
             let at = 12288 + (self.lsn - self.first) % CAPACITY;
@@ -85,7 +85,7 @@ fn classic(first: u64, lsn: u64, checkpoint: u64) -> [Vec<u8>; 2] {
         put(
             block,
             0,
-            &((start / 512 & 0x3fff_ffff) as u32 + 1).to_be_bytes(),
+            &(((start / 512) & 0x3fff_ffff) as u32 + 1).to_be_bytes(),
         );
         put(block, 4, &((lsn - start).min(512) as u16).to_be_bytes());
         seal(block, 508);
