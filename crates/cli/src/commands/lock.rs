@@ -5,6 +5,7 @@ use crate::show::Face;
 use crate::show::answers::LockReport;
 use crate::{child, settings};
 use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::lock::{LockChoice, Locker};
 use std::process::Command;
@@ -19,7 +20,8 @@ pub fn run(args: &Lock, face: &Face) -> Result<u8> {
     let options = settings::connect(&args.connection, "lock", face)?;
     let limits = settings::limits(&args.locking);
     let mut locker = Locker::open(&options, limits, face.progress(), face.cancel())?;
-    face.note(&format!("locking with {}", describe(&choice)));
+    let name = describe(&choice, locker.abilities());
+    face.note(&format!("locking with {name}"));
     locker.take(&choice)?;
     let coordinates = coordinates(&mut locker, face)?;
     face.note(&format!("locked {}", place(&coordinates)));
@@ -30,12 +32,7 @@ pub fn run(args: &Lock, face: &Face) -> Result<u8> {
     let held = locker.release();
     let (ended, ()) = ended?;
     let held = held.inspect_err(|_| face.note(&format!("command {ended}")))?;
-    face.answer_aside(&LockReport::new(
-        describe(&choice),
-        coordinates,
-        held,
-        ended,
-    ));
+    face.answer_aside(&LockReport::new(name, coordinates, held, ended));
     Ok(ended.exit_code())
 }
 
@@ -53,9 +50,10 @@ fn choice(args: &Lock) -> Result<LockChoice> {
     })
 }
 
-fn describe(choice: &LockChoice) -> String {
+fn describe(choice: &LockChoice, abilities: &Abilities) -> String {
     match choice {
-        LockChoice::Auto => "the mildest lock that stops commits".to_owned(),
+        LockChoice::Auto if abilities.backup_stage => "BACKUP STAGE BLOCK_COMMIT".to_owned(),
+        LockChoice::Auto => "FLUSH TABLES WITH READ LOCK".to_owned(),
         LockChoice::BackupStage => "BACKUP STAGE BLOCK_COMMIT".to_owned(),
         LockChoice::Instance => "LOCK INSTANCE FOR BACKUP".to_owned(),
         LockChoice::GlobalRead => "FLUSH TABLES WITH READ LOCK".to_owned(),
