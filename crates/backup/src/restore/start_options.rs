@@ -30,7 +30,13 @@ pub(super) fn start_options<'a>(
         .map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
         .collect();
     let mut log_dir = None;
+    let mut outside = Vec::new();
     for (id, path) in roots {
+        // MySQL 8 looks for tablespaces that moved in these directories.
+        if id.starts_with("tablespaces-") || id.starts_with("schema-") {
+            outside.push(path.display().to_string());
+            continue;
+        }
         let option = match id {
             "redo" => "innodb-log-group-home-dir",
             "undo" => "innodb-undo-directory",
@@ -45,12 +51,22 @@ pub(super) fn start_options<'a>(
         };
         options.push(format!("--{option}={}", path.display()));
     }
+    if !outside.is_empty() && is_mysql_8(settings) {
+        options.push(format!("--innodb-directories={}", outside.join(";")));
+    }
     // Without its binary log a server cannot decide about transactions that were being committed.
     if let Some(base) = log_base(settings) {
         let path = log_dir.map_or_else(|| Path::new(base).to_owned(), |dir| dir.join(base));
         options.push(format!("--log-bin={}", path.display()));
     }
     options
+}
+
+/// Whether the server keeps its dictionary in InnoDB: only those know the option.
+fn is_mysql_8(settings: &BTreeMap<String, String>) -> bool {
+    let version = settings.get("version").map_or("", String::as_str);
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    !version.contains("MariaDB") && major.is_some_and(|major| major >= 8 && major < 10)
 }
 
 /// The name part of `log_bin_basename`, when the binary log is on.
@@ -63,6 +79,17 @@ fn log_base(settings: &BTreeMap<String, String>) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moved_tablespaces_are_told_to_mysql_8_alone() {
+        let at = |version: &str| {
+            let settings = [("version".to_owned(), version.to_owned())].into();
+            start_options(&settings, [("tablespaces-1", Path::new("/t"))].into_iter())
+        };
+        assert_eq!(at("8.0.15-log"), ["--innodb-directories=/t"]);
+        assert!(at("5.7.22").is_empty());
+        assert!(at("10.11.19-MariaDB").is_empty());
+    }
 
     #[test]
     fn settings_and_roots_become_options() {
