@@ -107,7 +107,11 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     let Plan { reader, facts, roots } = plan;
     let places: BTreeMap<String, PathBuf> =
         roots.iter().map(|(id, staging)| (id.clone(), staging.target().to_owned())).collect();
-    publish(roots)?;
+    let (data, others): (Vec<_>, Vec<_>) = roots.into_iter().partition(|(id, _)| id == DATA);
+    let others: Vec<Staging> = others.into_iter().map(|(_, staging)| staging).collect();
+    for (_, data) in &data {
+        staging::publish(data, &others)?;
+    }
     let outside = places.iter().filter(|(id, _)| *id != DATA);
     Ok(RestoreReport {
         generation: reader.generation(),
@@ -124,16 +128,6 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     })
 }
 
-/// The data directory appears last: until then no server finds a place to start from.
-fn publish(mut roots: BTreeMap<String, Staging>) -> Result<()> {
-    let data = roots.remove(DATA);
-    for (_, staging) in roots {
-        staging.publish()?;
-    }
-    fail::fail_point!("restore::roots_published");
-    data.map_or(Ok(()), Staging::publish)
-}
-
 fn plan(request: &RestoreRequest) -> Result<Plan> {
     let repository = Repository::open(&request.repository)?;
     let generation = match request.generation {
@@ -148,10 +142,10 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
             .hint(format!("its roots are: {}", known.join(", "))));
     }
     let mut roots = BTreeMap::new();
-    roots.insert(DATA.to_owned(), Staging::plan(&request.target)?);
+    roots.insert(DATA.to_owned(), Staging::plan(&request.target, &request.target)?);
     for id in facts.roots.keys().filter(|id| *id != DATA) {
         let place = request.map_roots.get(id).cloned().unwrap_or_else(|| beside(&request.target, id));
-        roots.insert(id.clone(), Staging::plan(&place)?);
+        roots.insert(id.clone(), Staging::plan(&place, &request.target)?);
     }
     check_space(&request.target, &reader)?;
     Ok(Plan { reader, facts, roots })
