@@ -3,6 +3,7 @@
 pub mod failpoints;
 pub mod leftovers;
 pub mod program;
+pub mod rounds;
 
 use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};

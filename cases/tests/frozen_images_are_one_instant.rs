@@ -1,0 +1,62 @@
+//! Does a server recover from every image that a provider freezes under load, and is the image one
+//! of a single instant?
+
+use evenkeel_backup::backup::SnapshotChoice;
+use evenkeel_cases::Site;
+use evenkeel_cases::rounds::{RESTLESS, go_round, rounds};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{LoopFs, TestServer};
+
+const GIB: u64 = 1 << 30;
+
+#[derive(Clone, Copy)]
+enum Way {
+    /// Clones with the checkpoint's splice.
+    Splice,
+    /// Clones while the server's process is stopped.
+    Pause,
+    Btrfs,
+    Hook,
+}
+
+/// Every provider's rounds are shared out over the servers that it works with.
+fn case(server: TestServer, fs: LoopFs, way: Way, share: u32) {
+    let site = Site::start(server, fs, 10_000, &RESTLESS);
+    let top = site.fs.path().display();
+    let snapshot = match way {
+        Way::Splice | Way::Pause => SnapshotChoice::Reflink,
+        Way::Btrfs => SnapshotChoice::Btrfs,
+        Way::Hook => SnapshotChoice::Hook {
+            command: format!(
+                "btrfs -q subvolume snapshot -r {top} {top}/taken && echo {top}/taken/data"
+            ),
+            release: Some(format!("btrfs -q subvolume delete {top}/taken")),
+        },
+    };
+    let mut request = site.request(snapshot);
+    request.stop_server = matches!(way, Way::Pause);
+    go_round(&site, &request, rounds().div_ceil(share));
+}
+
+macro_rules! cases {
+    ($($name:ident: $server:ident on $fs:ident by $way:ident, 1 of $share:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            case($server(), LoopFs::$fs(4 * GIB), Way::$way, $share);
+        })*
+    };
+}
+
+cases! {
+    mariadb_splice: mariadb_10_11 on xfs by Splice, 1 of 2;
+    mysql8_splice: mysql_8_0_15 on xfs by Splice, 1 of 2;
+    mariadb_pause: mariadb_10_11 on xfs by Pause, 1 of 3;
+    mysql8_pause: mysql_8_0_15 on xfs by Pause, 1 of 3;
+    mysql57_pause: mysql_5_7_22 on xfs by Pause, 1 of 3;
+    mariadb_btrfs: mariadb_10_11 on btrfs by Btrfs, 1 of 3;
+    mysql8_btrfs: mysql_8_0_15 on btrfs by Btrfs, 1 of 3;
+    mysql57_btrfs: mysql_5_7_22 on btrfs by Btrfs, 1 of 3;
+    mariadb_hook: mariadb_10_11 on btrfs by Hook, 1 of 3;
+    mysql8_hook: mysql_8_0_15 on btrfs by Hook, 1 of 3;
+    mysql57_hook: mysql_5_7_22 on btrfs by Hook, 1 of 3;
+}
