@@ -1,0 +1,133 @@
+//! Transfers between the accounts of `bench/kit/bank.py`'s bank, as the demo's clients make them,
+//! until its standard input is closed. Every 20 ms a line says, by the monotonic clock, how many
+//! are done and how long the slowest of that interval took: `NANOSECONDS DONE SLOWEST_US`.
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use evenkeel_drive::{Drive, Outcome, Work};
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use rustix::time::{ClockId, clock_gettime};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const INTERVAL: Duration = Duration::from_millis(20);
+
+#[derive(Parser)]
+struct Args {
+    /// The server's socket.
+    #[arg(long)]
+    socket: PathBuf,
+    /// Sessions that transfer money.
+    #[arg(long, default_value_t = 4)]
+    clients: u32,
+    /// Accounts in each table, numbered from 1.
+    #[arg(long)]
+    accounts: u64,
+    /// Account tables: `bank.account` if 1, else `bank.account1`, `bank.account2`, …
+    #[arg(long, default_value_t = 1)]
+    tables: u64,
+}
+
+struct Client {
+    session: Session,
+    number: u32,
+    transfers: u64,
+    accounts: u64,
+    tables: u64,
+    random: u64,
+    slowest_us: Arc<AtomicU64>,
+}
+
+impl Client {
+    /// xorshift64: the same transfers each time, evenly spread.
+    fn next(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    fn transfer(&mut self) -> evenkeel_op::Result<()> {
+        let table = match self.tables {
+            1 => "account".to_owned(),
+            n => format!("account{}", 1 + self.next(n)),
+        };
+        let (debit, amount) = (1 + self.next(self.accounts), 1 + self.next(100));
+        let credit = 1 + (debit + self.next(self.accounts - 1)) % self.accounts;
+        self.transfers += 1;
+        self.session.run("BEGIN")?;
+        // Lower id first, so that two transfers cannot lock each other out.
+        for id in [debit.min(credit), debit.max(credit)] {
+            let sign = if id == debit { '-' } else { '+' };
+            self.session.run(&format!(
+                "UPDATE bank.{table} SET balance = balance {sign} {amount} WHERE id = {id}"
+            ))?;
+        }
+        self.session.run(&format!(
+            "INSERT INTO bank.ledger VALUES ({}, {}, {debit}, {credit}, {amount})",
+            self.number, self.transfers
+        ))?;
+        self.session.run("COMMIT")
+    }
+}
+
+impl Work for Client {
+    fn once(&mut self) -> Outcome {
+        let begun = Instant::now();
+        match self.transfer() {
+            Ok(()) => {
+                let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                self.slowest_us.fetch_max(us, Ordering::Relaxed);
+                Outcome::Done
+            }
+            Err(_) => Outcome::Lost,
+        }
+    }
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let slowest_us = Arc::new(AtomicU64::new(0));
+    let options = ConnectOptions::over_socket(&args.socket, "root");
+    let mut clients = Vec::new();
+    for number in 0..args.clients {
+        let mut session = Session::open(&options)?;
+        // A later run goes on where an earlier one left off.
+        let last = session.value(&format!(
+            "SELECT CAST(COALESCE(MAX(number), 0) AS CHAR) FROM bank.ledger WHERE client = {number}"
+        ))?;
+        let seed = 0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        clients.push(Client {
+            session,
+            number,
+            transfers: last.and_then(|text| text.parse().ok()).unwrap_or(0),
+            accounts: args.accounts,
+            tables: args.tables,
+            random: seed,
+            slowest_us: Arc::clone(&slowest_us),
+        });
+    }
+    let drive = Drive::start(clients)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&ended);
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().read(&mut [0]);
+        told.store(true, Ordering::Relaxed);
+    });
+    let mut out = std::io::stdout().lock();
+    while !ended.load(Ordering::Relaxed) {
+        std::thread::sleep(INTERVAL);
+        let now = clock_gettime(ClockId::Monotonic);
+        let (done, _, lost) = drive.counts();
+        ensure!(lost == 0, "a session was lost");
+        let slowest = slowest_us.swap(0, Ordering::Relaxed);
+        writeln!(out, "{} {done} {slowest}", now.tv_sec * 1_000_000_000 + now.tv_nsec)?;
+        out.flush()?;
+    }
+    drive.stop();
+    Ok(())
+}
