@@ -48,6 +48,8 @@ docs: ## Build the book, the man pages and the completions under target/.
 	cargo xtask completions --out "$$CARGO_TARGET_DIR/completions"
 	mdbook build docs --dest-dir "$$CARGO_TARGET_DIR/book"
 
-bench: setup ## Measure backup against mariadb-backup and restic.
-	cargo build --release --locked --package evenkeel-cli
-	bench/run $(ARGS)
+bench: setup ## Measure against mariadb-backup, mariadb-dump, restic and cat | zstd.
+	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench
+	for one in incremental full impact pause; do \
+	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" bench/$$one $(ARGS); \
+	done
