@@ -38,7 +38,10 @@ fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepRules> {
         },
         time_zone: jiff::tz::TimeZone::system(),
     };
-    let none = KeepRules { time_zone: rules.time_zone.clone(), ..KeepRules::default() };
+    let none = KeepRules {
+        time_zone: rules.time_zone.clone(),
+        ..KeepRules::default()
+    };
     if rules == none && typed.keep_within.is_none() {
         return Err(Error::usage("nothing says what to keep")
             .hint("give keep rules, for example --keep-daily 7 --keep-weekly 5")

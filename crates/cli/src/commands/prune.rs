@@ -10,7 +10,10 @@ use std::time::Duration;
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
     let repository = Repository::open(&args.repository)?;
-    let how = Prune { live_share_min: f64::from(args.min_live) / 100.0, ..Prune::default() };
+    let how = Prune {
+        live_share_min: f64::from(args.min_live) / 100.0,
+        ..Prune::default()
+    };
     let plan = repository.plan_prune(&how, face.cancel())?;
     let freed = match args.execute {
         true => Some(repository.perform_prune(&plan, Duration::ZERO, face.cancel())?),

@@ -17,7 +17,10 @@ const RECOVERY: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
 pub fn run(args: &Verify, face: &Face) -> Result<u8> {
-    let run = Run { progress: face.progress(), cancel: face.cancel() };
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
     let generations = match args.generation {
         Some(number) => Generations::One(number),
         None if args.all => Generations::All,
@@ -35,7 +38,12 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         false => None,
     };
     let sound = read.is_sound() && boot.as_ref().is_none_or(|boot| boot.proven);
-    face.answer(&VerifyAnswer { sound, read, seconds, boot });
+    face.answer(&VerifyAnswer {
+        sound,
+        read,
+        seconds,
+        boot,
+    });
     Ok(if sound { exit::DONE } else { exit::DIFFERS })
 }
 
@@ -49,7 +57,10 @@ fn boot(args: &Verify, run: Run<'_>) -> Result<BootReport> {
         repository: args.repository.clone(),
         generation: Some(generation),
         binary: binary(args, &repository, generation)?,
-        scratch: args.scratch.clone().unwrap_or_else(|| beside(&args.repository)),
+        scratch: args
+            .scratch
+            .clone()
+            .unwrap_or_else(|| beside(&args.repository)),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         deadline: RECOVERY,
     };
@@ -69,10 +80,15 @@ fn binary(args: &Verify, repository: &Repository, generation: u32) -> Result<Bin
     }
     let facts = Facts::of(&repository.manifest(generation)?)?;
     let own = facts.server_program.map(PathBuf::from);
-    let candidates: Vec<PathBuf> =
-        own.into_iter().chain(super::demo::PROGRAMS.map(PathBuf::from)).collect();
+    let candidates: Vec<PathBuf> = own
+        .into_iter()
+        .chain(super::demo::PROGRAMS.map(PathBuf::from))
+        .collect();
     let found = Binary::find(&candidates)?;
-    let of_maria = facts.server_version.as_deref().is_none_or(|text| text.contains("MariaDB"));
+    let of_maria = facts
+        .server_version
+        .as_deref()
+        .is_none_or(|text| text.contains("MariaDB"));
     let is_maria = found.flavour == evenkeel_server::abilities::Flavour::MariaDb;
     if of_maria != is_maria {
         return Err(Error::refused(format!(

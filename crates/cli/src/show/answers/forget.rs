@@ -51,7 +51,7 @@ impl Answer for ForgetAnswer {
         let mut text = String::new();
         for kept in &self.keep {
             let why = kept.reasons.join(", ");
-            text.push_str(&format!("keep    {:>6}  {why}", kept.generation).trim_end().to_owned());
+            text.push_str(format!("keep    {:>6}  {why}", kept.generation).trim_end());
             text.push('\n');
         }
         for number in &self.remove {
@@ -111,7 +111,10 @@ impl Answer for PruneAnswer {
             text.push_str(&format!("rewrite  {object}\n"));
         }
         let bytes = units::bytes(self.bytes_freed);
-        text.push_str(&match (self.remove.is_empty() && self.rewrite.is_empty(), self.executed) {
+        text.push_str(&match (
+            self.remove.is_empty() && self.rewrite.is_empty(),
+            self.executed,
+        ) {
             (true, _) => "nothing to prune\n".to_owned(),
             (false, true) => format!("{bytes} freed\n"),
             (false, false) => format!("about {bytes} would be freed; add --execute to do it\n"),

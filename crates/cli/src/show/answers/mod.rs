@@ -2,8 +2,8 @@
 
 mod backup;
 mod demo;
-mod forget;
 mod doctor;
+mod forget;
 mod lock;
 mod restore;
 mod settings;
