@@ -118,7 +118,7 @@ fn assess_reflink(layout: &Layout, settings: &Settings) -> Result<String> {
 fn assess_hook(layout: &Layout, settings: &Settings) -> Result<String> {
     let Some(command) = &settings.hook else {
         return Err(Error::refused(
-            "no snapshot command is given (--snapshot-hook)",
+            "no snapshot command is given (--hook)",
         ));
     };
     HookProvider::open(layout, command)?;
@@ -146,7 +146,7 @@ pub fn open(
             Some(command) => Box::new(HookProvider::open(layout, command)?),
             None => {
                 return Err(Error::usage("no snapshot command is given")
-                    .hint("name it with --snapshot-hook COMMAND"));
+                    .hint("name it with --hook COMMAND"));
             }
         },
     })
@@ -168,7 +168,7 @@ pub fn choose(layout: &Layout, settings: &Settings) -> Result<Method> {
     }
     Err(refusal.hint(
         "stop the server and use --snapshot copy, or give a snapshot command of your own with \
-         --snapshot-hook",
+         --hook",
     ))
 }
 

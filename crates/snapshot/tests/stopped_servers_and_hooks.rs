@@ -286,7 +286,7 @@ fn each_method_is_assessed_with_its_reason() {
     let names: Vec<_> = found.iter().map(|assessment| assessment.provider).collect();
     assert_eq!(names, ["btrfs", "reflink", "copy", "hook"]);
     assert!(found[2].usable && !found[2].change_list);
-    assert!(found[3].reason.contains("--snapshot-hook"));
+    assert!(found[3].reason.contains("--hook"));
     let (settings, _) = hook(&layout, "true");
     assert!(assess(&layout, &settings)[3].usable);
 }

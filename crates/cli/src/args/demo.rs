@@ -7,25 +7,21 @@ const EXAMPLES: &str = "\
 Examples:
   evenkeel demo
   evenkeel demo --json | jq .held
-  evenkeel demo --dir /mnt/xfs/demo --keep
+  evenkeel demo --dir /var/tmp --server-binary /usr/sbin/mariadbd
 
-Starts a private server on a loopback port of its own and removes it afterwards; no server that
-is already running is touched. Exit code 4: something did not hold.";
+Starts a private MariaDB on a socket of its own and removes it afterwards; no server that is
+already running is touched. As root it lives on an XFS in a loop file. Exit code 4: something did
+not hold.";
 
 /// Show all of it on a throwaway server under load.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Demo {
-    /// Work in this empty directory [default: an XFS loop file as root, else a temporary directory].
+    /// Work in a new directory below this one, removed at the end [default: the temporary
+    /// directory].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Leave the directory as it is at the end, to look around.
-    #[arg(long)]
-    pub keep: bool,
-    /// The server to start [default: mariadbd].
+    /// The MariaDB server to start [default: mariadbd].
     #[arg(long, value_name = "FILE")]
     pub server_binary: Option<PathBuf>,
-    /// Seed of every random choice, to repeat a run.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
 }
