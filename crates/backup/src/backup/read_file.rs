@@ -50,13 +50,15 @@ impl Source {
         let _ = rustix::fs::fadvise(&self.file, range.start, length, advice);
     }
 
-    /// Reads a range into `buffer` (its length becomes the range's); holes read as zeros without
-    /// being read.
+    /// Reads a range into `buffer` (its length becomes the range's, or 0 when all of it is a hole);
+    /// holes read as zeros without being read.
     pub(super) fn read(&self, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<Shape> {
-        let length = (range.end - range.start) as usize;
-        buffer.clear();
-        buffer.resize(length, 0);
         let shape = self.shape(&range)?;
+        buffer.clear();
+        // A terabyte of nothing is not worth a terabyte of zeros.
+        if !shape.data.is_empty() {
+            buffer.resize((range.end - range.start) as usize, 0);
+        }
         for data in &shape.data {
             let at = (data.start - range.start) as usize..(data.end - range.start) as usize;
             self.read_exact(&mut buffer[at], data.start)?;
