@@ -120,7 +120,13 @@ impl Freezer<'_> {
         fail::fail_point!("backup::freeze::ddl_blocked");
         // Only now does the list of files stand still.
         let abilities = locker.abilities().clone();
-        let files = files::discover(locker.session(), &abilities)?;
+        let files = survey::without_keys(files::discover(locker.session(), &abilities)?);
+        if !files.keyring.is_empty() {
+            self.run.progress.warn(format!(
+                "encryption keys are not in the backup, a restored server needs them: {}",
+                files.keyring.join(", ")
+            ));
+        }
         self.provider.prepare(&sources(&files.files))?;
         let spliced = match self.choice.method {
             Method::Splice => Some(self.clone_data(&files, &abilities)?),
@@ -199,7 +205,7 @@ impl Freezer<'_> {
                 let provider = &mut self.provider;
                 // Nothing stops DDL on some servers, so the list is made while the process stands.
                 let paused = pause::paused(&target, limit, || {
-                    let now = files.rescan()?;
+                    let now = survey::without_keys(files.rescan()?);
                     provider.take(&sources(&now.files))?;
                     Ok(now)
                 })?;

@@ -28,9 +28,9 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         Source::Live(options) => {
             let mut session = Session::open(options)?;
             let abilities = Abilities::probe(&mut session)?;
-            (files::discover(&mut session, &abilities)?, Some(abilities))
+            (without_keys(files::discover(&mut session, &abilities)?), Some(abilities))
         }
-        Source::Stopped { datadir, settings } => (files::discover_stopped(datadir, settings)?, None),
+        Source::Stopped { datadir, settings } => (without_keys(files::discover_stopped(datadir, settings)?), None),
     };
     let layout = layout_of(&files, abilities.is_some());
     let settings = Settings {
@@ -54,6 +54,14 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         SnapshotChoice::Hook { .. } => SnapshotMethod::Hook,
     };
     Ok(Survey { files, abilities, layout, settings, snapshot })
+}
+
+/// Leaves key files out: a backup that holds the keys to itself protects nothing.
+pub(super) fn without_keys(mut files: ServerFiles) -> ServerFiles {
+    let keyring = std::mem::take(&mut files.keyring);
+    files.files.retain(|file| !keyring.contains(&file.name));
+    files.keyring = keyring;
+    files
 }
 
 /// Returns where a server keeps files, for the snapshot providers.
