@@ -222,17 +222,17 @@ fn leaf(
             for block in part {
                 let whole = leaf.byte_range(block);
                 let front = (whole.start - range.start) as usize;
-                let data = &buffer[front..front + (whole.end - whole.start) as usize];
+                let data = front..front + (whole.end - whole.start) as usize;
                 let allocated = shape.allocated(&whole);
-                let change = match allocated {
-                    0 => leaf.hole(worker, block)?,
-                    n if n < data.len() as u64 => {
-                        check(open, whole.start, data, shop);
-                        leaf.put_with_tail_hole(worker, block, &data[..n as usize])?
-                    }
-                    _ => {
-                        check(open, whole.start, data, shop);
-                        leaf.put(worker, block, data)?
+                // The buffer is empty where the whole chunk is a hole.
+                let change = if allocated == 0 {
+                    leaf.hole(worker, block)?
+                } else {
+                    let data = &buffer[data];
+                    check(open, whole.start, data, shop);
+                    match allocated < data.len() as u64 {
+                        true => leaf.put_with_tail_hole(worker, block, &data[..allocated as usize])?,
+                        false => leaf.put(worker, block, data)?,
                     }
                 };
                 if change == Change::Changed {
