@@ -116,3 +116,6 @@ fn corrupt(stored: u32, computed: u32, why: Why) -> Verdict {
         why,
     }
 }
+
+#[cfg(test)]
+mod tests;

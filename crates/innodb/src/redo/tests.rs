@@ -184,17 +184,30 @@ fn a_damaged_record_ends_the_log_before_the_newest_checkpoint() {
     let saved = log.header();
     let start = log.lsn;
     log.append(100, 2);
-    let second = log.lsn;
     log.append(100, 3);
     log.checkpoint(2);
+    let newest = log.lsn;
     log.append(100, 4);
     assert_eq!(end_of(&[&log.bytes], &saved).unwrap(), log.lsn);
-    for lsn in start..second {
+    for lsn in start..newest {
         let mut bytes = log.bytes.clone();
         bytes[12288 + (lsn - log.first) as usize] ^= 0x20;
         let error = end_of(&[&bytes], &saved).unwrap_err();
         assert!(!error.hints().is_empty(), "{lsn}: {}", error.chain());
     }
+}
+
+#[test]
+fn groups_of_the_last_time_round_are_not_taken_for_new_ones() {
+    let mut log = SingleFile::new(8192);
+    // 128 bytes each with head, end byte and checksum: old groups begin where new ones would.
+    for _ in 0..CAPACITY / 128 + 100 {
+        log.append(122, 5);
+    }
+    log.checkpoint(1);
+    let saved = log.header();
+    log.append(122, 5);
+    assert_eq!(end_of(&[&log.bytes], &saved).unwrap(), log.lsn);
 }
 
 #[test]
