@@ -17,20 +17,29 @@ pub const EVERY_BACKUP: [&str; 12] = [
 ];
 
 /// Points that only the first backup comes by: afterwards there is a place for snapshots.
-pub const FIRST_BACKUP: [&str; 2] =
-    ["snapshot::holding::directory_made", "snapshot::holding::marker_written"];
+pub const FIRST_BACKUP: [&str; 2] = [
+    "snapshot::holding::directory_made",
+    "snapshot::holding::marker_written",
+];
 
 /// Points of a backup that clones file by file.
-pub const REFLINK: [&str; 2] =
-    ["snapshot::reflink::cloning", "snapshot::reflink::store_committed"];
+pub const REFLINK: [&str; 2] = [
+    "snapshot::reflink::cloning",
+    "snapshot::reflink::store_committed",
+];
 
 /// Points of a backup that splices the redo log's checkpoint. The second clone is the one of the
 /// moment: of the logs, with commits or the whole process standing still.
-pub const SPLICE: [&str; 2] = ["backup::freeze::data_cloned", "snapshot::reflink::cloning#2"];
+pub const SPLICE: [&str; 2] = [
+    "backup::freeze::data_cloned",
+    "snapshot::reflink::cloning#2",
+];
 
 /// Points of a backup by a btrfs snapshot.
-pub const BTRFS: [&str; 2] =
-    ["snapshot::btrfs::snapped", "snapshot::holding::snapshot_deleted"];
+pub const BTRFS: [&str; 2] = [
+    "snapshot::btrfs::snapped",
+    "snapshot::holding::snapshot_deleted",
+];
 
 /// Points of a restore.
 pub const RESTORE: [&str; 7] = [

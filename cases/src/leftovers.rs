@@ -15,10 +15,15 @@ pub fn assert_unharmed(running: &Running, told: &str) {
     let stat = format!("/proc/{}/stat", running.pid());
     until(&format!("{told}: the server's process runs on"), || {
         let text = fs::read_to_string(&stat).expect("the server is there");
-        let state = text.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+        let state = text
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.split_whitespace().next());
         !matches!(state, Some("T" | "t"))
     });
-    let mut session = running.session().unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+    let mut session = running
+        .session()
+        .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
     for sql in [
         "SET SESSION lock_wait_timeout = 10",
         "CREATE DATABASE IF NOT EXISTS proof",
@@ -26,7 +31,9 @@ pub fn assert_unharmed(running: &Running, told: &str) {
         "INSERT INTO proof.made VALUES (1)",
         "DROP TABLE proof.made",
     ] {
-        session.run(sql).unwrap_or_else(|e| panic!("{told}: {sql}: {}", e.chain()));
+        session
+            .run(sql)
+            .unwrap_or_else(|e| panic!("{told}: {sql}: {}", e.chain()));
     }
 }
 
@@ -50,10 +57,17 @@ pub fn assert_at_most_the_base(top: &Path, told: &str) {
 /// Returns the holding directories under `top`.
 #[must_use]
 pub fn holding_directories(top: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(top).expect("a directory").map(|entry| entry.expect("an entry"));
+    let entries = fs::read_dir(top)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry"));
     let is_holding = |path: &PathBuf| path.join("lock").exists() || path.join("run").exists();
     entries
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(".evenkeel-"))
+        .filter(|entry| {
+            entry
+                .file_name()
+                .to_string_lossy()
+                .starts_with(".evenkeel-")
+        })
         .map(|entry| entry.path())
         .filter(is_holding)
         .collect()
@@ -61,8 +75,10 @@ pub fn holding_directories(top: &Path) -> Vec<PathBuf> {
 
 /// Returns the names in the holding directory under `top`, sorted; none when there is none.
 fn holding(top: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        holding_directories(top).iter().flat_map(|directory| names_in(directory)).collect();
+    let mut names: Vec<String> = holding_directories(top)
+        .iter()
+        .flat_map(|directory| names_in(directory))
+        .collect();
     names.sort();
     names
 }
@@ -79,8 +95,14 @@ pub fn assert_no_unfinished(repository: &Path, told: &str) {
         .collect();
     assert!(unfinished.is_empty(), "{told}: {unfinished:?}");
     for generation in names_in(&repository.join("generations")) {
-        let manifest = repository.join("generations").join(&generation).join("manifest");
-        assert!(manifest.exists(), "{told}: generation {generation} has no manifest");
+        let manifest = repository
+            .join("generations")
+            .join(&generation)
+            .join("manifest");
+        assert!(
+            manifest.exists(),
+            "{told}: generation {generation} has no manifest"
+        );
     }
 }
 
@@ -96,7 +118,10 @@ pub fn all_files(top: &Path) -> BTreeMap<PathBuf, u64> {
             if metadata.is_dir() {
                 open.push(path);
             } else {
-                found.insert(path.strip_prefix(top).expect("below").to_owned(), metadata.len());
+                found.insert(
+                    path.strip_prefix(top).expect("below").to_owned(),
+                    metadata.len(),
+                );
             }
         }
     }
@@ -106,16 +131,25 @@ pub fn all_files(top: &Path) -> BTreeMap<PathBuf, u64> {
 /// Asserts that two directories hold the same names and bytes.
 #[track_caller]
 pub fn assert_same_tree(one: &Path, other: &Path, told: &str) {
-    let output = Command::new("diff").arg("-rq").args([one, other]).output().expect("diff");
-    assert!(output.status.success(), "{told}: {}", String::from_utf8_lossy(&output.stdout));
+    let output = Command::new("diff")
+        .arg("-rq")
+        .args([one, other])
+        .output()
+        .expect("diff");
+    assert!(
+        output.status.success(),
+        "{told}: {}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 /// Returns the sorted names in a directory; none when it is not there.
 #[must_use]
 pub fn names_in(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

@@ -4,6 +4,7 @@ pub mod failpoints;
 pub mod leftovers;
 pub mod program;
 pub mod rounds;
+pub mod storm;
 
 use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
@@ -52,8 +53,15 @@ impl Site {
         args.extend(more);
         let launch = server.prepare(&fs.join("data"), &args);
         let running = server.run(&launch);
-        let bank = Bank::load(&mut running.session().expect("a session"), accounts).expect("a bank");
-        Self { running: Some(running), launch, bank, server, fs }
+        let bank =
+            Bank::load(&mut running.session().expect("a session"), accounts).expect("a bank");
+        Self {
+            running: Some(running),
+            launch,
+            bank,
+            server,
+            fs,
+        }
     }
 
     /// Returns the running server.
@@ -96,12 +104,16 @@ impl Site {
         let running = self.server.run(&launch);
         let mut session = running.session().expect("a session");
         let state = self.bank.check(&mut session).expect("the bank is in order");
-        state.check_between(before, after).expect("exactly what was committed");
+        state
+            .check_between(before, after)
+            .expect("exactly what was committed");
         let variable = match self.server.name.starts_with("MySQL") {
             true => "@@global.gtid_executed",
             false => "@@gtid_binlog_pos",
         };
-        let gtid = session.value(&format!("SELECT {variable}")).expect("a GTID");
+        let gtid = session
+            .value(&format!("SELECT {variable}"))
+            .expect("a GTID");
         running.kill();
         gtid.map(|text| text.split_whitespace().collect())
     }
@@ -115,5 +127,8 @@ pub fn back_up(request: &BackupRequest) -> Result<Done> {
 /// A run that nobody watches.
 #[must_use]
 pub fn quiet(cancel: &Cancel) -> Run<'_> {
-    Run { progress: &Silent, cancel }
+    Run {
+        progress: &Silent,
+        cancel,
+    }
 }

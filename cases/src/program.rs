@@ -29,14 +29,19 @@ impl Evenkeel {
     /// Takes the program at `program`: `env!("CARGO_BIN_EXE_evenkeel-under-test")`.
     #[must_use]
     pub fn new(program: &str) -> Self {
-        Self { program: program.into() }
+        Self {
+            program: program.into(),
+        }
     }
 
     /// Plans a run with these arguments, answering in JSON.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_remove("EVENKEEL_KILL_AT").arg("--json").args(args);
+        command
+            .env_remove("EVENKEEL_KILL_AT")
+            .arg("--json")
+            .args(args);
         command
     }
 
@@ -44,7 +49,11 @@ impl Evenkeel {
     #[must_use]
     pub fn backup(&self, site: &Site, flags: &[&str]) -> Command {
         let mut command = self.command(&["backup", "--no-defaults", "-u", "root"]);
-        command.arg("-S").arg(site.running().socket()).args(flags).arg(site.repository());
+        command
+            .arg("-S")
+            .arg(site.running().socket())
+            .args(flags)
+            .arg(site.repository());
         command
     }
 
@@ -52,7 +61,11 @@ impl Evenkeel {
     #[must_use]
     pub fn restore(&self, repository: &Path, target: &Path, flags: &[&str]) -> Command {
         let mut command = self.command(&["restore"]);
-        command.arg(repository).arg("--target").arg(target).args(flags);
+        command
+            .arg(repository)
+            .arg("--target")
+            .arg(target)
+            .args(flags);
         command
     }
 }

@@ -20,27 +20,42 @@ pub const RESTLESS: [&str; 5] = [
 ];
 
 /// Options of a server that lives only for a look: it need not survive the next power cut.
-const FLEETING: [&str; 3] =
-    ["--innodb-flush-method=nosync", "--innodb-buffer-pool-load-at-startup=OFF", "--sync-binlog=0"];
+const FLEETING: [&str; 3] = [
+    "--innodb-flush-method=nosync",
+    "--innodb-buffer-pool-load-at-startup=OFF",
+    "--sync-binlog=0",
+];
 
 /// Returns how many rounds each provider is put through: `EVENKEEL_ROUNDS`, or 100.
 #[must_use]
 pub fn rounds() -> u32 {
     let set = std::env::var("EVENKEEL_ROUNDS").ok();
-    set.map_or(100, |text| text.parse().expect("EVENKEEL_ROUNDS is a number"))
+    set.map_or(100, |text| {
+        text.parse().expect("EVENKEEL_ROUNDS is a number")
+    })
 }
 
 /// Puts a site through rounds; `request` says how to freeze. Panics at the first image that is
 /// not of one instant.
 pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
-    let traffic = site.bank.start(&site.running().connect_options(), 4).expect("traffic");
     let copy = site.fs.join("copy");
     for round in 1..=rounds {
+        // Only while it is needed: the throwaway server is to have the processors afterwards.
+        let traffic = site
+            .bank
+            .start(&site.running().connect_options(), 4)
+            .expect("traffic");
         traffic.wait_for(u64::from(7 + round * 13 % 40));
         let before = traffic.marks();
         let image = hold(request, quiet(&Cancel::new()))
             .unwrap_or_else(|e| panic!("round {round}: {}", e.chain()));
         let after = traffic.marks();
+        assert_eq!(
+            traffic.lost(),
+            Vec::<String>::new(),
+            "no client was disturbed"
+        );
+        drop(traffic);
         clone_image(&image, &copy);
         image.release().expect("a release");
         let running = boot(site, &copy);
@@ -56,7 +71,6 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
         running.kill();
         fs::remove_dir_all(&copy).expect("the copy goes");
     }
-    assert_eq!(traffic.lost(), Vec::<String>::new(), "no client was disturbed");
     assert_at_most_the_base(site.fs.path(), "after the rounds");
 }
 

@@ -3,8 +3,8 @@
 
 use evenkeel_backup::backup::{Done, SnapshotChoice, Source};
 use evenkeel_cases::{Site, back_up};
-use evenkeel_testkit::{BankTraffic, LoopFs, Marks, TestServer};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{BankTraffic, LoopFs, Marks, TestServer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -40,7 +40,10 @@ fn snapshot(way: Way, site: &Site) -> SnapshotChoice {
 /// A full and two incremental generations under traffic, then kill -9, restore and boot of each.
 fn case(server: TestServer, fs: LoopFs, way: Way) {
     let mut site = Site::start(server, fs, 2_000, &[]);
-    let traffic = site.bank.start(&site.running().connect_options(), 4).expect("traffic");
+    let traffic = site
+        .bank
+        .start(&site.running().connect_options(), 4)
+        .expect("traffic");
     let mut taken: Vec<(Done, Marks, Marks)> = Vec::new();
     for _ in 0..3 {
         traffic.wait_for(50);
@@ -51,7 +54,11 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
         let done = back_up(&request).expect("a backup");
         taken.push((done, before, traffic.marks()));
     }
-    assert_eq!(traffic.lost(), Vec::<String>::new(), "no client was disturbed");
+    assert_eq!(
+        traffic.lost(),
+        Vec::<String>::new(),
+        "no client was disturbed"
+    );
     site.kill();
     traffic.stop();
     check_restores(&site, &taken);
@@ -62,17 +69,25 @@ fn stopped_case(server: TestServer, fs: LoopFs) {
     let mut site = Site::start(server, fs, 2_000, &[]);
     let mut taken = Vec::new();
     for _ in 0..3 {
-        let traffic: BankTraffic =
-            site.bank.start(&site.running().connect_options(), 4).expect("traffic");
+        let traffic: BankTraffic = site
+            .bank
+            .start(&site.running().connect_options(), 4)
+            .expect("traffic");
         traffic.wait_for(50);
         let marks = traffic.stop();
         let running = site.running.take().expect("it runs");
         running.stop(Duration::from_secs(60)).expect("it stops");
-        let settings: BTreeMap<String, String> =
-            [("log_bin", "ON"), ("log_bin_basename", "binlog"), ("log_bin_index", "binlog.index")]
-                .map(|(k, v)| (k.to_owned(), v.to_owned()))
-                .into();
-        let source = Source::Stopped { datadir: site.fs.join("data"), settings };
+        let settings: BTreeMap<String, String> = [
+            ("log_bin", "ON"),
+            ("log_bin_basename", "binlog"),
+            ("log_bin_index", "binlog.index"),
+        ]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into();
+        let source = Source::Stopped {
+            datadir: site.fs.join("data"),
+            settings,
+        };
         let mut request = evenkeel_backup::backup::BackupRequest::new(
             &site.repository(),
             source,
@@ -92,16 +107,31 @@ fn check_restores(site: &Site, taken: &[(Done, Marks, Marks)]) {
         let report = &done.report;
         assert_eq!(report.pages_corrupt, 0);
         assert!(report.pages_checked > 0);
-        assert_eq!(report.kind, if report.generation == 1 { "full" } else { "incremental" });
+        assert_eq!(
+            report.kind,
+            if report.generation == 1 {
+                "full"
+            } else {
+                "incremental"
+            }
+        );
         let name = format!("restored-{}", report.generation);
-        let restored = site.restore(Some(report.generation), &name).expect("a restore");
+        let restored = site
+            .restore(Some(report.generation), &name)
+            .expect("a restore");
         let gtid = site.check_bank_at(&restored.target, before, after);
         if report.coordinates.gtid.is_some() {
-            assert_eq!(gtid, report.coordinates.gtid, "the image is at its coordinates");
+            assert_eq!(
+                gtid, report.coordinates.gtid,
+                "the image is at its coordinates"
+            );
         }
     }
     let last = &taken.last().expect("generations").0.report;
-    assert!(last.bytes_stored < taken[0].0.report.bytes_stored, "increments are smaller");
+    assert!(
+        last.bytes_stored < taken[0].0.report.bytes_stored,
+        "increments are smaller"
+    );
 }
 
 macro_rules! cases {

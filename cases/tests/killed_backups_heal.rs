@@ -1,6 +1,7 @@
 //! Does a backup that is killed at any of its steps leave the server free, the older generations
 //! whole, and nothing that the next backup does not put in order by itself?
 
+use evenkeel_backup::restore::{RestoreRequest, restore};
 use evenkeel_cases::failpoints::{self, BTRFS, EVERY_BACKUP, FIRST_BACKUP, REFLINK, SPLICE};
 use evenkeel_cases::leftovers::{
     assert_no_unfinished, assert_only_the_base, assert_same_tree, assert_unharmed,
@@ -8,7 +9,6 @@ use evenkeel_cases::leftovers::{
 };
 use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_cases::{Site, quiet};
-use evenkeel_backup::restore::{RestoreRequest, restore};
 use evenkeel_op::Cancel;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{BankTraffic, LoopFs, TestServer};
@@ -28,17 +28,32 @@ struct Case {
 impl Case {
     fn start(server: TestServer, fs: LoopFs, flags: &'static [&'static str]) -> Self {
         let site = Site::start(server, fs, 500, &[]);
-        let traffic = site.bank.start(&site.running().connect_options(), 2).unwrap();
+        let traffic = site
+            .bank
+            .start(&site.running().connect_options(), 2)
+            .unwrap();
         let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
-        let case = Self { site, traffic, evenkeel, flags };
+        let case = Self {
+            site,
+            traffic,
+            evenkeel,
+            flags,
+        };
         assert_eq!(run(case.evenkeel.backup(&case.site, flags)).generation(), 1);
         case.site.restore(Some(1), "first").unwrap();
         case
     }
 
     fn kill_at(&self, point: &str) {
-        let ended = run(killed_at(self.evenkeel.backup(&self.site, self.flags), point));
-        assert_eq!(ended.signal, Some(9), "{point} was never reached: {ended:?}");
+        let ended = run(killed_at(
+            self.evenkeel.backup(&self.site, self.flags),
+            point,
+        ));
+        assert_eq!(
+            ended.signal,
+            Some(9),
+            "{point} was never reached: {ended:?}"
+        );
         assert_unharmed(self.site.running(), point);
         self.traffic.wait_for(5);
     }
@@ -46,7 +61,11 @@ impl Case {
     /// Old generations are what they were; the next run needs no help and leaves nothing behind.
     fn check(&self, point: &str) {
         self.site.restore(Some(1), "again").unwrap();
-        assert_same_tree(&self.site.fs.join("first"), &self.site.fs.join("again"), point);
+        assert_same_tree(
+            &self.site.fs.join("first"),
+            &self.site.fs.join("again"),
+            point,
+        );
         fs::remove_dir_all(self.site.fs.join("again")).unwrap();
 
         let before = self.traffic.marks();
@@ -87,13 +106,21 @@ impl Case {
     }
 
     fn end(self) {
-        assert_eq!(self.traffic.lost(), Vec::<String>::new(), "no client was disturbed");
+        assert_eq!(
+            self.traffic.lost(),
+            Vec::<String>::new(),
+            "no client was disturbed"
+        );
     }
 }
 
 #[test]
 fn mariadb_splice_on_xfs() {
-    let case = Case::start(mariadb_10_11(), LoopFs::xfs(4 * GIB), &["--snapshot=reflink"]);
+    let case = Case::start(
+        mariadb_10_11(),
+        LoopFs::xfs(4 * GIB),
+        &["--snapshot=reflink"],
+    );
     case.at_each_of_the_first();
     case.at_each(&EVERY_BACKUP);
     case.at_each(&REFLINK);
@@ -103,7 +130,11 @@ fn mariadb_splice_on_xfs() {
 
 #[test]
 fn mariadb_snapshot_on_btrfs() {
-    let case = Case::start(mariadb_10_11(), LoopFs::btrfs(4 * GIB), &["--snapshot=btrfs"]);
+    let case = Case::start(
+        mariadb_10_11(),
+        LoopFs::btrfs(4 * GIB),
+        &["--snapshot=btrfs"],
+    );
     case.at_each_of_the_first();
     case.at_each(&EVERY_BACKUP);
     case.at_each(&BTRFS);
@@ -113,7 +144,11 @@ fn mariadb_snapshot_on_btrfs() {
 /// The process stands still for the clone of the logs.
 #[test]
 fn mysql8_splice_on_xfs() {
-    let case = Case::start(mysql_8_0_15(), LoopFs::xfs(4 * GIB), &["--snapshot=reflink"]);
+    let case = Case::start(
+        mysql_8_0_15(),
+        LoopFs::xfs(4 * GIB),
+        &["--snapshot=reflink"],
+    );
     case.at_each(&["backup::freeze::ddl_blocked", "backup::freeze::moment"]);
     case.at_each(&["backup::freeze::taken", "backup::committed"]);
     case.at_each(&REFLINK);
@@ -124,8 +159,16 @@ fn mysql8_splice_on_xfs() {
 /// The process stands still for the whole clone.
 #[test]
 fn mysql57_pause_on_xfs() {
-    let case = Case::start(mysql_5_7_22(), LoopFs::xfs(4 * GIB), &["--snapshot=reflink"]);
-    case.at_each(&["backup::freeze::moment", "backup::freeze::taken", "backup::stored"]);
+    let case = Case::start(
+        mysql_5_7_22(),
+        LoopFs::xfs(4 * GIB),
+        &["--snapshot=reflink"],
+    );
+    case.at_each(&[
+        "backup::freeze::moment",
+        "backup::freeze::taken",
+        "backup::stored",
+    ]);
     case.at_each(&REFLINK);
     case.end();
 }
@@ -136,7 +179,11 @@ fn the_very_first_backup_may_be_killed_too() {
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     for point in ["backup::begun", "backup::freeze::moment", "backup::stored"] {
         let ended = run(killed_at(evenkeel.backup(&site, &[]), point));
-        assert_eq!(ended.signal, Some(9), "{point} was never reached: {ended:?}");
+        assert_eq!(
+            ended.signal,
+            Some(9),
+            "{point} was never reached: {ended:?}"
+        );
         assert_unharmed(site.running(), point);
         let nothing = RestoreRequest::new(&site.repository(), None, &site.fs.join("nothing"));
         assert!(restore(&nothing, quiet(&Cancel::new())).is_err(), "{point}");

@@ -24,18 +24,27 @@ impl Case {
     /// A repository with one generation, and what it restores to.
     fn start(server: TestServer) -> Self {
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 500, &[]);
-        let traffic = site.bank.start(&site.running().connect_options(), 2).unwrap();
+        let traffic = site
+            .bank
+            .start(&site.running().connect_options(), 2)
+            .unwrap();
         traffic.wait_for(50);
         let marks = traffic.stop();
         let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
         assert_eq!(run(evenkeel.backup(&site, &[])).generation(), 1);
         site.kill();
         site.restore(None, "whole").unwrap();
-        Self { site, evenkeel, marks }
+        Self {
+            site,
+            evenkeel,
+            marks,
+        }
     }
 
     fn restore(&self, target: &Path, point: Option<&str>) -> evenkeel_cases::program::Ended {
-        let command = self.evenkeel.restore(&self.site.repository(), target, &["--workers=2"]);
+        let command = self
+            .evenkeel
+            .restore(&self.site.repository(), target, &["--workers=2"]);
         run(match point {
             Some(point) => killed_at(command, point),
             None => command,
@@ -46,7 +55,11 @@ impl Case {
         for point in RESTORE {
             println!("killed at {point}");
             let killed = self.restore(target, Some(point));
-            assert_eq!(killed.signal, Some(9), "{point} was never reached: {killed:?}");
+            assert_eq!(
+                killed.signal,
+                Some(9),
+                "{point} was never reached: {killed:?}"
+            );
             if self.is_whole(target) {
                 // It was killed when all was done: another restore must not touch it.
                 assert!(point.ends_with("renamed"), "{point}");
@@ -70,7 +83,9 @@ impl Case {
         let parent = target.parent().unwrap();
         let staging = |dir: &Path| {
             let names = names_in(dir);
-            let ours = names.iter().filter(|name| name.ends_with(".evenkeel-restoring"));
+            let ours = names
+                .iter()
+                .filter(|name| name.ends_with(".evenkeel-restoring"));
             ours.map(|name| dir.join(name)).collect::<Vec<_>>()
         };
         let mut halves = [staging(parent), staging(target)].concat();
@@ -99,8 +114,13 @@ impl Case {
         let mut launch = self.site.launch.clone();
         launch.datadir.clone_from(&copy);
         let started = launch.start(Duration::from_secs(60), &Cancel::new());
-        let Err(error) = started else { panic!("{point}: a server started on {}", half.display()) };
-        assert!(error.to_string().contains("did not start"), "{point}: {error}");
+        let Err(error) = started else {
+            panic!("{point}: a server started on {}", half.display())
+        };
+        assert!(
+            error.to_string().contains("did not start"),
+            "{point}: {error}"
+        );
         fs::remove_dir_all(copy).unwrap();
     }
 }
@@ -115,14 +135,20 @@ fn case(server: TestServer) {
     let clear = || {
         for name in names_in(volume.path()) {
             let path = volume.join(name);
-            if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+            if path.is_dir() {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            }
+            .unwrap();
         }
     };
     clear();
     case.at_each(volume.path(), clear);
     let last = case.restore(volume.path(), None);
     assert_eq!(last.code, Some(0), "{last:?}");
-    case.site.check_bank_at(volume.path(), &case.marks, &case.marks);
+    case.site
+        .check_bank_at(volume.path(), &case.marks, &case.marks);
 }
 
 #[test]

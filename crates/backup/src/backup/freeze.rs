@@ -5,6 +5,7 @@
 //! first, the redo log is cloned last, and the saved checkpoint is put over the clone's. That only
 //! holds if the log did not wrap meanwhile, which is checked.
 
+use super::current;
 use super::method::{Choice, Method, Moment};
 use super::request::{BackupRequest, Source};
 use super::survey::{self, Survey, any_time, redo_layout};
@@ -36,8 +37,44 @@ pub struct Moments {
     pub end: Instant,
 }
 
-/// How often a splice is tried again after the redo log wrapped.
-const SPLICE_TRIES: u32 = 3;
+/// How often a freeze is tried when it has to be tried again.
+const TRIES: u32 = 10;
+/// How often of them after the redo log wrapped.
+const TRIES_WRAPPED: u32 = 3;
+
+/// Why a freeze has to be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Again {
+    /// The redo log came round to the saved checkpoint.
+    Wrapped,
+    /// Files came or went just then.
+    Changed,
+}
+
+impl Again {
+    fn note(self) -> &'static str {
+        match self {
+            Self::Wrapped => "the redo log wrapped during the clone: once more",
+            Self::Changed => "files came or went during the snapshot: once more",
+        }
+    }
+
+    fn error(self) -> Error {
+        match self {
+            Self::Wrapped => {
+                Error::failed("the redo log wrapped while the files were cloned, three times")
+                    .hint("make the redo log larger (innodb_log_file_size)")
+                    .hint(
+                        "or add --stop, which stops the server process for the length of the clone",
+                    )
+            }
+            Self::Changed => {
+                Error::failed("tables were made or dropped during the snapshot, time and again")
+                    .hint("run again when less is changed, or add --lock ftwrl, which stops that")
+            }
+        }
+    }
+}
 
 /// Freezes the image.
 pub(super) fn freeze(
@@ -46,6 +83,7 @@ pub(super) fn freeze(
     base_token: Option<&str>,
     run: Run<'_>,
 ) -> Result<Frozen> {
+    let mut wrapped = 0;
     for attempt in 1.. {
         let provider = evenkeel_snapshot::open(
             survey.snapshot,
@@ -54,31 +92,44 @@ pub(super) fn freeze(
             base_token,
         )?;
         let choice = survey::choose(&survey, request, provider.atomicity())?;
-        let mut freezer = Freezer { survey: &survey, request, choice, provider, run };
-        match freezer.run() {
-            Ok(Some((files, coordinates, held, instant))) => {
-                let mut provider = freezer.provider;
-                provider.seal()?;
+        let mut freezer = Freezer { survey: &survey, request, choice, provider, run, listed: None };
+        let turn = freezer.run().and_then(|turn| {
+            if matches!(turn, Turn::Done(_)) {
+                freezer.provider.seal()?;
+            }
+            Ok(turn)
+        });
+        let again = match turn {
+            Ok(Turn::Done(done)) => {
+                let (files, coordinates, held, instant) = *done;
+                let provider = freezer.provider;
                 return Ok(Frozen { provider, files, coordinates, held, choice, instant });
             }
-            Ok(None) if attempt < SPLICE_TRIES => {
-                run.progress.note("the redo log wrapped during the clone: once more".to_owned());
-                freezer.provider.abandon()?;
-            }
-            Ok(None) => {
-                freezer.provider.abandon()?;
-                break;
+            Ok(Turn::Again(again)) => again,
+            Err(_) if attempt < TRIES && freezer.listed.as_ref().is_some_and(current::vanished) => {
+                Again::Changed
             }
             Err(error) => {
                 // The first error is the one to report; a leftover is healed by the next run.
                 let _ = freezer.provider.abandon();
                 return Err(error);
             }
+        };
+        freezer.provider.abandon()?;
+        wrapped += u32::from(again == Again::Wrapped);
+        if attempt == TRIES || wrapped == TRIES_WRAPPED {
+            return Err(again.error());
         }
+        run.cancel.check()?;
+        run.progress.note(again.note().to_owned());
     }
-    Err(Error::failed("the redo log wrapped while the files were cloned, three times")
-        .hint("make the redo log larger (innodb_log_file_size)")
-        .hint("or add --stop, which stops the server process for the length of the clone"))
+    Err(Error::failed("there is no end to the tries"))
+}
+
+/// What one try came to.
+enum Turn {
+    Done(Box<Outcome>),
+    Again(Again),
 }
 
 type Outcome = (ServerFiles, Coordinates, Held, Moments);
@@ -89,18 +140,19 @@ struct Freezer<'a> {
     choice: Choice,
     provider: Box<dyn Provider>,
     run: Run<'a>,
+    /// The files that were to be frozen.
+    listed: Option<ServerFiles>,
 }
 
 impl Freezer<'_> {
-    /// Returns `None` when a splice has to be tried again.
-    fn run(&mut self) -> Result<Option<Outcome>> {
+    fn run(&mut self) -> Result<Turn> {
         match (&self.request.source, self.choice.method) {
             (Source::Live(options), method) if method != Method::Still => {
                 let limits = self.request.limits.clone();
                 let locker = Locker::open(options, limits, self.run.progress, self.run.cancel)?;
                 self.live(locker)
             }
-            _ => self.still().map(Some),
+            _ => self.still().map(|done| Turn::Done(Box::new(done))),
         }
     }
 
@@ -113,12 +165,10 @@ impl Freezer<'_> {
         Ok((self.survey.files.clone(), coordinates, Held::default(), instant))
     }
 
-    fn live(&mut self, mut locker: Locker<'_>) -> Result<Option<Outcome>> {
-        if self.request.lock.allows_ddl_block() {
-            locker.block_ddl()?;
-        }
+    fn live(&mut self, mut locker: Locker<'_>) -> Result<Turn> {
+        let ddl_blocked = self.request.lock.allows_ddl_block() && locker.block_ddl()?;
         fail::fail_point!("backup::freeze::ddl_blocked");
-        // Only now does the list of files stand still.
+        // Only now does the list of files stand still, as far as it can be made to.
         let abilities = locker.abilities().clone();
         let files = survey::without_keys(files::discover(locker.session(), &abilities)?);
         if !files.keyring.is_empty() {
@@ -127,6 +177,7 @@ impl Freezer<'_> {
                 files.keyring.join(", ")
             ));
         }
+        self.listed = Some(files.clone());
         self.provider.prepare(&sources(&files.files))?;
         let spliced = match self.choice.method {
             Method::Splice => Some(self.clone_data(&files, &abilities)?),
@@ -134,13 +185,17 @@ impl Freezer<'_> {
         };
         self.run.cancel.check()?;
         let begin = Instant::now();
-        let (files, coordinates, stopped) = self.moment(&mut locker, files)?;
+        let moment = self.moment(&mut locker, files, ddl_blocked)?;
         let end = Instant::now();
+        let Some((files, coordinates, stopped)) = moment else {
+            locker.release()?;
+            return Ok(Turn::Again(Again::Changed));
+        };
         if let Some(header) = &spliced
             && self.wrapped(&mut locker, &files, header)?
         {
             locker.release()?;
-            return Ok(None);
+            return Ok(Turn::Again(Again::Wrapped));
         }
         fail::fail_point!("backup::freeze::before_release");
         let mut held = locker.release()?;
@@ -150,7 +205,7 @@ impl Freezer<'_> {
         }
         let from_image = self.coordinates_of_image(&files)?;
         let coordinates = agree(coordinates, from_image)?;
-        Ok(Some((files, coordinates, held, Moments { begin, end })))
+        Ok(Turn::Done(Box::new((files, coordinates, held, Moments { begin, end }))))
     }
 
     /// Saves the checkpoint, then clones everything that recovery brings up to date.
@@ -170,12 +225,15 @@ impl Freezer<'_> {
     }
 
     /// The moment in which coordinates and logs are taken. Returns the files, the coordinates as
-    /// the server says them (if it was asked), and how long the process was stopped.
+    /// the server says them (if it was asked), and how long the process was stopped; `None` when
+    /// files came or went meanwhile.
+    #[allow(clippy::type_complexity)]
     fn moment(
         &mut self,
         locker: &mut Locker<'_>,
         files: ServerFiles,
-    ) -> Result<(ServerFiles, Option<Coordinates>, Duration)> {
+        ddl_blocked: bool,
+    ) -> Result<Option<(ServerFiles, Option<Coordinates>, Duration)>> {
         let mut asked = None;
         match self.choice.moment {
             Moment::BlockCommit => locker.stop_commits()?,
@@ -190,14 +248,21 @@ impl Freezer<'_> {
         let limit = self.request.limits.hold;
         let (files, stopped) = match (self.choice.method, self.choice.moment) {
             (Method::Splice, Moment::Stop) => {
-                let late = late_files(&files);
                 let target = self.target()?;
                 let provider = &mut self.provider;
-                let paused = pause::paused(&target, limit, || provider.take(&sources(&late)))?;
-                (files, paused.lasted)
+                let paused = pause::paused(&target, limit, || {
+                    let now = with_its_logs(files)?;
+                    provider.take(&sources(&late_files(&now)))?;
+                    Ok(now)
+                })?;
+                (paused.value, paused.lasted)
             }
             (Method::Splice, _) => {
+                let files = with_its_logs(files)?;
                 self.provider.take(&sources(&late_files(&files)))?;
+                if current::logs_changed(&files)? {
+                    return Ok(None);
+                }
                 (files, Duration::ZERO)
             }
             (Method::Pause, _) => {
@@ -205,13 +270,16 @@ impl Freezer<'_> {
                 let provider = &mut self.provider;
                 // Nothing stops DDL on some servers, so the list is made while the process stands.
                 let paused = pause::paused(&target, limit, || {
-                    let now = survey::without_keys(files.rescan()?);
+                    let now = rescan(&files)?;
                     provider.take(&sources(&now.files))?;
                     Ok(now)
                 })?;
                 (paused.value, paused.lasted)
             }
             (Method::Atomic | Method::Still, _) => {
+                // A list from before the lock may lack a table that was made since.
+                let files = if ddl_blocked { with_its_logs(files)? } else { rescan(&files)? };
+                self.listed = Some(files.clone());
                 self.provider.take(&sources(&files.files))?;
                 let begun = Instant::now();
                 self.provider.instant()?;
@@ -219,11 +287,15 @@ impl Freezer<'_> {
                     Moment::None => begun.elapsed(),
                     _ => Duration::ZERO,
                 };
+                let same = ddl_blocked || current::same_tables(&files, &rescan(&files)?);
+                if !same || current::logs_changed(&files)? {
+                    return Ok(None);
+                }
                 (files, stopped)
             }
         };
         fail::fail_point!("backup::freeze::taken");
-        Ok((files, asked, stopped))
+        Ok(Some((files, asked, stopped)))
     }
 
     fn target(&self) -> Result<pause::Target> {
@@ -277,6 +349,15 @@ fn agree(asked: Option<Coordinates>, image: Option<Coordinates>) -> Result<Coord
         }
         (asked, image) => Ok(asked.or(image).unwrap_or_default()),
     }
+}
+
+fn rescan(files: &ServerFiles) -> Result<ServerFiles> {
+    files.rescan().map(survey::without_keys)
+}
+
+/// Lists the files anew if the binary logs are others by now: one may have been begun or purged.
+fn with_its_logs(files: ServerFiles) -> Result<ServerFiles> {
+    if current::logs_changed(&files)? { rescan(&files) } else { Ok(files) }
 }
 
 fn late_files(files: &ServerFiles) -> Vec<FoundFile> {

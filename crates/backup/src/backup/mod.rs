@@ -1,7 +1,9 @@
 //! Backs up a server's files: once everything, then only what changed.
 
 mod culprits;
+mod current;
 mod freeze;
+mod give_way;
 mod hold;
 mod image;
 mod method;

@@ -4,6 +4,7 @@
 //! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
 
 use super::freeze::{Frozen, source};
+use super::give_way::{self, SessionGivesWay};
 use super::pages::{self, Findings, PageCheck};
 use super::plan::{self, LeafPlan};
 use super::read_file::{self, Source};
@@ -67,6 +68,7 @@ pub(super) fn read(
     run: Run<'_>,
 ) -> Result<ReadTotals> {
     let totals = ReadTotals::default();
+    let _polite = SessionGivesWay::to(frozen.files.pid);
     let shop = Shop {
         totals: &totals,
         rate: RateLimit::new(request.rate_bytes_per_s),
@@ -172,7 +174,7 @@ fn bytes(blocks: &Range<u64>, block_size: u32) -> Range<u64> {
 }
 
 fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<()> {
-    yield_to_the_server();
+    give_way::thread();
     let mut buffer = Vec::with_capacity(CHUNK as usize);
     while let Ok(item) = items.recv() {
         let done = shop.failed.check().and_then(|()| shop.run.cancel.check()).and_then(|()| {
@@ -188,12 +190,6 @@ fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<(
         }
     }
     worker.finish()
-}
-
-/// Lets the server have the processors first: on Linux this is for the calling thread alone.
-fn yield_to_the_server() {
-    // Without it the backup only is less polite.
-    let _ = rustix::process::setpriority_process(None, 19);
 }
 
 /// Reads and stores the blocks of one leaf.

@@ -27,6 +27,9 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
     let (files, abilities) = match &request.source {
         Source::Live(options) => {
             let mut session = Session::open(options)?;
+            // Some questions wait for locks on tables, by default for a year.
+            let wait_s = request.limits.deadline.as_secs().max(1);
+            session.run(&format!("SET SESSION lock_wait_timeout = {wait_s}"))?;
             let abilities = Abilities::probe(&mut session)?;
             (without_keys(files::discover(&mut session, &abilities)?), Some(abilities))
         }

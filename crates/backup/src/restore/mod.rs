@@ -147,6 +147,7 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
         let place = request.map_roots.get(id).cloned().unwrap_or_else(|| beside(&request.target, id));
         roots.insert(id.clone(), Staging::plan(&place, &request.target)?);
     }
+    refuse_moved_tables(&facts, &roots)?;
     check_space(&request.target, &reader)?;
     Ok(Plan { reader, facts, roots })
 }
@@ -158,6 +159,27 @@ pub(crate) fn newest(repository: &Repository) -> Result<u32> {
         Error::new(ErrorKind::Failed, format!("{} has no generation yet", repository.place()))
             .hint("make one with: evenkeel backup REPOSITORY")
     })
+}
+
+/// The redo log names tables outside the data directory by the path that they had, and crash
+/// recovery opens them there: it would not start without them, and would write to whatever else is
+/// at that place, the original server's own tables perhaps. Only MySQL 8 looks elsewhere first.
+fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Result<()> {
+    if start_options::is_mysql_8(&facts.settings) {
+        return Ok(());
+    }
+    for (id, staging) in roots.iter().filter(|(id, _)| id.starts_with("tablespaces-")) {
+        let place = facts.roots.get(id).map_or("", String::as_str);
+        if staging.target() != Path::new(place) {
+            return Err(Error::refused(format!(
+                "the tables in {place} have to be there again: crash recovery looks for them by \
+                 that path"
+            ))
+            .hint(format!("restore them there: --map-root {id}={place}"))
+            .hint("where that place is taken, restore on another host"));
+        }
+    }
+    Ok(())
 }
 
 fn beside(target: &Path, id: &str) -> PathBuf {

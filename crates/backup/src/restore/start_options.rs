@@ -63,7 +63,7 @@ pub(super) fn start_options<'a>(
 }
 
 /// Whether the server keeps its dictionary in InnoDB: only those know the option.
-fn is_mysql_8(settings: &BTreeMap<String, String>) -> bool {
+pub(super) fn is_mysql_8(settings: &BTreeMap<String, String>) -> bool {
     let version = settings.get("version").map_or("", String::as_str);
     let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
     !version.contains("MariaDB") && major.is_some_and(|major| major >= 8 && major < 10)

@@ -1,0 +1,112 @@
+//! DDL without end: tables are made, grown, shrunk, renamed, rebuilt and dropped, logs are rotated
+//! and purged, while something else goes on.
+
+use evenkeel_op::{ErrorKind, Result};
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::traffic::Random;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+/// The schema that a storm rages in.
+pub const SCHEMA: &str = "storm";
+
+/// How many tables there are at most.
+const TABLES: u32 = 8;
+
+/// A client that changes tables at random. Dropping it stops it.
+pub struct Storm {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Storm {
+    /// Starts a storm; its seed is printed.
+    #[must_use]
+    pub fn start(running: &Running, seed: u64) -> Self {
+        println!("storm: seed {seed}");
+        let mut session = running.session().expect("a session");
+        session
+            .run(&format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"))
+            .expect("a schema");
+        let stop = Arc::new(AtomicBool::new(false));
+        let done = Arc::new(AtomicU64::new(0));
+        let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&done));
+        let thread = std::thread::spawn(move || {
+            let mut random = Random::new(seed);
+            while !stopped.load(Ordering::SeqCst) {
+                match strike(&mut session, &mut random) {
+                    Err(error) if error.kind() == ErrorKind::Unreachable => return,
+                    // Tables that are there already, or not yet.
+                    _ => counted.fetch_add(1, Ordering::SeqCst),
+                };
+            }
+        });
+        Self {
+            stop,
+            done,
+            thread: Some(thread),
+        }
+    }
+
+    /// Returns how many statements it has made.
+    #[must_use]
+    pub fn strikes(&self) -> u64 {
+        self.done.load(Ordering::SeqCst)
+    }
+
+    /// Waits until it has made some more statements.
+    #[track_caller]
+    pub fn wait_for(&self, strikes: u64) {
+        let goal = self.strikes() + strikes;
+        evenkeel_testkit::until("the storm went on", || self.strikes() >= goal);
+    }
+}
+
+impl Drop for Storm {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Makes one random statement.
+fn strike(session: &mut Session, random: &mut Random) -> Result<()> {
+    let table = format!("{SCHEMA}.t{}", random.below(TABLES));
+    let other = format!("{SCHEMA}.t{}", random.below(TABLES));
+    let number = random.below(1_000_000);
+    let sql = match random.below(12) {
+        0 | 1 => format!(
+            "CREATE TABLE {table} (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL, \
+             t VARCHAR(500), KEY (n)) ENGINE=InnoDB"
+        ),
+        2 | 3 => format!("INSERT INTO {table} (n, t) VALUES ({number}, REPEAT('x', 400))"),
+        4 => format!("INSERT INTO {table} (n, t) SELECT n + {number}, t FROM {table} LIMIT 2000"),
+        5 => format!("TRUNCATE TABLE {table}"),
+        6 => format!("DROP TABLE {table}"),
+        7 => format!("RENAME TABLE {table} TO {other}"),
+        8 => format!("ALTER TABLE {table} ENGINE=InnoDB"),
+        9 => format!("ALTER TABLE {table} ADD COLUMN c{number} INT"),
+        10 => format!("OPTIMIZE TABLE {table}"),
+        _ => return rotate(session),
+    };
+    session.run(&sql)
+}
+
+/// Starts a new binary log, and purges all but the newest two.
+fn rotate(session: &mut Session) -> Result<()> {
+    session.run("FLUSH BINARY LOGS")?;
+    let logs = session.rows("SHOW BINARY LOGS")?;
+    let kept = logs
+        .len()
+        .checked_sub(2)
+        .and_then(|at| logs[at].at(0).map(str::to_owned));
+    match kept {
+        Some(name) => session.run(&format!("PURGE BINARY LOGS TO '{name}'")),
+        None => Ok(()),
+    }
+}
