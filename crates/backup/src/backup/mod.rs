@@ -1,5 +1,6 @@
 //! Backs up a server's files: once everything, then only what changed.
 
+mod ahead;
 mod culprits;
 mod current;
 mod freeze;

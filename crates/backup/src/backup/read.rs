@@ -3,6 +3,7 @@
 //! One thread plans files and announces ranges to the kernel; the workers read, check, hash and
 //! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
 
+use super::ahead::Ahead;
 use super::freeze::{Frozen, source};
 use super::give_way::{self, SessionGivesWay};
 use super::pages::{self, Findings, PageCheck};
@@ -44,6 +45,8 @@ struct Open {
     builder: Mutex<Option<Arc<FileBuilder>>>,
     check: Option<PageCheck>,
     leaves_left: AtomicU64,
+    /// As it is announced; the only block of a small file is shorter.
+    block_size: u32,
 }
 
 struct Item {
@@ -55,6 +58,7 @@ struct Item {
 struct Shop<'a> {
     totals: &'a ReadTotals,
     rate: RateLimit,
+    ahead: Ahead,
     /// Set by the first error, so that everybody else stops.
     failed: Cancel,
     run: Run<'a>,
@@ -72,6 +76,7 @@ pub(super) fn read(
     let shop = Shop {
         totals: &totals,
         rate: RateLimit::new(request.rate_bytes_per_s),
+        ahead: Ahead::default(),
         failed: Cancel::new(),
         run,
     };
@@ -155,8 +160,10 @@ fn announce(
             builder: Mutex::new(Some(Arc::new(builder))),
             check,
             leaves_left: AtomicU64::new(plans.len() as u64),
+            block_size,
         });
         for plan in plans {
+            shop.ahead.announce(announced(&plan, block_size), &shop.failed, shop.run.cancel)?;
             for blocks in &plan.blocks {
                 open.source.announce(bytes(blocks, block_size));
             }
@@ -171,6 +178,11 @@ fn announce(
 
 fn bytes(blocks: &Range<u64>, block_size: u32) -> Range<u64> {
     blocks.start * u64::from(block_size)..blocks.end * u64::from(block_size)
+}
+
+/// How many bytes of a leaf are announced.
+fn announced(plan: &LeafPlan, block_size: u32) -> u64 {
+    plan.blocks.iter().map(|blocks| blocks.end - blocks.start).sum::<u64>() * u64::from(block_size)
 }
 
 fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<()> {
@@ -213,6 +225,7 @@ fn leaf(
             at = part.end;
             let range = leaf.byte_range(part.start).start..leaf.byte_range(part.end - 1).end;
             let shape = open.source.read(range.clone(), buffer)?;
+            shop.ahead.read((part.end - part.start) * u64::from(open.block_size));
             shop.rate.pace(shape.bytes_read());
             shop.totals.bytes_read.fetch_add(shape.bytes_read(), Ordering::Relaxed);
             for block in part {
