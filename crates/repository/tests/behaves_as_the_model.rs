@@ -173,6 +173,12 @@ impl World {
             Step::Drop { file } => {
                 self.now.remove(&name(file));
             }
+            repository => self.apply_to_repository(&repository),
+        }
+    }
+
+    fn apply_to_repository(&mut self, step: &Step) {
+        match step.clone() {
             Step::BackUp { only_changes } => {
                 let base = self.generations.keys().last().copied();
                 self.back_up(RunKind::Incremental, base, only_changes);
@@ -203,6 +209,7 @@ impl World {
                     check(&self.repo, generation, &self.generations[&generation]).unwrap();
                 }
             }
+            files => unreachable!("{files:?} was applied to the files"),
         }
     }
 }

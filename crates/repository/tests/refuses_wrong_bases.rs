@@ -88,3 +88,53 @@ fn a_base_that_is_not_there_and_no_repository() {
         .unwrap();
     assert!(error.to_string().contains("notes.txt"), "{error}");
 }
+
+/// Replaces a text in the head and seals it anew, as somebody would who "repairs" it by hand.
+fn rewrite_head(objects: &mut Objects, old: &str, new: &str) {
+    let head = String::from_utf8(objects["head"].to_vec()).unwrap();
+    let body = &head[..head.len() - "blake3 \n".len() - 64];
+    let body = body.replacen(old, new, 1);
+    let digest = blake3::hash(body.as_bytes());
+    objects.insert(
+        "head".to_owned(),
+        Arc::new(format!("{body}blake3 {digest}\n").into_bytes()),
+    );
+}
+
+#[test]
+fn a_generation_that_rests_on_another_one_of_that_number() {
+    let store = MemoryStore::default();
+    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    let mut model: Model = [("f".to_owned(), ModelFile::new(512, 512 * 40, 5))].into();
+    back_up(&repo, RunKind::Full, &model, None).unwrap();
+    // The same repository goes two ways: on each, generation 2 is another one.
+    let fork = MemoryStore::of(store.objects());
+    let mut other = model.clone();
+    other.get_mut("f").unwrap().blocks[1] = Block::Bytes(1001);
+    let forked = Repository::open_on(Arc::new(fork.clone())).unwrap();
+    back_up(&forked, RunKind::Incremental, &other, None).unwrap();
+    model.get_mut("f").unwrap().blocks[1] = Block::Bytes(1003);
+    back_up(&repo, RunKind::Incremental, &model, None).unwrap();
+    model.get_mut("f").unwrap().blocks[2] = Block::Bytes(1005);
+    back_up(&repo, RunKind::Incremental, &model, None).unwrap();
+
+    let (mut mixed, fork) = (store.objects(), fork.objects());
+    let manifest = "generations/2/manifest";
+    let digest = |objects: &Objects| blake3::hash(&objects[manifest]).to_string();
+    let (was, is) = (digest(&mixed), digest(&fork));
+    for (name, bytes) in fork
+        .iter()
+        .filter(|(name, _)| name.starts_with("generations/2/"))
+    {
+        mixed.insert(name.clone(), bytes.clone());
+    }
+    rewrite_head(&mut mixed, &was, &is);
+    let repo = open(mixed.clone());
+    check(&repo, 2, &other).unwrap();
+    let why = check(&repo, 3, &model).unwrap_err();
+    assert!(
+        why.contains("not the one that generation 3 rests on"),
+        "{why}"
+    );
+    refused(mixed, &model, "generation 2 of a fork");
+}
