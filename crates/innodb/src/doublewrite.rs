@@ -127,7 +127,9 @@ impl DoublewriteCopies {
         Ok(())
     }
 
-    /// Returns the newest copy of a page that is whole by its own checksum.
+    /// Returns the newest copy of a page that is whole by its own checksum. None for pages whose
+    /// tablespace id is compressed or encrypted (MariaDB's full_crc32): a copy does not tell whose
+    /// it is.
     #[must_use]
     pub fn good_copy(&self, format: &SpaceFormat, page_no: u32) -> Option<&[u8]> {
         // A copy of a page of the area itself cannot exist; the check without the area is exact.
