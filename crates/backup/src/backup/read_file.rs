@@ -36,7 +36,11 @@ impl Source {
 
     /// Tells the kernel that a range will be read soon.
     pub(super) fn announce(&self, range: Range<u64>) {
-        self.advise(range, Advice::WillNeed);
+        // A hole that is announced fills the page cache with its zeros.
+        let data = self.shape(&range).map_or_else(|_| vec![range], |shape| shape.data);
+        for part in data {
+            self.advise(part, Advice::WillNeed);
+        }
     }
 
     /// Gives the range's page cache back: the server's own is the one that should stay warm.

@@ -63,6 +63,14 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
 pub(super) fn without_keys(mut files: ServerFiles) -> ServerFiles {
     let keyring = std::mem::take(&mut files.keyring);
     files.files.retain(|file| !keyring.contains(&file.name));
+    // A directory of nothing but keys is not one to freeze: it may be on any filesystem.
+    for root in keyring.iter().filter_map(|name| name.split('/').next()).filter(|id| *id != "data") {
+        let below = |name: &str| name.split('/').next() == Some(root);
+        if !files.files.iter().any(|file| below(&file.name)) {
+            files.roots.retain(|known| known.id != root);
+            files.dirs.retain(|(name, _)| !below(name));
+        }
+    }
     files.keyring = keyring;
     files
 }

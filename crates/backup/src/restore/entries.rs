@@ -36,11 +36,8 @@ pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> R
         .context(|| format!("failed to set the time of {}", path.display()))
 }
 
-/// Points `.isl` files and links of schemas at where their roots are now.
+/// Points `.isl` files, indexes of logs and links of schemas at where their roots are now.
 pub(super) fn relink(plan: &Plan) -> Result<()> {
-    if plan.roots.len() < 2 {
-        return Ok(());
-    }
     let places = plan.facts.roots.iter();
     let moved: Vec<(&str, &Path)> = places
         .filter_map(|(id, old)| Some((old.as_str(), plan.roots.get(id)?.target())))
@@ -48,12 +45,14 @@ pub(super) fn relink(plan: &Plan) -> Result<()> {
     for record in plan.reader.files() {
         let record = record?;
         let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
-        if record.meta.kind != FileKind::File || !names::has_extension(&relative, "isl") {
+        let is_link = names::has_extension(&relative, "isl");
+        if record.meta.kind != FileKind::File || !(is_link || is_log_index(&relative, plan)) {
             continue;
         }
         let path = staging.path(&relative);
         let text = fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
-        if let Some(new) = moved_path(&text, &moved) {
+        let new = if is_link { moved_path(&text, &moved) } else { moved_lines(&text, &moved) };
+        if let Some(new) = new {
             fs::write(&path, new).context(|| format!("failed to write {}", path.display()))?;
         }
     }
@@ -66,6 +65,36 @@ pub(super) fn relink(plan: &Plan) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a file lists binary or relay logs. A server that found the old paths in it would read,
+/// and purge, the logs of the server that was backed up.
+fn is_log_index(relative: &Path, plan: &Plan) -> bool {
+    let named = |setting: &str| {
+        let path = plan.facts.settings.get(setting).map(Path::new);
+        path.and_then(Path::file_name).is_some_and(|name| relative.as_os_str() == name)
+    };
+    let on_top = relative.components().count() == 1;
+    on_top && names::has_extension(relative, "index")
+        || named("log_bin_index")
+        || named("relay_log_index")
+}
+
+/// Returns a list of paths with those below a root in their new places; `None` when there are none.
+fn moved_lines(text: &[u8], moved: &[(&str, &Path)]) -> Option<Vec<u8>> {
+    let mut any = false;
+    let mut new = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match moved_path(line, moved).filter(|_| line.starts_with(b"/")) {
+            Some(path) => {
+                any = true;
+                new.extend(path);
+                new.extend(line.ends_with(b"\n").then_some(b'\n'));
+            }
+            None => new.extend_from_slice(line),
+        }
+    }
+    any.then_some(new)
 }
 
 /// Returns `path` below its root's new place; `None` when it is below none of them.
@@ -89,6 +118,16 @@ fn moved_path(path: &[u8], moved: &[(&str, &Path)]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_of_logs_follow_their_root() {
+        let moved = [("/var/log/mysql", Path::new("/r/binlog"))];
+        let text = b"/var/log/mysql/a.000001\n/other/b.000002\n./c.000003\n/var/log/mysql/a.000004";
+        let new = String::from_utf8(moved_lines(text, &moved).unwrap()).unwrap();
+        let expected = "/r/binlog/a.000001\n/other/b.000002\n./c.000003\n/r/binlog/a.000004";
+        assert_eq!(new, expected);
+        assert!(moved_lines(b"./c.000003\n", &moved).is_none());
+    }
 
     #[test]
     fn paths_follow_their_longest_root() {
