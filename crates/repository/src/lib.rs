@@ -48,6 +48,7 @@ mod marks;
 mod names;
 mod prune;
 mod read;
+mod rebuild;
 mod repository;
 mod sealed;
 pub mod store;
@@ -63,6 +64,7 @@ pub use list::{FileKind, FileMeta, FileRecord, Files};
 pub use manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
 pub use prune::{Prune, PrunePlan, PruneStep};
 pub use read::{BlockContent, FileReader, Reader};
+pub use rebuild::RebuildPlan;
 pub use repository::{About, Create, Repository, Summary};
 pub use verify::{Finding, Verify, VerifyReport};
 pub use write::{

@@ -79,8 +79,8 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (file(), any::<u32>(), 1..90u16, any::<u64>())
             .prop_map(|(file, at, count, seed)| Step::Write { file, at, count, seed: seed | 1 }),
         3 => (file(), any::<u32>(), block).prop_map(|(file, at, block)| Step::Set { file, at, block }),
-        3 => (file(), 0..400_000u32, any::<u64>())
-            .prop_map(|(file, size, seed)| Step::Resize { file, size, seed: seed | 1 }),
+        3 => (file(), 0..400_000u32, any::<u64>(), any::<bool>())
+            .prop_map(|(file, size, seed, whole)| Step::Resize { file, size: if whole { size & !4095 } else { size }, seed: seed | 1 }),
         1 => (file(), file()).prop_map(|(file, to)| Step::Rename { file, to }),
         1 => file().prop_map(|file| Step::Drop { file }),
         6 => any::<bool>().prop_map(|only_changes| Step::BackUp { only_changes }),

@@ -116,3 +116,21 @@ fn nothing_is_pruned_beside_damage() {
     assert_eq!((done.generation, done.based_on), (4, Some(2)));
     check(&repo, 4, &model).unwrap();
 }
+
+#[test]
+fn a_map_shared_by_a_short_and_a_long_file_keeps_the_blocks_of_the_long_one() {
+    let repo = Repository::create_on(Arc::new(MemoryStore::default()), Create::default()).unwrap();
+    let long: Model = [("f".to_owned(), ModelFile::new(512, 512 * 600, 3))].into();
+    back_up(&repo, RunKind::Full, &long, None).unwrap();
+    // Cut at a block's end, the file keeps its old root, of which it uses the first part.
+    let mut short = long.clone();
+    short.get_mut("f").unwrap().resize(512 * 300, 3);
+    back_up(&repo, RunKind::Incremental, &short, Some(&long)).unwrap();
+    let again = back_up(&repo, RunKind::Against(1), &long, Some(&long)).unwrap();
+    assert_eq!(again.blocks_changed, 0);
+    forget(&repo, &[1]).unwrap();
+    prune(&repo, 1.0).unwrap();
+    check(&repo, 2, &short).unwrap();
+    check(&repo, 3, &long).unwrap();
+    assert_sound(&repo);
+}

@@ -56,7 +56,7 @@ pub(super) fn check(
 /// Compares the hash of a whole object with its manifest.
 fn check_hash(object: &Opened, findings: &Findings, cancel: &Cancel) -> Result<()> {
     let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; CHUNK];
+    let mut buffer = vec![0; CHUNK.min(object.size() as usize)];
     let mut at = 0;
     while at < object.size() {
         cancel.check()?;

@@ -1,0 +1,61 @@
+//! Does a lost, damaged or rolled-back head come back from what is there?
+
+mod support;
+
+use evenkeel_repository::{Create, Repository, RunKind};
+use std::sync::Arc;
+use std::time::Duration;
+use support::memory::MemoryStore;
+use support::{assert_sound, back_up, check, small, verify};
+
+#[test]
+fn from_manifests_and_names() {
+    let store = MemoryStore::default();
+    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    let empty = store.objects()["head"].clone();
+    let models = small(&repo);
+    let sound = store.objects();
+    let mut flipped = sound["head"].to_vec();
+    flipped[100] ^= 4;
+    for (what, head) in [
+        ("lost", None),
+        ("damaged", Some(Arc::new(flipped))),
+        ("rolled back", Some(empty)),
+    ] {
+        let mut objects = sound.clone();
+        objects.remove("head");
+        objects.extend(head.map(|head| ("head".to_owned(), head)));
+        let store = MemoryStore::of(objects);
+        let repo = Repository::open_on(Arc::new(store.clone())).unwrap();
+        assert!(!verify(&repo).unwrap().is_sound(), "{what}");
+        let plan = repo.plan_rebuild().unwrap();
+        assert_eq!(
+            (&plan.live[..], &plan.retired[..]),
+            (&[2, 3][..], &[1, 4][..]),
+            "{what}"
+        );
+        assert_eq!(plan.regained, [2, 3], "{what}");
+        repo.perform_rebuild(plan, Duration::ZERO).unwrap();
+        assert_sound(&repo);
+        for (generation, model) in &models {
+            check(&repo, *generation, model).unwrap();
+        }
+        // Nothing is regained from a head that was whole.
+        assert!(repo.plan_rebuild().unwrap().regained.is_empty(), "{what}");
+        let next = back_up(&repo, RunKind::Incremental, &models[&3], None).unwrap();
+        assert_eq!((next.generation, next.blocks_changed), (5, 0), "{what}");
+        support::prune(&repo, 0.5).unwrap();
+        assert_sound(&repo);
+        check(&repo, 5, &models[&3]).unwrap();
+    }
+}
+
+#[test]
+fn a_plan_is_not_performed_after_a_commit() {
+    let repo = Repository::create_on(Arc::new(MemoryStore::default()), Create::default()).unwrap();
+    let models = small(&repo);
+    let plan = repo.plan_rebuild().unwrap();
+    back_up(&repo, RunKind::Full, &models[&3], None).unwrap();
+    assert!(repo.perform_rebuild(plan, Duration::ZERO).is_err());
+    assert_eq!(repo.generations().unwrap().len(), 3);
+}
