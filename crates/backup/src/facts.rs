@@ -45,7 +45,10 @@ impl Facts {
     /// Reads the facts of a manifest.
     pub fn of(manifest: &Manifest) -> Result<Self> {
         serde_json::from_value(manifest.facts.clone()).context(|| {
-            format!("failed to read the facts of generation {}", manifest.generation)
+            format!(
+                "failed to read the facts of generation {}",
+                manifest.generation
+            )
         })
     }
 }

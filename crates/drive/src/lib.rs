@@ -63,8 +63,12 @@ impl Drive {
             lost: AtomicU64::new(0),
             latency_us: Mutex::new(latency_us),
         });
-        let mut drive =
-            Self { shared, stop: Cancel::new(), threads: Vec::new(), started: Instant::now() };
+        let mut drive = Self {
+            shared,
+            stop: Cancel::new(),
+            threads: Vec::new(),
+            started: Instant::now(),
+        };
         for (number, work) in works.into_iter().enumerate() {
             let (shared, stop) = (Arc::clone(&drive.shared), drive.stop.clone());
             let thread = std::thread::Builder::new()
@@ -79,7 +83,10 @@ impl Drive {
     /// Returns what was done so far.
     #[must_use]
     pub fn mark(&self) -> Mark {
-        Mark { at: Instant::now(), done: self.shared.done.load(Ordering::Relaxed) }
+        Mark {
+            at: Instant::now(),
+            done: self.shared.done.load(Ordering::Relaxed),
+        }
     }
 
     /// Returns throughput since an earlier mark.
@@ -92,7 +99,11 @@ impl Drive {
     #[must_use]
     pub fn counts(&self) -> (u64, u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (load(&self.shared.done), load(&self.shared.retries), load(&self.shared.lost))
+        (
+            load(&self.shared.done),
+            load(&self.shared.retries),
+            load(&self.shared.lost),
+        )
     }
 
     /// Waits until `units` more are done since the start, or the deadline passes; returns whether
@@ -114,8 +125,18 @@ impl Drive {
         self.join();
         let (done, retries, lost) = self.counts();
         let seconds = self.started.elapsed().as_secs_f64();
-        let latency = self.shared.latency_us.lock().unwrap_or_else(|e| e.into_inner());
-        Totals { done, retries, lost, seconds, latency: Latency::of(&latency) }
+        let latency = self
+            .shared
+            .latency_us
+            .lock()
+            .unwrap_or_else(|e| e.into_inner());
+        Totals {
+            done,
+            retries,
+            lost,
+            seconds,
+            latency: Latency::of(&latency),
+        }
     }
 
     fn join(&mut self) {
@@ -192,7 +213,11 @@ mod tests {
                 return Outcome::Lost;
             }
             self.left -= 1;
-            if self.left % 2 == 0 { Outcome::Done } else { Outcome::Retry }
+            if self.left % 2 == 0 {
+                Outcome::Done
+            } else {
+                Outcome::Retry
+            }
         }
     }
 

@@ -23,7 +23,11 @@ impl Interval {
     /// Returns units per second; 0 for an interval of no length.
     #[must_use]
     pub fn per_s(&self) -> f64 {
-        if self.seconds > 0.0 { self.done as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            self.done as f64 / self.seconds
+        } else {
+            0.0
+        }
     }
 }
 
@@ -65,8 +69,14 @@ mod tests {
     #[test]
     fn throughput_is_units_over_time() {
         let start = Instant::now();
-        let from = Mark { at: start, done: 100 };
-        let to = Mark { at: start + Duration::from_millis(500), done: 350 };
+        let from = Mark {
+            at: start,
+            done: 100,
+        };
+        let to = Mark {
+            at: start + Duration::from_millis(500),
+            done: 350,
+        };
         assert_eq!(Interval::between(&from, &to).per_s(), 500.0);
         assert_eq!(Interval::between(&from, &from).per_s(), 0.0);
     }

@@ -117,9 +117,7 @@ fn assess_reflink(layout: &Layout, settings: &Settings) -> Result<String> {
 
 fn assess_hook(layout: &Layout, settings: &Settings) -> Result<String> {
     let Some(command) = &settings.hook else {
-        return Err(Error::refused(
-            "no snapshot command is given (--hook)",
-        ));
+        return Err(Error::refused("no snapshot command is given (--hook)"));
     };
     HookProvider::open(layout, command)?;
     Ok(format!("'{}' makes the snapshot", command.create))

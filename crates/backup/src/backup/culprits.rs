@@ -15,12 +15,18 @@ use evenkeel_server::options::ConnectOptions;
 pub(super) fn name(suspects: Vec<Suspect>, source: &Source, run: Run<'_>) -> Vec<CorruptPage> {
     let names = match source {
         Source::Live(options) if !suspects.is_empty() => ask(options).unwrap_or_else(|error| {
-            run.progress.warn(format!("the server does not name its indexes: {}", error.chain()));
+            run.progress.warn(format!(
+                "the server does not name its indexes: {}",
+                error.chain()
+            ));
             Names::default()
         }),
         _ => Names::default(),
     };
-    suspects.into_iter().map(|suspect| report(suspect, &names)).collect()
+    suspects
+        .into_iter()
+        .map(|suspect| report(suspect, &names))
+        .collect()
 }
 
 fn ask(options: &ConnectOptions) -> Result<Names> {
@@ -50,10 +56,14 @@ fn report(suspect: Suspect, names: &Names) -> CorruptPage {
         .map(|header| names.describe(&suspect.file, suspect.space, header));
     let remedy = described.as_ref().and_then(|name| {
         let sql = name.rebuild_sql()?;
-        Some(format!("the page is of a secondary index, which can be made anew: {sql}"))
+        Some(format!(
+            "the page is of a secondary index, which can be made anew: {sql}"
+        ))
     });
     CorruptPage {
-        table: described.as_ref().and_then(|name| Some(name.table.as_ref()?.to_string())),
+        table: described
+            .as_ref()
+            .and_then(|name| Some(name.table.as_ref()?.to_string())),
         index: described.and_then(|name| name.index),
         remedy,
         ..suspect.report()

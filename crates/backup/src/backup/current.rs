@@ -11,8 +11,17 @@ use std::path::Path;
 /// Whether the binary logs are others than those that are listed. Looks at little more than their
 /// index, so it may be asked while commits stand still.
 pub(super) fn logs_changed(files: &ServerFiles) -> Result<bool> {
-    let logs = || files.files.iter().filter(|file| file.class == FileClass::Binlog);
-    for index in files.files.iter().filter(|file| file.class == FileClass::BinlogIndex) {
+    let logs = || {
+        files
+            .files
+            .iter()
+            .filter(|file| file.class == FileClass::Binlog)
+    };
+    for index in files
+        .files
+        .iter()
+        .filter(|file| file.class == FileClass::BinlogIndex)
+    {
         let listed: BTreeSet<OsString> = names_in_index(&index.path)?;
         let known = logs().filter_map(|file| file.path.file_name());
         let known: BTreeSet<OsString> = known.map(OsString::from).collect();
@@ -26,7 +35,12 @@ pub(super) fn logs_changed(files: &ServerFiles) -> Result<bool> {
 /// Whether two looks found the same files of tables.
 pub(super) fn same_tables(one: &ServerFiles, other: &ServerFiles) -> bool {
     let tables = |files: &ServerFiles| -> Vec<String> {
-        files.files.iter().filter(|file| is_of_table(file)).map(|file| file.name.clone()).collect()
+        files
+            .files
+            .iter()
+            .filter(|file| is_of_table(file))
+            .map(|file| file.name.clone())
+            .collect()
     };
     // A table that was dropped and made again has another file of the same name, and is whole
     // before and after; one that appears or goes may be in the snapshot by half.
@@ -39,12 +53,17 @@ pub(super) fn vanished(files: &ServerFiles) -> bool {
 }
 
 fn is_of_table(file: &FoundFile) -> bool {
-    matches!(file.class, FileClass::InnodbData | FileClass::Definition | FileClass::EngineTable)
+    matches!(
+        file.class,
+        FileClass::InnodbData | FileClass::Definition | FileClass::EngineTable
+    )
 }
 
 fn names_in_index(index: &Path) -> Result<BTreeSet<OsString>> {
     let text = fs::read(index).context(|| format!("failed to read {}", index.display()))?;
     let text = String::from_utf8_lossy(&text);
     let names = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    Ok(names.filter_map(|line| Path::new(line).file_name().map(OsString::from)).collect())
+    Ok(names
+        .filter_map(|line| Path::new(line).file_name().map(OsString::from))
+        .collect())
 }

@@ -92,7 +92,14 @@ pub(super) fn freeze(
             base_token,
         )?;
         let choice = survey::choose(&survey, request, provider.atomicity())?;
-        let mut freezer = Freezer { survey: &survey, request, choice, provider, run, listed: None };
+        let mut freezer = Freezer {
+            survey: &survey,
+            request,
+            choice,
+            provider,
+            run,
+            listed: None,
+        };
         let turn = freezer.run().and_then(|turn| {
             if matches!(turn, Turn::Done(_)) {
                 freezer.provider.seal()?;
@@ -103,7 +110,14 @@ pub(super) fn freeze(
             Ok(Turn::Done(done)) => {
                 let (files, coordinates, held, instant) = *done;
                 let provider = freezer.provider;
-                return Ok(Frozen { provider, files, coordinates, held, choice, instant });
+                return Ok(Frozen {
+                    provider,
+                    files,
+                    coordinates,
+                    held,
+                    choice,
+                    instant,
+                });
             }
             Ok(Turn::Again(again)) => again,
             Err(_) if attempt < TRIES && freezer.listed.as_ref().is_some_and(current::vanished) => {
@@ -160,9 +174,19 @@ impl Freezer<'_> {
         let begin = Instant::now();
         self.provider.take(&sources(&self.survey.files.files))?;
         self.provider.instant()?;
-        let coordinates = self.coordinates_of_image(&self.survey.files)?.unwrap_or_default();
-        let instant = Moments { begin, end: Instant::now() };
-        Ok((self.survey.files.clone(), coordinates, Held::default(), instant))
+        let coordinates = self
+            .coordinates_of_image(&self.survey.files)?
+            .unwrap_or_default();
+        let instant = Moments {
+            begin,
+            end: Instant::now(),
+        };
+        Ok((
+            self.survey.files.clone(),
+            coordinates,
+            Held::default(),
+            instant,
+        ))
     }
 
     fn live(&mut self, mut locker: Locker<'_>) -> Result<Turn> {
@@ -205,7 +229,12 @@ impl Freezer<'_> {
         }
         let from_image = self.coordinates_of_image(&files)?;
         let coordinates = agree(coordinates, from_image)?;
-        Ok(Turn::Done(Box::new((files, coordinates, held, Moments { begin, end }))))
+        Ok(Turn::Done(Box::new((
+            files,
+            coordinates,
+            held,
+            Moments { begin, end },
+        ))))
     }
 
     /// Saves the checkpoint, then clones everything that recovery brings up to date.
@@ -217,8 +246,12 @@ impl Freezer<'_> {
         let layout = redo_layout(abilities.redo_layout)
             .ok_or_else(|| Error::refused("this server's redo log cannot be spliced"))?;
         let header = RedoHeader::read(&first_redo_file(files)?.path, layout)?;
-        let early: Vec<FoundFile> =
-            files.files.iter().filter(|file| any_time(file.class)).cloned().collect();
+        let early: Vec<FoundFile> = files
+            .files
+            .iter()
+            .filter(|file| any_time(file.class))
+            .cloned()
+            .collect();
         self.provider.take(&sources(&early))?;
         fail::fail_point!("backup::freeze::data_cloned");
         Ok(header)
@@ -278,7 +311,11 @@ impl Freezer<'_> {
             }
             (Method::Atomic | Method::Still, _) => {
                 // A list from before the lock may lack a table that was made since.
-                let files = if ddl_blocked { with_its_logs(files)? } else { rescan(&files)? };
+                let files = if ddl_blocked {
+                    with_its_logs(files)?
+                } else {
+                    rescan(&files)?
+                };
                 self.listed = Some(files.clone());
                 self.provider.take(&sources(&files.files))?;
                 let begun = Instant::now();
@@ -299,7 +336,11 @@ impl Freezer<'_> {
     }
 
     fn target(&self) -> Result<pause::Target> {
-        let pid = self.survey.files.pid.ok_or_else(|| Error::failed("the server has no pid"))?;
+        let pid = self
+            .survey
+            .files
+            .pid
+            .ok_or_else(|| Error::failed("the server has no pid"))?;
         pause::Target::now(pid)
     }
 
@@ -311,8 +352,9 @@ impl Freezer<'_> {
         header: &RedoHeader,
     ) -> Result<bool> {
         let lsn_now = lsn_of(locker)?;
-        let clones: Vec<_> =
-            redo_files(files).map(|file| self.provider.frozen_path(&source(file))).collect();
+        let clones: Vec<_> = redo_files(files)
+            .map(|file| self.provider.frozen_path(&source(file)))
+            .collect();
         let capacity = redo::capacity(&clones, header)?;
         // A log that was resized or replaced meanwhile is another log.
         let first = self.provider.frozen_path(&source(first_redo_file(files)?));
@@ -326,9 +368,7 @@ impl Freezer<'_> {
     }
 
     fn coordinates_of_image(&self, files: &ServerFiles) -> Result<Option<Coordinates>> {
-        super::image::coordinates(files, |file| {
-            self.provider.frozen_path(&source(file))
-        })
+        super::image::coordinates(files, |file| self.provider.frozen_path(&source(file)))
     }
 }
 
@@ -341,7 +381,10 @@ fn agree(asked: Option<Coordinates>, image: Option<Coordinates>) -> Result<Coord
             if asked.binlog_file.is_some() && !same {
                 return Err(Error::failed(format!(
                     "the server said it is at {:?}:{:?}, the frozen binary log ends at {:?}:{:?}",
-                    asked.binlog_file, asked.binlog_position, image.binlog_file, image.binlog_position
+                    asked.binlog_file,
+                    asked.binlog_position,
+                    image.binlog_file,
+                    image.binlog_position
                 ))
                 .hint("the snapshot is not of the moment of the lock; nothing was stored"));
             }
@@ -357,7 +400,11 @@ fn rescan(files: &ServerFiles) -> Result<ServerFiles> {
 
 /// Lists the files anew if the binary logs are others by now: one may have been begun or purged.
 fn with_its_logs(files: ServerFiles) -> Result<ServerFiles> {
-    if current::logs_changed(&files)? { rescan(&files) } else { Ok(files) }
+    if current::logs_changed(&files)? {
+        rescan(&files)
+    } else {
+        Ok(files)
+    }
 }
 
 fn late_files(files: &ServerFiles) -> Vec<FoundFile> {
@@ -372,7 +419,10 @@ fn late_files(files: &ServerFiles) -> Vec<FoundFile> {
 }
 
 fn redo_files(files: &ServerFiles) -> impl Iterator<Item = &FoundFile> {
-    files.files.iter().filter(|file| file.class == FileClass::InnodbRedo)
+    files
+        .files
+        .iter()
+        .filter(|file| file.class == FileClass::InnodbRedo)
 }
 
 fn first_redo_file(files: &ServerFiles) -> Result<&FoundFile> {
@@ -400,7 +450,10 @@ fn lsn_of(locker: &mut Locker<'_>) -> Result<u64> {
 }
 
 pub(super) fn source(file: &FoundFile) -> SourceFile {
-    SourceFile { name: file.name.clone(), path: file.path.clone() }
+    SourceFile {
+        name: file.name.clone(),
+        path: file.path.clone(),
+    }
 }
 
 pub(super) fn sources(files: &[FoundFile]) -> Vec<SourceFile> {

@@ -34,7 +34,9 @@ impl SessionGivesWay {
         };
         let former = former.filter(|_| rustix::process::geteuid().is_root());
         let set = former.is_some() && fs::write(OWN, NICE.to_string()).is_ok();
-        Self { former: former.filter(|_| set) }
+        Self {
+            former: former.filter(|_| set),
+        }
     }
 }
 
@@ -63,7 +65,10 @@ mod tests {
 
     #[test]
     fn groups_are_read() {
-        assert_eq!(parse("/autogroup-71 nice -5\n"), Some(("/autogroup-71".to_owned(), -5)));
+        assert_eq!(
+            parse("/autogroup-71 nice -5\n"),
+            Some(("/autogroup-71".to_owned(), -5))
+        );
         assert_eq!(parse("nonsense"), None);
     }
 

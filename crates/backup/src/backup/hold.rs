@@ -25,12 +25,21 @@ impl HeldImage {
     /// Returns every file's generation name, and where its frozen bytes can be read.
     pub fn files(&self) -> impl Iterator<Item = (&str, PathBuf)> {
         let files = self.frozen.files.files.iter();
-        files.map(|found| (found.name.as_str(), self.frozen.provider.frozen_path(&source(found))))
+        files.map(|found| {
+            (
+                found.name.as_str(),
+                self.frozen.provider.frozen_path(&source(found)),
+            )
+        })
     }
 
     /// Returns every directory's generation name and its original.
     pub fn dirs(&self) -> impl Iterator<Item = (&str, &Path)> {
-        self.frozen.files.dirs.iter().map(|(name, path)| (name.as_str(), path.as_path()))
+        self.frozen
+            .files
+            .dirs
+            .iter()
+            .map(|(name, path)| (name.as_str(), path.as_path()))
     }
 
     /// Returns where the image is in the binary log.

@@ -12,15 +12,24 @@ pub(super) fn coordinates(
     files: &ServerFiles,
     frozen: impl Fn(&FoundFile) -> PathBuf,
 ) -> Result<Option<Coordinates>> {
-    let Some(index) = files.files.iter().find(|file| file.class == FileClass::BinlogIndex) else {
+    let Some(index) = files
+        .files
+        .iter()
+        .find(|file| file.class == FileClass::BinlogIndex)
+    else {
         return Ok(None);
     };
-    let Some(last) = binlog::last_in_index(&frozen(index))? else { return Ok(None) };
-    let Some(name) = last.file_name() else { return Ok(None) };
-    let is_last = |file: &&FoundFile| {
-        file.class == FileClass::Binlog && file.path.file_name() == Some(name)
+    let Some(last) = binlog::last_in_index(&frozen(index))? else {
+        return Ok(None);
     };
-    let Some(file) = files.files.iter().find(is_last) else { return Ok(None) };
+    let Some(name) = last.file_name() else {
+        return Ok(None);
+    };
+    let is_last =
+        |file: &&FoundFile| file.class == FileClass::Binlog && file.path.file_name() == Some(name);
+    let Some(file) = files.files.iter().find(is_last) else {
+        return Ok(None);
+    };
     match binlog::end_of_file(&frozen(file)) {
         Ok(end) => Ok(Some(Coordinates {
             binlog_file: Some(name.to_string_lossy().into_owned()),

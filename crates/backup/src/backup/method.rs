@@ -94,7 +94,10 @@ fn still(facts: Facts) -> Result<Choice> {
         return Err(Error::refused("a server runs on this data directory")
             .hint("stop it, or choose another --snapshot"));
     }
-    Ok(Choice { method: Method::Still, moment: Moment::None })
+    Ok(Choice {
+        method: Method::Still,
+        moment: Moment::None,
+    })
 }
 
 #[cfg(test)]
@@ -121,43 +124,88 @@ mod tests {
     fn mariadb_on_xfs_splices_under_block_commit() {
         assert_eq!(chosen(MARIADB_XFS), (Method::Splice, Moment::BlockCommit));
         assert_eq!(
-            chosen(Facts { nontransactional: true, ..MARIADB_XFS }),
+            chosen(Facts {
+                nontransactional: true,
+                ..MARIADB_XFS
+            }),
             (Method::Splice, Moment::BlockCommit)
         );
     }
 
     #[test]
     fn mysql8_stops_only_for_the_logs_unless_myisam_is_used() {
-        let mysql8 = Facts { backup_stage: false, instance_lock: true, ..MARIADB_XFS };
+        let mysql8 = Facts {
+            backup_stage: false,
+            instance_lock: true,
+            ..MARIADB_XFS
+        };
         assert_eq!(chosen(mysql8), (Method::Splice, Moment::Stop));
-        let with_myisam = Facts { nontransactional: true, ..mysql8 };
+        let with_myisam = Facts {
+            nontransactional: true,
+            ..mysql8
+        };
         assert_eq!(chosen(with_myisam), (Method::Splice, Moment::GlobalRead));
     }
 
     #[test]
     fn mysql57_cannot_stop_ddl_so_it_is_paused() {
-        let mysql57 = Facts { backup_stage: false, ..MARIADB_XFS };
+        let mysql57 = Facts {
+            backup_stage: false,
+            ..MARIADB_XFS
+        };
         assert_eq!(chosen(mysql57), (Method::Pause, Moment::None));
-        assert_eq!(chosen(Facts { nontransactional: true, ..mysql57 }).1, Moment::GlobalRead);
+        assert_eq!(
+            chosen(Facts {
+                nontransactional: true,
+                ..mysql57
+            })
+            .1,
+            Moment::GlobalRead
+        );
     }
 
     #[test]
     fn an_atomic_snapshot_needs_no_stop() {
-        let btrfs = Facts { atomicity: Atomicity::Whole, ..MARIADB_XFS };
+        let btrfs = Facts {
+            atomicity: Atomicity::Whole,
+            ..MARIADB_XFS
+        };
         assert_eq!(chosen(btrfs), (Method::Atomic, Moment::BlockCommit));
-        let mysql = Facts { backup_stage: false, instance_lock: true, ..btrfs };
+        let mysql = Facts {
+            backup_stage: false,
+            instance_lock: true,
+            ..btrfs
+        };
         assert_eq!(chosen(mysql), (Method::Atomic, Moment::None));
         assert_eq!(
-            chosen(Facts { lock: LockWish::None, ..btrfs }),
+            chosen(Facts {
+                lock: LockWish::None,
+                ..btrfs
+            }),
             (Method::Atomic, Moment::None)
         );
     }
 
     #[test]
     fn what_is_not_sound_is_refused() {
-        assert!(choose(Facts { lock: LockWish::None, ..MARIADB_XFS }).is_err());
-        assert!(choose(Facts { atomicity: Atomicity::Stopped, ..MARIADB_XFS }).is_err());
-        let stopped = Facts { running: false, ..MARIADB_XFS };
+        assert!(
+            choose(Facts {
+                lock: LockWish::None,
+                ..MARIADB_XFS
+            })
+            .is_err()
+        );
+        assert!(
+            choose(Facts {
+                atomicity: Atomicity::Stopped,
+                ..MARIADB_XFS
+            })
+            .is_err()
+        );
+        let stopped = Facts {
+            running: false,
+            ..MARIADB_XFS
+        };
         assert_eq!(chosen(stopped), (Method::Still, Moment::None));
     }
 }

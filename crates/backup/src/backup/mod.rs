@@ -13,8 +13,8 @@ mod plan;
 mod read;
 mod read_file;
 mod request;
-mod suspects;
 mod survey;
+mod suspects;
 
 pub use freeze::Moments;
 pub use hold::{HeldImage, hold};
@@ -68,9 +68,15 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
         let facts = facts(&frozen, &totals, &corrupt, &server, begun.elapsed());
         Ok((facts, corrupt))
     });
-    let Frozen { provider, coordinates, instant, .. } = frozen;
+    let Frozen {
+        provider,
+        coordinates,
+        instant,
+        ..
+    } = frozen;
     let committed = stored.and_then(|(facts, corrupt)| {
-        let json = |error: serde_json::Error| Error::failed("failed to write the facts").because(error);
+        let json =
+            |error: serde_json::Error| Error::failed("failed to write the facts").because(error);
         let facts = serde_json::to_value(facts).map_err(json)?;
         let coordinates = serde_json::to_value(&coordinates).map_err(json)?;
         fail::fail_point!("backup::stored");
@@ -89,7 +95,11 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
             let manifest = repository.manifest(info.generation)?;
             let mut report = crate::facts::report_of(&manifest)?;
             report.seconds = begun.elapsed().as_secs_f64();
-            Ok(Done { report, corrupt, instant })
+            Ok(Done {
+                report,
+                corrupt,
+                instant,
+            })
         }
         Err(error) => {
             // A snapshot that cannot be removed now is removed by the next run.
@@ -101,7 +111,9 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
 
 fn open_or_create(path: &Path) -> Result<Repository> {
     match Repository::open(path) {
-        Err(error) if error.kind() == ErrorKind::NoRepository => Repository::create(path, Create::default()),
+        Err(error) if error.kind() == ErrorKind::NoRepository => {
+            Repository::create(path, Create::default())
+        }
         opened => opened,
     }
 }
@@ -120,7 +132,11 @@ fn begin(request: &BackupRequest, source: String) -> Begin {
 /// Host and data directory.
 fn source_name(survey: &survey::Survey) -> String {
     let name = rustix::system::uname();
-    format!("{}:{}", name.nodename().to_string_lossy(), survey.files.datadir.display())
+    format!(
+        "{}:{}",
+        name.nodename().to_string_lossy(),
+        survey.files.datadir.display()
+    )
 }
 
 /// Stores every file, directory and link of the image.
@@ -146,7 +162,10 @@ fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
     meta.mode = metadata.permissions().mode() & 0o7777;
     meta.uid = metadata.uid();
     meta.gid = metadata.gid();
-    meta.mtime = (metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or(0));
+    meta.mtime = (
+        metadata.mtime(),
+        u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+    );
     meta.xattrs = read_file::xattrs(path);
     Ok(meta)
 }
@@ -159,9 +178,15 @@ struct ServerFacts {
 
 impl ServerFacts {
     fn of(survey: &survey::Survey) -> Self {
-        let program = survey.files.pid.and_then(|pid| fs::read_link(format!("/proc/{pid}/exe")).ok());
+        let program = survey
+            .files
+            .pid
+            .and_then(|pid| fs::read_link(format!("/proc/{pid}/exe")).ok());
         Self {
-            version: survey.abilities.as_ref().map(|abilities| abilities.version_text.clone()),
+            version: survey
+                .abilities
+                .as_ref()
+                .map(|abilities| abilities.version_text.clone()),
             program: program.map(|path| path.to_string_lossy().into_owned()),
         }
     }
@@ -201,6 +226,8 @@ fn facts(
         server_version: server.version.clone(),
         server_program: server.program.clone(),
         settings: frozen.files.settings.clone(),
-        roots: roots.map(|root| (root.id.clone(), root.path.display().to_string())).collect(),
+        roots: roots
+            .map(|root| (root.id.clone(), root.path.display().to_string()))
+            .collect(),
     }
 }

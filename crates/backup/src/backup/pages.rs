@@ -39,14 +39,20 @@ impl PageCheck {
     /// Reads the first page of a tablespace file; `None` when its pages cannot be checked.
     pub(super) fn of_file(file: &File) -> Result<Option<Self>> {
         Ok(match SpaceFormat::of_file(file)? {
-            Probe::Checkable(format) => Some(Self { format, first_page: 0 }),
+            Probe::Checkable(format) => Some(Self {
+                format,
+                first_page: 0,
+            }),
             Probe::NotCheckable(_) => None,
         })
     }
 
     /// Returns the check for a later file of the same tablespace.
     pub(super) fn continued(&self, first_page: u32) -> Self {
-        Self { format: self.format.clone(), first_page }
+        Self {
+            format: self.format.clone(),
+            first_page,
+        }
     }
 
     /// Checks every page of a block that starts at byte `offset` of the file.
@@ -123,7 +129,8 @@ impl Findings {
 
     /// Takes the suspects, with how many there were beyond the kept ones.
     pub(super) fn take(&self) -> (Vec<Suspect>, u64) {
-        let suspects = std::mem::take(&mut *self.suspects.lock().unwrap_or_else(|e| e.into_inner()));
+        let suspects =
+            std::mem::take(&mut *self.suspects.lock().unwrap_or_else(|e| e.into_inner()));
         let more = self.corrupt.load(Ordering::Relaxed) - suspects.len() as u64;
         (suspects, more)
     }

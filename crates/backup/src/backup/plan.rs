@@ -28,16 +28,22 @@ pub(super) fn leaves(
 ) -> Vec<LeafPlan> {
     let all = 0..size.div_ceil(u64::from(block_size));
     let candidates = match changed {
-        Changed::Ranges(ranges) if builder.has_base() => {
-            Some(candidate_blocks(ranges, builder.required_blocks(), block_size, all.end))
-        }
+        Changed::Ranges(ranges) if builder.has_base() => Some(candidate_blocks(
+            ranges,
+            builder.required_blocks(),
+            block_size,
+            all.end,
+        )),
         _ => None,
     };
     match candidates {
         None => by_leaf(&[all]).collect(),
         Some(blocks) if !audit => by_leaf(&blocks).collect(),
         Some(blocks) => by_leaf(&[all])
-            .map(|plan| LeafPlan { candidates: Some(blocks.clone()), ..plan })
+            .map(|plan| LeafPlan {
+                candidates: Some(blocks.clone()),
+                ..plan
+            })
             .collect(),
     }
 }
@@ -77,7 +83,11 @@ fn by_leaf(blocks: &[Range<u64>]) -> impl Iterator<Item = LeafPlan> {
             let end = range.end.min((leaf + 1) * LEAF_BLOCKS);
             match plans.last_mut() {
                 Some(plan) if plan.leaf == leaf => plan.blocks.push(start..end),
-                _ => plans.push(LeafPlan { leaf, blocks: vec![start..end], candidates: None }),
+                _ => plans.push(LeafPlan {
+                    leaf,
+                    blocks: vec![start..end],
+                    candidates: None,
+                }),
             }
             start = end;
         }
@@ -102,10 +112,17 @@ mod tests {
     #[allow(clippy::single_range_in_vec_init)]
     fn leaves_are_cut_at_their_boundaries() {
         let plans: Vec<_> = by_leaf(&[250..260, 300..301, 1024..1025]).collect();
-        let found: Vec<_> = plans.iter().map(|plan| (plan.leaf, plan.blocks.clone())).collect();
+        let found: Vec<_> = plans
+            .iter()
+            .map(|plan| (plan.leaf, plan.blocks.clone()))
+            .collect();
         assert_eq!(
             found,
-            [(0, vec![250..256]), (1, vec![256..260, 300..301]), (4, vec![1024..1025])]
+            [
+                (0, vec![250..256]),
+                (1, vec![256..260, 300..301]),
+                (4, vec![1024..1025])
+            ]
         );
     }
 }

@@ -95,7 +95,9 @@ pub(super) fn read(
         }
         let mut first = planned;
         for worker in workers {
-            let ended = worker.join().unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
+            let ended = worker
+                .join()
+                .unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
             // The error that made the others stop is the one to report.
             let stopped = |result: &Result<()>| matches!(result, Err(e) if e.kind() == evenkeel_op::ErrorKind::Interrupted);
             if ended.is_err() && (first.is_ok() || stopped(&first)) {
@@ -111,7 +113,12 @@ pub(super) fn read(
         return Err(Error::failed(format!(
             "the audit found {} changed blocks that the snapshot's change list does not name: {}",
             missed.len(),
-            missed.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
+            missed
+                .iter()
+                .take(5)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ")
         ))
         .hint("take a full generation (--full) and report this: the change list must never miss"));
     }
@@ -153,7 +160,11 @@ fn announce(
             shop.run.progress.advance(1);
             continue;
         }
-        let check = if innodb { system.check(found, &opened, page_size)? } else { None };
+        let check = if innodb {
+            system.check(found, &opened, page_size)?
+        } else {
+            None
+        };
         let open = Arc::new(Open {
             file: found.clone(),
             source: opened,
@@ -163,13 +174,23 @@ fn announce(
             block_size,
         });
         for plan in plans {
-            shop.ahead.announce(announced(&plan, block_size), &shop.failed, shop.run.cancel)?;
+            shop.ahead
+                .announce(announced(&plan, block_size), &shop.failed, shop.run.cancel)?;
             for blocks in &plan.blocks {
                 open.source.announce(bytes(blocks, block_size));
             }
-            if send.send(Item { open: Arc::clone(&open), plan }).is_err() {
+            if send
+                .send(Item {
+                    open: Arc::clone(&open),
+                    plan,
+                })
+                .is_err()
+            {
                 // Every worker has ended, so one has failed; its error is reported.
-                return Err(Error::new(evenkeel_op::ErrorKind::Interrupted, "the workers ended"));
+                return Err(Error::new(
+                    evenkeel_op::ErrorKind::Interrupted,
+                    "the workers ended",
+                ));
             }
         }
     }
@@ -182,20 +203,27 @@ fn bytes(blocks: &Range<u64>, block_size: u32) -> Range<u64> {
 
 /// How many bytes of a leaf are announced.
 fn announced(plan: &LeafPlan, block_size: u32) -> u64 {
-    plan.blocks.iter().map(|blocks| blocks.end - blocks.start).sum::<u64>() * u64::from(block_size)
+    plan.blocks
+        .iter()
+        .map(|blocks| blocks.end - blocks.start)
+        .sum::<u64>()
+        * u64::from(block_size)
 }
 
 fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<()> {
     give_way::thread();
     let mut buffer = Vec::with_capacity(CHUNK as usize);
     while let Ok(item) = items.recv() {
-        let done = shop.failed.check().and_then(|()| shop.run.cancel.check()).and_then(|()| {
-            let Item { open, plan } = item;
-            leaf(&mut worker, &open, &plan, &mut buffer, shop).context(|| {
-                format!("failed to back up {}", open.file.path.display())
-            })?;
-            finish_if_last(&open, shop)
-        });
+        let done = shop
+            .failed
+            .check()
+            .and_then(|()| shop.run.cancel.check())
+            .and_then(|()| {
+                let Item { open, plan } = item;
+                leaf(&mut worker, &open, &plan, &mut buffer, shop)
+                    .context(|| format!("failed to back up {}", open.file.path.display()))?;
+                finish_if_last(&open, shop)
+            });
         if let Err(error) = done {
             shop.failed.cancel(2);
             return Err(error);
@@ -212,7 +240,11 @@ fn leaf(
     buffer: &mut Vec<u8>,
     shop: &Shop<'_>,
 ) -> Result<()> {
-    let builder = open.builder.lock().unwrap_or_else(|e| e.into_inner()).clone();
+    let builder = open
+        .builder
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .clone();
     let builder = builder.ok_or_else(|| Error::failed("a file was finished too early"))?;
     let mut leaf = builder.leaf(plan.leaf)?;
     let block_size = leaf.byte_range(leaf.blocks().start);
@@ -225,9 +257,12 @@ fn leaf(
             at = part.end;
             let range = leaf.byte_range(part.start).start..leaf.byte_range(part.end - 1).end;
             let shape = open.source.read(range.clone(), buffer)?;
-            shop.ahead.read((part.end - part.start) * u64::from(open.block_size));
+            shop.ahead
+                .read((part.end - part.start) * u64::from(open.block_size));
             shop.rate.pace(shape.bytes_read());
-            shop.totals.bytes_read.fetch_add(shape.bytes_read(), Ordering::Relaxed);
+            shop.totals
+                .bytes_read
+                .fetch_add(shape.bytes_read(), Ordering::Relaxed);
             for block in part {
                 let whole = leaf.byte_range(block);
                 let front = (whole.start - range.start) as usize;
@@ -240,7 +275,9 @@ fn leaf(
                     let data = &buffer[data];
                     check(open, whole.start, data, shop);
                     match allocated < data.len() as u64 {
-                        true => leaf.put_with_tail_hole(worker, block, &data[..allocated as usize])?,
+                        true => {
+                            leaf.put_with_tail_hole(worker, block, &data[..allocated as usize])?
+                        }
                         false => leaf.put(worker, block, data)?,
                     }
                 };
@@ -261,7 +298,9 @@ fn check(open: &Open, offset: u64, data: &[u8], shop: &Shop<'_>) {
 }
 
 fn note_change(open: &Open, plan: &LeafPlan, block: u64, bytes: u64, shop: &Shop<'_>) {
-    shop.totals.bytes_changed.fetch_add(bytes, Ordering::Relaxed);
+    shop.totals
+        .bytes_changed
+        .fetch_add(bytes, Ordering::Relaxed);
     if let Some(candidates) = &plan.candidates
         && !candidates.iter().any(|range| range.contains(&block))
     {
@@ -274,7 +313,11 @@ fn finish_if_last(open: &Open, shop: &Shop<'_>) -> Result<()> {
     if open.leaves_left.fetch_sub(1, Ordering::AcqRel) > 1 {
         return Ok(());
     }
-    let builder = open.builder.lock().unwrap_or_else(|e| e.into_inner()).take();
+    let builder = open
+        .builder
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .take();
     let builder = builder
         .and_then(Arc::into_inner)
         .ok_or_else(|| Error::failed("a file was finished twice"))?;
@@ -294,7 +337,11 @@ struct SystemSpace {
 
 impl SystemSpace {
     fn of(files: &ServerFiles) -> Self {
-        Self { names: pages::system_space(files), first: None, pages: 0 }
+        Self {
+            names: pages::system_space(files),
+            first: None,
+            pages: 0,
+        }
     }
 
     fn check(

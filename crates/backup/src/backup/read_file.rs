@@ -37,7 +37,9 @@ impl Source {
     /// Tells the kernel that a range will be read soon.
     pub(super) fn announce(&self, range: Range<u64>) {
         // A hole that is announced fills the page cache with its zeros.
-        let data = self.shape(&range).map_or_else(|_| vec![range], |shape| shape.data);
+        let data = self
+            .shape(&range)
+            .map_or_else(|_| vec![range], |shape| shape.data);
         for part in data {
             self.advise(part, Advice::WillNeed);
         }
@@ -97,7 +99,9 @@ impl Source {
     fn shape(&self, range: &Range<u64>) -> Result<Shape> {
         let dense = self.metadata.blocks() * 512 >= self.metadata.len();
         if dense {
-            return Ok(Shape { data: vec![range.clone()] });
+            return Ok(Shape {
+                data: vec![range.clone()],
+            });
         }
         let mut data = Vec::new();
         let mut at = range.start;
@@ -136,7 +140,9 @@ impl Shape {
             .iter()
             .rev()
             .find(|data| data.start < block.end)
-            .map_or(0, |data| data.end.min(block.end).saturating_sub(block.start))
+            .map_or(0, |data| {
+                data.end.min(block.end).saturating_sub(block.start)
+            })
     }
 }
 
@@ -148,7 +154,10 @@ pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Resul
     meta.mode = shown.permissions().mode() & 0o7777;
     meta.uid = shown.uid();
     meta.gid = shown.gid();
-    meta.mtime = (shown.mtime(), u32::try_from(shown.mtime_nsec()).unwrap_or(0));
+    meta.mtime = (
+        shown.mtime(),
+        u32::try_from(shown.mtime_nsec()).unwrap_or(0),
+    );
     meta.allocated = frozen.metadata.blocks() * 512;
     meta.xattrs = xattrs(&found.path);
     Ok(meta)
@@ -162,7 +171,11 @@ pub(super) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
     };
     names[..length]
         .split(|byte| *byte == 0)
-        .filter_map(|name| std::str::from_utf8(name).ok().filter(|name| !name.is_empty()))
+        .filter_map(|name| {
+            std::str::from_utf8(name)
+                .ok()
+                .filter(|name| !name.is_empty())
+        })
         .filter_map(|name| {
             let mut value = vec![0u8; 4096];
             let length = rustix::fs::getxattr(path, name, value.as_mut_slice()).ok()?;
@@ -179,7 +192,9 @@ mod tests {
     #[test]
     #[allow(clippy::single_range_in_vec_init)]
     fn only_a_hole_at_the_end_of_a_block_is_left_out() {
-        let shape = Shape { data: vec![100..140, 180..200] };
+        let shape = Shape {
+            data: vec![100..140, 180..200],
+        };
         assert_eq!(shape.allocated(&(100..150)), 40);
         assert_eq!(shape.allocated(&(140..180)), 0);
         assert_eq!(shape.allocated(&(150..190)), 40);

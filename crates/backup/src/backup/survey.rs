@@ -31,17 +31,25 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
             let wait_s = request.limits.deadline.as_secs().max(1);
             session.run(&format!("SET SESSION lock_wait_timeout = {wait_s}"))?;
             let abilities = Abilities::probe(&mut session)?;
-            (without_keys(files::discover(&mut session, &abilities)?), Some(abilities))
+            (
+                without_keys(files::discover(&mut session, &abilities)?),
+                Some(abilities),
+            )
         }
-        Source::Stopped { datadir, settings } => (without_keys(files::discover_stopped(datadir, settings)?), None),
+        Source::Stopped { datadir, settings } => (
+            without_keys(files::discover_stopped(datadir, settings)?),
+            None,
+        ),
     };
     let layout = layout_of(&files, abilities.is_some());
     let settings = Settings {
         snapshot_dirs: request.snapshot_dirs.clone(),
         hook: match &request.snapshot {
-            SnapshotChoice::Hook { command, release } => {
-                Some(HookCommand { create: command.clone(), release: release.clone(), timeout: request.limits.hold })
-            }
+            SnapshotChoice::Hook { command, release } => Some(HookCommand {
+                create: command.clone(),
+                release: release.clone(),
+                timeout: request.limits.hold,
+            }),
             _ => None,
         },
     };
@@ -56,7 +64,13 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         SnapshotChoice::Copy => SnapshotMethod::Copy,
         SnapshotChoice::Hook { .. } => SnapshotMethod::Hook,
     };
-    Ok(Survey { files, abilities, layout, settings, snapshot })
+    Ok(Survey {
+        files,
+        abilities,
+        layout,
+        settings,
+        snapshot,
+    })
 }
 
 /// Leaves key files out: a backup that holds the keys to itself protects nothing.
@@ -64,7 +78,11 @@ pub(super) fn without_keys(mut files: ServerFiles) -> ServerFiles {
     let keyring = std::mem::take(&mut files.keyring);
     files.files.retain(|file| !keyring.contains(&file.name));
     // A directory of nothing but keys is not one to freeze: it may be on any filesystem.
-    for root in keyring.iter().filter_map(|name| name.split('/').next()).filter(|id| *id != "data") {
+    for root in keyring
+        .iter()
+        .filter_map(|name| name.split('/').next())
+        .filter(|id| *id != "data")
+    {
         let below = |name: &str| name.split('/').next() == Some(root);
         if !files.files.iter().any(|file| below(&file.name)) {
             files.roots.retain(|known| known.id != root);
@@ -81,7 +99,11 @@ pub fn layout_of(files: &ServerFiles, running: bool) -> Layout {
     dirs.extend(files.dirs.iter().map(|(_, path)| path.clone()));
     dirs.sort();
     dirs.dedup();
-    Layout { datadir: files.datadir.clone(), dirs, server_running: running }
+    Layout {
+        datadir: files.datadir.clone(),
+        dirs,
+        server_running: running,
+    }
 }
 
 /// Decides how the image becomes one instant.
@@ -105,15 +127,20 @@ pub(super) fn choose(
     let stops = matches!(choice.method, method::Method::Pause)
         || matches!(choice.moment, method::Moment::Stop);
     if stops && survey.files.pid.is_none() {
-        return Err(Error::refused("the server's process was not found, so it cannot be paused")
-            .hint("run evenkeel on the server's own host, as root or as its user"));
+        return Err(
+            Error::refused("the server's process was not found, so it cannot be paused")
+                .hint("run evenkeel on the server's own host, as root or as its user"),
+        );
     }
     Ok(choice)
 }
 
 /// Whether the redo log is encrypted: its header is another one, and no splice of it is proven.
 fn has_encrypted_log(files: &ServerFiles) -> bool {
-    files.settings.get("innodb_encrypt_log").is_some_and(|value| value == "ON")
+    files
+        .settings
+        .get("innodb_encrypt_log")
+        .is_some_and(|value| value == "ON")
 }
 
 /// Translates the server's redo layout; `None` where no splice is proven.
@@ -135,5 +162,8 @@ impl LockWish {
 /// Whether a file of this class may be cloned while the server writes to it: pages are brought up
 /// to date by the redo log, definitions do not change while DDL is blocked.
 pub(super) fn any_time(class: FileClass) -> bool {
-    matches!(class, FileClass::InnodbData | FileClass::InnodbDoublewrite | FileClass::Definition)
+    matches!(
+        class,
+        FileClass::InnodbData | FileClass::InnodbDoublewrite | FileClass::Definition
+    )
 }

@@ -38,15 +38,23 @@ pub(super) fn settle(
         run.progress.warn(sentence(page));
     }
     if more > 0 {
-        run.progress.warn(format!("{more} more pages failed their checksum"));
+        run.progress
+            .warn(format!("{more} more pages failed their checksum"));
     }
     if !corrupt.is_empty() && !request.keep_corrupt {
         let first = corrupt.first().map(sentence).unwrap_or_default();
         let mut error = Error::new(
             ErrorKind::Differs,
-            format!("{} corrupt pages; nothing was stored. The first: {first}", corrupt.len() as u64 + more),
+            format!(
+                "{} corrupt pages; nothing was stored. The first: {first}",
+                corrupt.len() as u64 + more
+            ),
         );
-        for remedy in corrupt.iter().filter_map(|page| page.remedy.clone()).take(3) {
+        for remedy in corrupt
+            .iter()
+            .filter_map(|page| page.remedy.clone())
+            .take(3)
+        {
             error = error.hint(remedy);
         }
         return Err(error.hint("to keep a backup of what is left, add --keep-corrupt"));
@@ -61,7 +69,9 @@ fn saved(
     copies: &Option<DoublewriteCopies>,
     formats: &mut HashMap<String, Option<SpaceFormat>>,
 ) -> Result<bool> {
-    let Some(copies) = copies else { return Ok(false) };
+    let Some(copies) = copies else {
+        return Ok(false);
+    };
     if !formats.contains_key(&suspect.file) {
         formats.insert(suspect.file.clone(), format_of(&suspect.file, frozen)?);
     }
@@ -81,14 +91,22 @@ fn format_of(name: &str, frozen: &Frozen) -> Result<Option<SpaceFormat>> {
 }
 
 fn doublewrite(frozen: &Frozen) -> Result<Option<DoublewriteCopies>> {
-    let Some(page_size) = PageSize::new(frozen.files.page_size) else { return Ok(None) };
+    let Some(page_size) = PageSize::new(frozen.files.page_size) else {
+        return Ok(None);
+    };
     let files = &frozen.files.files;
     let system = pages::system_space(&frozen.files).into_iter().next();
-    let Some(system) = files.iter().find(|file| Some(&file.name) == system.as_ref()) else {
+    let Some(system) = files
+        .iter()
+        .find(|file| Some(&file.name) == system.as_ref())
+    else {
         return Ok(None);
     };
     let mut copies = DoublewriteCopies::read(&open(frozen, system)?, page_size)?;
-    for found in files.iter().filter(|file| file.class == FileClass::InnodbDoublewrite) {
+    for found in files
+        .iter()
+        .filter(|file| file.class == FileClass::InnodbDoublewrite)
+    {
         copies.add_file(&open(frozen, found)?)?;
     }
     Ok(Some(copies))
@@ -100,8 +118,16 @@ fn open(frozen: &Frozen, found: &FoundFile) -> Result<File> {
 }
 
 fn sentence(page: &CorruptPage) -> String {
-    let table = page.table.as_ref().map_or(String::new(), |table| format!(", table {table}"));
-    let index = page.index.as_ref().map_or(String::new(), |index| format!(", index {index}"));
-    format!("page {} of {} (space {}{table}{index}): {}", page.page, page.file, page.space, page.why)
+    let table = page
+        .table
+        .as_ref()
+        .map_or(String::new(), |table| format!(", table {table}"));
+    let index = page
+        .index
+        .as_ref()
+        .map_or(String::new(), |index| format!(", index {index}"));
+    format!(
+        "page {} of {} (space {}{table}{index}): {}",
+        page.page, page.file, page.space, page.why
+    )
 }
-

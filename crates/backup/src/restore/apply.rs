@@ -32,7 +32,11 @@ struct Item {
 
 /// Writes everything; returns how many bytes were written.
 pub(super) fn apply(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<u64> {
-    run.progress.phase("restoring", Some(plan.reader.manifest().bytes_logical), Unit::Bytes);
+    run.progress.phase(
+        "restoring",
+        Some(plan.reader.manifest().bytes_logical),
+        Unit::Bytes,
+    );
     let written = AtomicU64::new(0);
     let failed = Cancel::new();
     let (send, receive) = bounded::<Item>(QUEUE);
@@ -55,7 +59,9 @@ pub(super) fn apply(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Resu
         }
         drop(send);
         for worker in workers {
-            let ended = worker.join().unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
+            let ended = worker
+                .join()
+                .unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
             let stopped = matches!(&first, Err(e) if e.kind() == ErrorKind::Interrupted);
             if ended.is_err() && (first.is_ok() || stopped) {
                 first = ended;
@@ -118,17 +124,29 @@ fn hand_out_file(
 ) -> Result<()> {
     let file =
         File::create_new(&path).context(|| format!("failed to create {}", path.display()))?;
-    file.set_len(meta.size).context(|| format!("failed to size {}", path.display()))?;
+    file.set_len(meta.size)
+        .context(|| format!("failed to size {}", path.display()))?;
     let leaves = reader.leaf_count();
     let stretches = leaves.div_ceil(STRETCH);
     if stretches == 0 {
         return entries::dress(&path, &meta, request);
     }
-    let open =
-        Arc::new(Open { path, meta, file, reader, stretches_left: AtomicU64::new(stretches) });
+    let open = Arc::new(Open {
+        path,
+        meta,
+        file,
+        reader,
+        stretches_left: AtomicU64::new(stretches),
+    });
     for stretch in 0..stretches {
         let leaves = stretch * STRETCH..((stretch + 1) * STRETCH).min(leaves);
-        if send.send(Item { open: Arc::clone(&open), leaves }).is_err() {
+        if send
+            .send(Item {
+                open: Arc::clone(&open),
+                leaves,
+            })
+            .is_err()
+        {
             return Err(Error::new(ErrorKind::Interrupted, "the workers ended"));
         }
     }
@@ -158,8 +176,9 @@ fn work(
                 .context(|| format!("failed to restore {}", open.meta.name))?;
             run.progress.advance(end);
         }
-        let bytes =
-            writer.finish().context(|| format!("failed to write {}", open.path.display()))?;
+        let bytes = writer
+            .finish()
+            .context(|| format!("failed to write {}", open.path.display()))?;
         written.fetch_add(bytes, Ordering::Relaxed);
         fail::fail_point!("restore::apply::stretch");
         if open.stretches_left.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -30,8 +30,14 @@ pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> R
         // A label of another host's policy may not be allowed here: the server works without.
         let _ = rustix::fs::setxattr(path, name.as_str(), value, XattrFlags::empty());
     }
-    let time = Timespec { tv_sec: meta.mtime.0, tv_nsec: i64::from(meta.mtime.1) };
-    let times = Timestamps { last_access: time, last_modification: time };
+    let time = Timespec {
+        tv_sec: meta.mtime.0,
+        tv_nsec: i64::from(meta.mtime.1),
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
     rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())
         .context(|| format!("failed to set the time of {}", path.display()))
 }
@@ -51,7 +57,11 @@ pub(super) fn relink(plan: &Plan) -> Result<()> {
         }
         let path = staging.path(&relative);
         let text = fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
-        let new = if is_link { moved_path(&text, &moved) } else { moved_lines(&text, &moved) };
+        let new = if is_link {
+            moved_path(&text, &moved)
+        } else {
+            moved_lines(&text, &moved)
+        };
         if let Some(new) = new {
             fs::write(&path, new).context(|| format!("failed to write {}", path.display()))?;
         }
@@ -72,7 +82,8 @@ pub(super) fn relink(plan: &Plan) -> Result<()> {
 fn is_log_index(relative: &Path, plan: &Plan) -> bool {
     let named = |setting: &str| {
         let path = plan.facts.settings.get(setting).map(Path::new);
-        path.and_then(Path::file_name).is_some_and(|name| relative.as_os_str() == name)
+        path.and_then(Path::file_name)
+            .is_some_and(|name| relative.as_os_str() == name)
     };
     let on_top = relative.components().count() == 1;
     on_top && names::has_extension(relative, "index")
@@ -131,9 +142,15 @@ mod tests {
 
     #[test]
     fn paths_follow_their_longest_root() {
-        let moved = [("/var/lib/mysql", Path::new("/r/data")), ("/var/lib/mysql/x", Path::new("/x"))];
+        let moved = [
+            ("/var/lib/mysql", Path::new("/r/data")),
+            ("/var/lib/mysql/x", Path::new("/x")),
+        ];
         let at = |path: &[u8]| moved_path(path, &moved).map(|p| String::from_utf8(p).unwrap());
-        assert_eq!(at(b"/var/lib/mysql/a.ibd").as_deref(), Some("/r/data/a.ibd"));
+        assert_eq!(
+            at(b"/var/lib/mysql/a.ibd").as_deref(),
+            Some("/r/data/a.ibd")
+        );
         assert_eq!(at(b"/var/lib/mysql/x/b.ibd\n").as_deref(), Some("/x/b.ibd"));
         assert_eq!(at(b"/var/lib/mysql/x").as_deref(), Some("/x"));
         assert_eq!(at(b"/elsewhere/c"), None);

@@ -104,9 +104,15 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         }
     };
     fail::fail_point!("restore::applied");
-    let Plan { reader, facts, roots } = plan;
-    let places: BTreeMap<String, PathBuf> =
-        roots.iter().map(|(id, staging)| (id.clone(), staging.target().to_owned())).collect();
+    let Plan {
+        reader,
+        facts,
+        roots,
+    } = plan;
+    let places: BTreeMap<String, PathBuf> = roots
+        .iter()
+        .map(|(id, staging)| (id.clone(), staging.target().to_owned()))
+        .collect();
     let (data, others): (Vec<_>, Vec<_>) = roots.into_iter().partition(|(id, _)| id == DATA);
     let others: Vec<Staging> = others.into_iter().map(|(_, staging)| staging).collect();
     for (_, data) in &data {
@@ -136,29 +142,52 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
     };
     let reader = repository.reader(generation)?;
     let facts = Facts::of(reader.manifest())?;
-    if let Some(unknown) = request.map_roots.keys().find(|id| !facts.roots.contains_key(*id)) {
+    if let Some(unknown) = request
+        .map_roots
+        .keys()
+        .find(|id| !facts.roots.contains_key(*id))
+    {
         let known: Vec<&str> = facts.roots.keys().map(String::as_str).collect();
-        return Err(Error::usage(format!("generation {generation} has no root '{unknown}'"))
-            .hint(format!("its roots are: {}", known.join(", "))));
+        return Err(
+            Error::usage(format!("generation {generation} has no root '{unknown}'"))
+                .hint(format!("its roots are: {}", known.join(", "))),
+        );
     }
     let mut roots = BTreeMap::new();
-    roots.insert(DATA.to_owned(), Staging::plan(&request.target, &request.target)?);
+    roots.insert(
+        DATA.to_owned(),
+        Staging::plan(&request.target, &request.target)?,
+    );
     for id in facts.roots.keys().filter(|id| *id != DATA) {
-        let place = request.map_roots.get(id).cloned().unwrap_or_else(|| beside(&request.target, id));
+        let place = request
+            .map_roots
+            .get(id)
+            .cloned()
+            .unwrap_or_else(|| beside(&request.target, id));
         roots.insert(id.clone(), Staging::plan(&place, &request.target)?);
     }
     refuse_moved_tables(&facts, &roots)?;
     check_space(&request.target, &reader)?;
-    Ok(Plan { reader, facts, roots })
+    Ok(Plan {
+        reader,
+        facts,
+        roots,
+    })
 }
 
 /// Returns the newest generation's number.
 pub(crate) fn newest(repository: &Repository) -> Result<u32> {
     let generations = repository.generations()?;
-    generations.last().map(|summary| summary.generation).ok_or_else(|| {
-        Error::new(ErrorKind::Failed, format!("{} has no generation yet", repository.place()))
+    generations
+        .last()
+        .map(|summary| summary.generation)
+        .ok_or_else(|| {
+            Error::new(
+                ErrorKind::Failed,
+                format!("{} has no generation yet", repository.place()),
+            )
             .hint("make one with: evenkeel backup REPOSITORY")
-    })
+        })
 }
 
 /// The redo log names tables outside the data directory by the path that they had, and crash
@@ -168,7 +197,10 @@ fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Resu
     if start_options::is_mysql_8(&facts.settings) {
         return Ok(());
     }
-    for (id, staging) in roots.iter().filter(|(id, _)| id.starts_with("tablespaces-")) {
+    for (id, staging) in roots
+        .iter()
+        .filter(|(id, _)| id.starts_with("tablespaces-"))
+    {
         let place = facts.roots.get(id).map_or("", String::as_str);
         if staging.target() != Path::new(place) {
             return Err(Error::refused(format!(
@@ -195,8 +227,13 @@ fn check_space(target: &Path, reader: &Reader) -> Result<()> {
     for record in reader.files() {
         needed += record?.meta.allocated;
     }
-    let parent = target.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-    let Ok(volume) = rustix::fs::statvfs(parent) else { return Ok(()) };
+    let parent = target
+        .ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("/"));
+    let Ok(volume) = rustix::fs::statvfs(parent) else {
+        return Ok(());
+    };
     let free = volume.f_bavail * volume.f_frsize;
     if free < needed {
         return Err(Error::refused(format!(

@@ -11,8 +11,10 @@ pub(super) fn split(name: &str) -> Result<(&str, PathBuf)> {
         return Ok((name, PathBuf::new()));
     }
     relative_path(name).ok_or_else(|| {
-        Error::failed(format!("the name '{name}' leads out of its root or is not escaped"))
-            .hint("the repository was not written by evenkeel as it is; nothing was restored")
+        Error::failed(format!(
+            "the name '{name}' leads out of its root or is not escaped"
+        ))
+        .hint("the repository was not written by evenkeel as it is; nothing was restored")
     })
 }
 
@@ -49,7 +51,13 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_their_root() {
-        for name in ["data/../etc/passwd", "data//etc", "/etc", "data/a/../../b", "data/\\x2e\\x2e/b"] {
+        for name in [
+            "data/../etc/passwd",
+            "data//etc",
+            "/etc",
+            "data/a/../../b",
+            "data/\\x2e\\x2e/b",
+        ] {
             assert!(split(name).is_err(), "{name}");
         }
     }

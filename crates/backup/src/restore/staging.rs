@@ -70,11 +70,26 @@ impl Staging {
             hidden.push(end);
             parent.join(hidden)
         };
-        let dir = if inside { target.join(STAGING) } else { hidden(STAGING) };
-        let marker = if inside { dir.join(MARKER) } else { hidden(MARKER) };
+        let dir = if inside {
+            target.join(STAGING)
+        } else {
+            hidden(STAGING)
+        };
+        let marker = if inside {
+            dir.join(MARKER)
+        } else {
+            hidden(MARKER)
+        };
         let owner = [MAGIC.as_bytes(), data.as_os_str().as_bytes(), b"\n"].concat();
         let is_data = target == data;
-        let staging = Self { target, dir, marker, owner, is_data, inside };
+        let staging = Self {
+            target,
+            dir,
+            marker,
+            owner,
+            is_data,
+            inside,
+        };
         staging.refuse_used_target()?;
         Ok(staging)
     }
@@ -112,7 +127,8 @@ impl Staging {
 
     /// Whether a mount point holds more than a restore that did not come to its end.
     fn is_whole(&self) -> bool {
-        let stopped = fs::read(self.target.join(SYSTEM_SPACE)).is_ok_and(|b| b == STOPPER.as_bytes());
+        let stopped =
+            fs::read(self.target.join(SYSTEM_SPACE)).is_ok_and(|b| b == STOPPER.as_bytes());
         let others = |name: &OsString| name != STAGING && name != "lost+found";
         !stopped && names(&self.target).is_ok_and(|names| names.iter().any(others))
     }
@@ -154,7 +170,11 @@ impl Staging {
     fn publish(&self) -> Result<()> {
         sync_filesystem(&self.dir)?;
         fail::fail_point!("restore::publish::synced");
-        if self.inside { self.publish_inside()? } else { self.publish_beside()? }
+        if self.inside {
+            self.publish_inside()?
+        } else {
+            self.publish_beside()?
+        }
         fail::fail_point!("restore::publish::renamed");
         let parent = self.target.parent().unwrap_or(Path::new("/"));
         sync_filesystem(if self.inside { &self.target } else { parent })
@@ -165,8 +185,12 @@ impl Staging {
             self.unhold(name, &self.dir)?;
         }
         fail::fail_point!("restore::publish::unheld");
-        fs::rename(&self.dir, &self.target)
-            .context(|| format!("failed to move the restored files to {}", self.target.display()))
+        fs::rename(&self.dir, &self.target).context(|| {
+            format!(
+                "failed to move the restored files to {}",
+                self.target.display()
+            )
+        })
     }
 
     fn publish_inside(&self) -> Result<()> {
@@ -174,9 +198,15 @@ impl Staging {
         fs::write(self.target.join(SYSTEM_SPACE), STOPPER)
             .context(|| format!("failed to write in {}", self.target.display()))?;
         for entry in fs::read_dir(&self.dir).context(|| "failed to read the staging directory")? {
-            let name = entry.context(|| "failed to read the staging directory")?.file_name();
+            let name = entry
+                .context(|| "failed to read the staging directory")?
+                .file_name();
             let held = name.to_str().is_some_and(|n| n.ends_with(HELD_SUFFIX));
-            if !held && ![MARKER, SYSTEM_SPACE, SYSTEM_SCHEMA].iter().any(|kept| name == *kept) {
+            if !held
+                && ![MARKER, SYSTEM_SPACE, SYSTEM_SCHEMA]
+                    .iter()
+                    .any(|kept| name == *kept)
+            {
                 self.move_up(&name)?;
             }
         }
@@ -193,7 +223,11 @@ impl Staging {
     /// Removes the marker: from now on what is in the target is nobody's to replace.
     fn settle(&self) -> Result<()> {
         remove_file_if_there(&self.marker)?;
-        if self.inside { remove_any(&self.dir) } else { Ok(()) }
+        if self.inside {
+            remove_any(&self.dir)
+        } else {
+            Ok(())
+        }
     }
 
     fn move_up(&self, name: &OsStr) -> Result<()> {
@@ -228,7 +262,10 @@ impl Staging {
         }
         if self.may_replace_target() {
             for name in names(&self.target)? {
-                if ![STAGING, SYSTEM_SPACE, "lost+found"].iter().any(|kept| name == *kept) {
+                if ![STAGING, SYSTEM_SPACE, "lost+found"]
+                    .iter()
+                    .any(|kept| name == *kept)
+                {
                     remove_any(&self.target.join(name))?;
                 }
             }
@@ -251,7 +288,10 @@ pub(super) fn publish(data: &Staging, others: &[Staging]) -> Result<()> {
     }
     fail::fail_point!("restore::roots_published");
     data.publish()?;
-    [data].into_iter().chain(others).try_for_each(Staging::settle)
+    [data]
+        .into_iter()
+        .chain(others)
+        .try_for_each(Staging::settle)
 }
 
 /// Returns the names in a directory; none when it is not there.
@@ -260,9 +300,9 @@ fn names(dir: &Path) -> Result<Vec<OsString>> {
     match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error).context(failed),
-        Ok(entries) => {
-            entries.map(|entry| Ok(entry.context(failed)?.file_name())).collect()
-        }
+        Ok(entries) => entries
+            .map(|entry| Ok(entry.context(failed)?.file_name()))
+            .collect(),
     }
 }
 
@@ -310,7 +350,8 @@ mod tests {
     use super::*;
 
     fn scratch(name: &str) -> PathBuf {
-        let dir = std::env::temp_dir().join(format!("evenkeel-staging-{}-{name}", std::process::id()));
+        let dir =
+            std::env::temp_dir().join(format!("evenkeel-staging-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         dir
@@ -326,7 +367,10 @@ mod tests {
         let staging = plan(&top.join("data"));
         staging.create().unwrap();
         fs::write(staging.path(Path::new("ibdata1")), "x").unwrap();
-        assert_eq!(fs::read_to_string(staging.dir().join("ibdata1")).unwrap(), STOPPER);
+        assert_eq!(
+            fs::read_to_string(staging.dir().join("ibdata1")).unwrap(),
+            STOPPER
+        );
         assert!(!top.join("data").exists());
         publish(&staging, &[]).unwrap();
         assert_eq!(names(&top).unwrap(), ["data"]);

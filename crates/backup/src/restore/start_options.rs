@@ -65,13 +65,18 @@ pub(super) fn start_options<'a>(
 /// Whether the server keeps its dictionary in InnoDB: only those know the option.
 pub(super) fn is_mysql_8(settings: &BTreeMap<String, String>) -> bool {
     let version = settings.get("version").map_or("", String::as_str);
-    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
     !version.contains("MariaDB") && major.is_some_and(|major| major >= 8 && major < 10)
 }
 
 /// The name part of `log_bin_basename`, when the binary log is on.
 fn log_base(settings: &BTreeMap<String, String>) -> Option<&str> {
-    let on = settings.get("log_bin").is_some_and(|v| matches!(v.as_str(), "ON" | "1"));
+    let on = settings
+        .get("log_bin")
+        .is_some_and(|v| matches!(v.as_str(), "ON" | "1"));
     let base = settings.get("log_bin_basename").filter(|_| on)?;
     Path::new(base).file_name()?.to_str()
 }
@@ -101,10 +106,17 @@ mod tests {
         ]
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
-        let roots = [("redo", Path::new("/r")), ("tablespaces-1", Path::new("/t"))];
+        let roots = [
+            ("redo", Path::new("/r")),
+            ("tablespaces-1", Path::new("/t")),
+        ];
         assert_eq!(
             start_options(&settings, roots.into_iter()),
-            ["--innodb-page-size=8192", "--innodb-log-group-home-dir=/r", "--log-bin=binlog"]
+            [
+                "--innodb-page-size=8192",
+                "--innodb-log-group-home-dir=/r",
+                "--log-bin=binlog"
+            ]
         );
     }
 }

@@ -21,11 +21,22 @@ pub(super) struct BlockWriter<'a> {
 
 impl<'a> BlockWriter<'a> {
     pub(super) fn new(file: &'a File) -> Self {
-        Self { file, buffer: Vec::with_capacity(GATHER), start: 0, zeros: 0..0, written: 0 }
+        Self {
+            file,
+            buffer: Vec::with_capacity(GATHER),
+            start: 0,
+            zeros: 0..0,
+            written: 0,
+        }
     }
 
     /// Takes the block of `length` bytes at `offset`.
-    pub(super) fn block(&mut self, offset: u64, length: u64, content: BlockContent<'_>) -> Result<()> {
+    pub(super) fn block(
+        &mut self,
+        offset: u64,
+        length: u64,
+        content: BlockContent<'_>,
+    ) -> Result<()> {
         match content {
             BlockContent::Hole => Ok(()),
             BlockContent::Zero if self.zeros.end == offset => {
@@ -75,7 +86,8 @@ impl<'a> BlockWriter<'a> {
         if length == 0 {
             return Ok(());
         }
-        if rustix::fs::fallocate(self.file, FallocateFlags::KEEP_SIZE, range.start, length).is_ok() {
+        if rustix::fs::fallocate(self.file, FallocateFlags::KEEP_SIZE, range.start, length).is_ok()
+        {
             return Ok(());
         }
         let zeros = vec![0u8; GATHER];
@@ -101,15 +113,27 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         file.set_len(50_000).unwrap();
         let mut writer = BlockWriter::new(&file);
-        writer.block(0, 10_000, BlockContent::Data(&[1; 10_000])).unwrap();
-        writer.block(10_000, 10_000, BlockContent::Data(&[2; 4_000])).unwrap();
+        writer
+            .block(0, 10_000, BlockContent::Data(&[1; 10_000]))
+            .unwrap();
+        writer
+            .block(10_000, 10_000, BlockContent::Data(&[2; 4_000]))
+            .unwrap();
         writer.block(20_000, 10_000, BlockContent::Zero).unwrap();
         writer.block(30_000, 10_000, BlockContent::Hole).unwrap();
-        writer.block(40_000, 10_000, BlockContent::Data(&[3; 10_000])).unwrap();
+        writer
+            .block(40_000, 10_000, BlockContent::Data(&[3; 10_000]))
+            .unwrap();
         writer.finish().unwrap();
         let mut bytes = vec![9; 50_000];
         file.read_exact_at(&mut bytes, 0).unwrap();
-        let expected = [vec![1; 10_000], vec![2; 4_000], vec![0; 26_000], vec![3; 10_000]].concat();
+        let expected = [
+            vec![1; 10_000],
+            vec![2; 4_000],
+            vec![0; 26_000],
+            vec![3; 10_000],
+        ]
+        .concat();
         assert!(bytes == expected);
     }
 }

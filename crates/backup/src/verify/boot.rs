@@ -58,7 +58,8 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     let mut launch = Launch::new(request.binary.clone(), scratch.path().join("data"));
     launch.extra_args.extend(restored.start_options.clone());
     launch.extra_args.extend(QUIET_OPTIONS.map(str::to_owned));
-    run.progress.phase("starting a server on the restored files", None, Unit::Items);
+    run.progress
+        .phase("starting a server on the restored files", None, Unit::Items);
     let begun = Instant::now();
     let mut report = BootReport {
         generation: restored.generation,
@@ -93,7 +94,10 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
 fn record(request: &BootRequest, report: &BootReport) -> Result<()> {
     let how = serde_json::to_value(report)
         .map_err(|error| Error::failed("failed to write the proof").because(error))?;
-    let proof = Proof { at: jiff::Timestamp::now(), how };
+    let proof = Proof {
+        at: jiff::Timestamp::now(),
+        how,
+    };
     Repository::open(&request.repository)?.record_proof(report.generation, proof, PROOF_WAIT)
 }
 
@@ -117,10 +121,13 @@ fn check_tables(server: &Running, report: &mut BootReport, run: Run<'_>) -> Resu
          ('BASE TABLE', 'SEQUENCE') AND table_schema NOT IN ('information_schema', \
          'performance_schema', 'sys') ORDER BY 1, 2",
     )?;
-    run.progress.phase("checking tables", Some(tables.len() as u64), Unit::Items);
+    run.progress
+        .phase("checking tables", Some(tables.len() as u64), Unit::Items);
     for row in &tables {
         run.cancel.check()?;
-        let (Some(schema), Some(table)) = (row.at(0), row.at(1)) else { continue };
+        let (Some(schema), Some(table)) = (row.at(0), row.at(1)) else {
+            continue;
+        };
         let name = format!("{}.{}", quote_name(schema), quote_name(table));
         check_table(&mut session, &name, report)?;
         run.progress.advance(1);
@@ -181,7 +188,9 @@ impl Scratch {
         std::fs::create_dir_all(path).context(|| format!("failed to create {}", path.display()))?;
         std::fs::write(path.join(MARKER), b"")
             .context(|| format!("failed to write in {}", path.display()))?;
-        Ok(Self { path: path.to_owned() })
+        Ok(Self {
+            path: path.to_owned(),
+        })
     }
 
     fn path(&self) -> &Path {

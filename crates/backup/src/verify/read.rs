@@ -31,7 +31,11 @@ impl ReadRequest {
     /// Makes a request with the usual settings.
     #[must_use]
     pub fn new(repository: &Path, generations: Generations) -> Self {
-        Self { repository: repository.to_owned(), generations, workers: crate::default_workers() }
+        Self {
+            repository: repository.to_owned(),
+            generations,
+            workers: crate::default_workers(),
+        }
     }
 }
 
@@ -43,7 +47,11 @@ pub fn read(request: &ReadRequest, run: Run<'_>) -> Result<VerifyReport> {
         Generations::One(number) => Some(number),
         Generations::Newest => Some(crate::restore::newest(&repository)?),
     };
-    let how = Verify { generation, workers: request.workers, ..Verify::default() };
+    let how = Verify {
+        generation,
+        workers: request.workers,
+        ..Verify::default()
+    };
     repository.verify(&how, run.progress, run.cancel)
 }
 
