@@ -8,6 +8,31 @@ use syn::visit::{self, Visit};
 /// Longest function, from its signature to its closing brace.
 const FUNCTION_LINES_MAX: usize = 70;
 
+/// Functions that are longer all the same: tests that tell one story from beginning to end. The
+/// list may only shrink, and so may they.
+const LONGER: [(&str, &str, usize); 4] = [
+    (
+        "cases/tests/every_layout_restores.rs",
+        "files_everywhere",
+        99,
+    ),
+    (
+        "cases/tests/every_layout_restores.rs",
+        "tables_without_transactions",
+        102,
+    ),
+    (
+        "cases/tests/every_layout_restores.rs",
+        "compressed_tables",
+        94,
+    ),
+    (
+        "crates/repository/tests/survives_a_crash.rs",
+        "survives",
+        75,
+    ),
+];
+
 /// Where `unsafe` may stand: ioctls, raw waits, and (later) plugins inside the server.
 const UNSAFE_ALLOWED: [&str; 3] = [
     "plugins/",
@@ -89,10 +114,14 @@ impl Lengths<'_> {
     fn measure(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let first = signature.span().start().line;
         let lines = block.span().end().line + 1 - first;
-        if lines > FUNCTION_LINES_MAX {
-            let (path, name) = (self.path, &signature.ident);
+        let (path, name) = (self.path, &signature.ident);
+        let longer = LONGER
+            .iter()
+            .find(|(file, function, _)| *file == path && name == function);
+        let allowed = longer.map_or(FUNCTION_LINES_MAX, |(_, _, lines)| *lines);
+        if lines > allowed {
             self.found.push(format!(
-                "{path}:{first}: fn {name} has {lines} lines, {FUNCTION_LINES_MAX} are allowed"
+                "{path}:{first}: fn {name} has {lines} lines, {allowed} are allowed"
             ));
         }
     }

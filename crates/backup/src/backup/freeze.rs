@@ -309,30 +309,41 @@ impl Freezer<'_> {
                 })?;
                 (paused.value, paused.lasted)
             }
-            (Method::Atomic | Method::Still, _) => {
-                // A list from before the lock may lack a table that was made since.
-                let files = if ddl_blocked {
-                    with_its_logs(files)?
-                } else {
-                    rescan(&files)?
-                };
-                self.listed = Some(files.clone());
-                self.provider.take(&sources(&files.files))?;
-                let begun = Instant::now();
-                self.provider.instant()?;
-                let stopped = match self.choice.moment {
-                    Moment::None => begun.elapsed(),
-                    _ => Duration::ZERO,
-                };
-                let same = ddl_blocked || current::same_tables(&files, &rescan(&files)?);
-                if !same || current::logs_changed(&files)? {
-                    return Ok(None);
-                }
-                (files, stopped)
-            }
+            (Method::Atomic | Method::Still, _) => match self.whole(files, ddl_blocked)? {
+                Some(taken) => taken,
+                None => return Ok(None),
+            },
         };
         fail::fail_point!("backup::freeze::taken");
         Ok(Some((files, asked, stopped)))
+    }
+
+    /// Takes a snapshot that is one instant by itself. Returns the files and how long the server
+    /// stood still for it, as far as no lock says; `None` when files came or went meanwhile.
+    fn whole(
+        &mut self,
+        files: ServerFiles,
+        ddl_blocked: bool,
+    ) -> Result<Option<(ServerFiles, Duration)>> {
+        // A list from before the lock may lack a table that was made since.
+        let files = if ddl_blocked {
+            with_its_logs(files)?
+        } else {
+            rescan(&files)?
+        };
+        self.listed = Some(files.clone());
+        self.provider.take(&sources(&files.files))?;
+        let begun = Instant::now();
+        self.provider.instant()?;
+        let stopped = match self.choice.moment {
+            Moment::None => begun.elapsed(),
+            _ => Duration::ZERO,
+        };
+        let same = ddl_blocked || current::same_tables(&files, &rescan(&files)?);
+        if !same || current::logs_changed(&files)? {
+            return Ok(None);
+        }
+        Ok(Some((files, stopped)))
     }
 
     fn target(&self) -> Result<pause::Target> {
