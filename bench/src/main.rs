@@ -100,7 +100,8 @@ fn main() -> Result<()> {
         let last = session.value(&format!(
             "SELECT CAST(COALESCE(MAX(number), 0) AS CHAR) FROM bank.ledger WHERE client = {number}"
         ))?;
-        let seed = 0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let seed =
+            0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         clients.push(Client {
             session,
             number,
@@ -125,7 +126,11 @@ fn main() -> Result<()> {
         let (done, _, lost) = drive.counts();
         ensure!(lost == 0, "a session was lost");
         let slowest = slowest_us.swap(0, Ordering::Relaxed);
-        writeln!(out, "{} {done} {slowest}", now.tv_sec * 1_000_000_000 + now.tv_nsec)?;
+        writeln!(
+            out,
+            "{} {done} {slowest}",
+            now.tv_sec * 1_000_000_000 + now.tv_nsec
+        )?;
         out.flush()?;
     }
     drive.stop();

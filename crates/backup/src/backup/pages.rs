@@ -50,7 +50,7 @@ impl PageCheck {
     /// Returns the check for a later file of the same tablespace.
     pub(super) fn continued(&self, first_page: u32) -> Self {
         Self {
-            format: self.format.clone(),
+            format: self.format,
             first_page,
         }
     }

@@ -85,7 +85,7 @@ fn by_leaf(blocks: &[Range<u64>]) -> impl Iterator<Item = LeafPlan> {
                 Some(plan) if plan.leaf == leaf => plan.blocks.push(start..end),
                 _ => plans.push(LeafPlan {
                     leaf,
-                    blocks: vec![start..end],
+                    blocks: Vec::from([start..end]),
                     candidates: None,
                 }),
             }

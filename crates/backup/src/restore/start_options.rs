@@ -69,7 +69,7 @@ pub(super) fn is_mysql_8(settings: &BTreeMap<String, String>) -> bool {
         .split('.')
         .next()
         .and_then(|major| major.parse::<u32>().ok());
-    !version.contains("MariaDB") && major.is_some_and(|major| major >= 8 && major < 10)
+    !version.contains("MariaDB") && major.is_some_and(|major| (8..10).contains(&major))
 }
 
 /// The name part of `log_bin_basename`, when the binary log is on.
