@@ -4,13 +4,29 @@
 use evenkeel_op::{ErrorKind, Result};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::BankTraffic;
 use evenkeel_testkit::traffic::Random;
+use evenkeel_testkit::wait::until_within;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// The schema that a storm rages in.
 pub const SCHEMA: &str = "storm";
+
+/// How long a server may take to get on. MySQL 5.7 stands still while it truncates an undo log, and
+/// longer the slower the disk is.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Waits until a bank's clients made some more transfers, however much the storm is in their way.
+#[track_caller]
+pub fn wait_through(traffic: &BankTraffic, transfers: u64) {
+    let goal = traffic.acknowledged() + transfers;
+    until_within(PATIENCE, "the bank's clients got further", || {
+        traffic.acknowledged() >= goal
+    });
+}
 
 /// How many tables there are at most.
 const TABLES: u32 = 8;
@@ -61,7 +77,7 @@ impl Storm {
     #[track_caller]
     pub fn wait_for(&self, strikes: u64) {
         let goal = self.strikes() + strikes;
-        evenkeel_testkit::until("the storm went on", || self.strikes() >= goal);
+        until_within(PATIENCE, "the storm went on", || self.strikes() >= goal);
     }
 }
 

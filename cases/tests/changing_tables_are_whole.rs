@@ -2,7 +2,7 @@
 //! dropped, undo logs truncated and binary logs purged, between the generations and during them?
 
 use evenkeel_backup::backup::SnapshotChoice;
-use evenkeel_cases::storm::Storm;
+use evenkeel_cases::storm::{Storm, wait_through};
 use evenkeel_cases::{Site, back_up};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
@@ -159,7 +159,7 @@ fn case(server: TestServer, fs: LoopFs, snapshot: &SnapshotChoice, more: &[&str]
             .start(&site.running().connect_options(), 2)
             .unwrap();
         let storm = Storm::start(site.running(), seed + number as u64);
-        traffic.wait_for(20);
+        wait_through(&traffic, 20);
         storm.wait_for(10);
         let before = traffic.marks();
         let mut request = site.request(snapshot.clone());
