@@ -220,7 +220,8 @@ fn one_snapshot_over_two_filesystems_is_refused() {
 
 #[test]
 fn page_sizes() {
-    let cases: [(fn() -> TestServer, &str); 8] = [
+    type Case<'a> = (fn() -> TestServer, &'a str);
+    let cases: [Case<'_>; 8] = [
         (mariadb_10_11, "4k"),
         (mariadb_10_11, "8k"),
         (mariadb_10_11, "32k"),

@@ -60,7 +60,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
         "no client was disturbed"
     );
     site.kill();
-    traffic.stop();
+    drop(traffic.stop());
     check_restores(&site, &taken);
 }
 

@@ -213,7 +213,7 @@ mod tests {
                 return Outcome::Lost;
             }
             self.left -= 1;
-            if self.left % 2 == 0 {
+            if self.left.is_multiple_of(2) {
                 Outcome::Done
             } else {
                 Outcome::Retry

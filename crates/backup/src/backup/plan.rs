@@ -73,6 +73,8 @@ fn candidate_blocks(
     merged
 }
 
+// One range is what is meant, not the numbers in it.
+#[allow(clippy::single_range_in_vec_init)]
 /// Cuts sorted block ranges at leaf boundaries and groups them.
 fn by_leaf(blocks: &[Range<u64>]) -> impl Iterator<Item = LeafPlan> {
     let mut plans: Vec<LeafPlan> = Vec::new();
@@ -85,7 +87,7 @@ fn by_leaf(blocks: &[Range<u64>]) -> impl Iterator<Item = LeafPlan> {
                 Some(plan) if plan.leaf == leaf => plan.blocks.push(start..end),
                 _ => plans.push(LeafPlan {
                     leaf,
-                    blocks: Vec::from([start..end]),
+                    blocks: vec![start..end],
                     candidates: None,
                 }),
             }

@@ -269,10 +269,13 @@ fn leaf(
                 let data = front..front + (whole.end - whole.start) as usize;
                 let allocated = shape.allocated(&whole);
                 // The buffer is empty where the whole chunk is a hole.
+                // Zeros that became a hole, or the reverse, are no other content.
+                let mut same_zeros = leaf.base_is_zero(block);
                 let change = if allocated == 0 {
                     leaf.hole(worker, block)?
                 } else {
                     let data = &buffer[data];
+                    same_zeros = same_zeros && data.iter().all(|byte| *byte == 0);
                     check(open, whole.start, data, shop);
                     match allocated < data.len() as u64 {
                         true => {
@@ -282,7 +285,7 @@ fn leaf(
                     }
                 };
                 if change == Change::Changed {
-                    note_change(open, plan, block, allocated, shop);
+                    note_change(open, plan, block, allocated, same_zeros, shop);
                 }
             }
         }
@@ -297,11 +300,19 @@ fn check(open: &Open, offset: u64, data: &[u8], shop: &Shop<'_>) {
     }
 }
 
-fn note_change(open: &Open, plan: &LeafPlan, block: u64, bytes: u64, shop: &Shop<'_>) {
+fn note_change(
+    open: &Open,
+    plan: &LeafPlan,
+    block: u64,
+    bytes: u64,
+    same_zeros: bool,
+    shop: &Shop<'_>,
+) {
     shop.totals
         .bytes_changed
         .fetch_add(bytes, Ordering::Relaxed);
     if let Some(candidates) = &plan.candidates
+        && !same_zeros
         && !candidates.iter().any(|range| range.contains(&block))
     {
         let mut missed = shop.totals.missed.lock().unwrap_or_else(|e| e.into_inner());

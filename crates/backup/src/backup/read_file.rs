@@ -17,13 +17,27 @@ use std::path::Path;
 pub(super) struct Source {
     file: File,
     metadata: Metadata,
+    /// Whether nothing of it is a hole.
+    dense: bool,
 }
 
 impl Source {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
-        Ok(Self { file, metadata })
+        // Not from the number of allocated blocks: that counts the file system's own as well.
+        let first_hole = rustix::fs::seek(&file, SeekFrom::Hole(0));
+        let dense = metadata.len() == 0 || first_hole.is_ok_and(|at| at >= metadata.len());
+        if !dense {
+            // What is allocated and never written is taken for data once it was read ahead. Then
+            // the same file would look different from one run to the next.
+            let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
+        }
+        Ok(Self {
+            file,
+            metadata,
+            dense,
+        })
     }
 
     pub(super) fn file(&self) -> &File {
@@ -97,8 +111,7 @@ impl Source {
 
     /// Finds out what of a range is allocated.
     fn shape(&self, range: &Range<u64>) -> Result<Shape> {
-        let dense = self.metadata.blocks() * 512 >= self.metadata.len();
-        if dense {
+        if self.dense {
             return Ok(Shape {
                 data: vec![range.clone()],
             });

@@ -97,6 +97,17 @@ impl Leaf {
         self.place(worker, block, bytes, true)
     }
 
+    /// Returns whether the block is all zero in the base, allocated or not.
+    #[must_use]
+    pub fn base_is_zero(&self, block: u64) -> bool {
+        let entries = self.base.as_ref().map(|base| base.entries.as_slice());
+        let entry = self
+            .at(block)
+            .ok()
+            .and_then(|at| entries.and_then(|entries| entries.get(at)));
+        matches!(entry, Some(Entry::Zero | Entry::Hole))
+    }
+
     /// Says that a block is not allocated in the source.
     pub fn hole(&mut self, worker: &mut Worker, block: u64) -> Result<Change> {
         self.set(worker, block, Entry::Hole, 0)
