@@ -270,12 +270,13 @@ fn leaf(
                 let allocated = shape.allocated(&whole);
                 // The buffer is empty where the whole chunk is a hole.
                 // Zeros that became a hole, or the reverse, are no other content.
-                let mut same_zeros = leaf.base_is_zero(block);
+                let mut maybe_same = leaf.base_is_zero(block);
                 let change = if allocated == 0 {
                     leaf.hole(worker, block)?
                 } else {
                     let data = &buffer[data];
-                    same_zeros = same_zeros && data.iter().all(|byte| *byte == 0);
+                    // The same goes for zeros at the end of a block. Pages never end in zeros.
+                    maybe_same = data.iter().rev().take(512).all(|byte| *byte == 0);
                     check(open, whole.start, data, shop);
                     match allocated < data.len() as u64 {
                         true => {
@@ -285,7 +286,7 @@ fn leaf(
                     }
                 };
                 if change == Change::Changed {
-                    note_change(open, plan, block, allocated, same_zeros, shop);
+                    note_change(open, plan, block, allocated, maybe_same, shop);
                 }
             }
         }
@@ -305,14 +306,14 @@ fn note_change(
     plan: &LeafPlan,
     block: u64,
     bytes: u64,
-    same_zeros: bool,
+    maybe_same: bool,
     shop: &Shop<'_>,
 ) {
     shop.totals
         .bytes_changed
         .fetch_add(bytes, Ordering::Relaxed);
     if let Some(candidates) = &plan.candidates
-        && !same_zeros
+        && !maybe_same
         && !candidates.iter().any(|range| range.contains(&block))
     {
         let mut missed = shop.totals.missed.lock().unwrap_or_else(|e| e.into_inner());
