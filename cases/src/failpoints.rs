@@ -1,9 +1,8 @@
 //! Every point at which a test may kill `evenkeel`, and who comes by there.
 
 /// Points that every backup of a running server comes by, after the first one.
-pub const EVERY_BACKUP: [&str; 12] = [
+pub const EVERY_BACKUP: [&str; 8] = [
     "backup::begun",
-    "snapshot::holding::run_made",
     "backup::freeze::ddl_blocked",
     "backup::freeze::moment",
     "backup::freeze::taken",
@@ -11,33 +10,42 @@ pub const EVERY_BACKUP: [&str; 12] = [
     "backup::frozen",
     "backup::stored",
     "backup::committed",
-    "snapshot::holding::facts_written",
-    "snapshot::holding::base_replaced",
-    "snapshot::holding::deleting",
 ];
 
 /// Points that only the first backup comes by: afterwards there is a place for snapshots.
-pub const FIRST_BACKUP: [&str; 2] = [
+pub const FIRST_BACKUP: [&str; 3] = [
     "snapshot::holding::directory_made",
     "snapshot::holding::marker_written",
+    "snapshot::holding::run_made",
 ];
 
-/// Points of a backup that clones file by file.
-pub const REFLINK: [&str; 2] = [
+/// Points of a backup that clones file by file. What is cloned first is made ready for the moment.
+pub const REFLINK: [&str; 6] = [
+    "snapshot::reflink::moving",
     "snapshot::reflink::cloning",
+    "snapshot::reflink::changes_written",
+    "snapshot::reflink::settled",
+    "snapshot::reflink::committed",
     "snapshot::reflink::store_committed",
 ];
 
-/// Points of a backup that splices the redo log's checkpoint. The second clone is the one of the
+/// Points of a backup that splices the redo log's checkpoint. The third clone is the one of the
 /// moment: of the logs, with commits or the whole process standing still.
-pub const SPLICE: [&str; 2] = [
-    "backup::freeze::data_cloned",
+pub const SPLICE: [&str; 3] = [
     "snapshot::reflink::cloning#2",
+    "backup::freeze::data_cloned",
+    "snapshot::reflink::cloning#3",
 ];
 
+/// Points of a backup that stops the process: the second clone is that of the pause.
+pub const PAUSE: [&str; 1] = ["snapshot::reflink::cloning#2"];
+
 /// Points of a backup by a btrfs snapshot.
-pub const BTRFS: [&str; 2] = [
+pub const BTRFS: [&str; 5] = [
     "snapshot::btrfs::snapped",
+    "snapshot::holding::facts_written",
+    "snapshot::holding::base_replaced",
+    "snapshot::holding::deleting",
     "snapshot::holding::snapshot_deleted",
 ];
 

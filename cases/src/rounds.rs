@@ -58,7 +58,12 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
         );
         drop(traffic);
         clone_image(&image, &copy);
-        image.release().expect("a release");
+        // The others start from the first one, as most backups start from another.
+        let ended = match round {
+            1 => image.keep(),
+            _ => image.release(),
+        };
+        ended.expect("an end");
         let running = boot(site, &copy);
         let mut session = running.session().expect("a session");
         let state = site

@@ -30,6 +30,7 @@ fn layout(datadir: &Path) -> Layout {
         datadir: datadir.to_owned(),
         dirs: vec![],
         server_running: true,
+        page_bytes: 16384,
     }
 }
 
@@ -70,7 +71,7 @@ fn clones(directory: &Path, count: usize) {
     for prepared in [false, true, false, true] {
         let mut run = begin(directory, None);
         if prepared {
-            run.prepare(&files).expect("to prepare");
+            run.prepare(&files);
         }
         let start = Instant::now();
         run.take(&files).expect("to clone");
@@ -93,7 +94,7 @@ fn differences(directory: &Path, mib: u64) {
         let before = (round > 0).then(|| (round - 1).to_string());
         rustix::fs::sync();
         let mut run = begin(directory, before.as_deref());
-        run.prepare(&files).expect("to prepare");
+        run.prepare(&files);
         let start = Instant::now();
         run.take(&files).expect("to clone");
         println!(

@@ -7,15 +7,16 @@
 //!     base/                       the snapshot that the next run compares with: one or none
 //!         base.json               token, provider, when
 //!         files/ | snapshot/      what the provider keeps
+//!         changes                 see [`crate::reflink`]
 //!     run-<pid>-<random>/         the snapshot of the run that holds the lock
 //!     old-<pid>-<random>/         a former base on its way out
 //! ```
 //!
-//! A base is complete and on disk before it gets its name, and takes its predecessor's place in one
-//! rename (`RENAME_EXCHANGE`). So at any moment `base/` is one whole snapshot or is not there, and
-//! every `run-*` and `old-*` found by whoever gets the lock belonged to a run that died: it is
-//! deleted. The worst that a crash can cost is a full scan by the next run, because the token of
-//! the base is not the one the next run asks for.
+//! A snapshot that is made anew is complete and on disk before it gets the base's name, and takes its
+//! predecessor's place in one rename (`RENAME_EXCHANGE`). One that is changed in place has no token
+//! meanwhile. So at any moment `base/` is one whole snapshot, or has no token, or is not there.
+//! Whatever else is found by whoever gets the lock belonged to a run that died: it is deleted. The
+//! worst that a crash can cost is a full scan by the next run.
 
 mod door;
 mod layout;
@@ -38,18 +39,37 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const BASE: &str = "base";
 const FACTS: &str = "base.json";
+const FACTS_UNFINISHED: &str = "base.json.new";
+const FORMAT: u32 = 2;
 
 /// What is known of a kept base, as written to `base.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseFacts {
-    /// Always 1 so far.
+    /// Always 2 so far.
     pub format: u32,
-    /// What the caller named this base: the generation it belongs to.
-    pub token: String,
+    /// What the caller named this base: the generation it belongs to. None while it is changed.
+    pub token: Option<String>,
+    /// Whether it is no longer equal to that generation: the provider knows where.
+    pub changed: bool,
     /// The provider that made it.
     pub provider: String,
     /// When, in seconds since 1970.
     pub created_unix_s: u64,
+}
+
+impl BaseFacts {
+    /// Describes a base as it is made or changed now.
+    pub(crate) fn now(provider: &str, token: Option<String>, changed: bool) -> Self {
+        Self {
+            format: FORMAT,
+            token,
+            changed,
+            provider: provider.to_owned(),
+            created_unix_s: SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+        }
+    }
 }
 
 /// A holding directory that this process has locked.
@@ -75,6 +95,7 @@ impl Holding {
             directory: directory.to_owned(),
             _lock: lock,
         };
+        holding.set_lost_base_aside()?;
         holding.clean()?;
         Ok(holding)
     }
@@ -83,13 +104,43 @@ impl Holding {
     #[must_use]
     pub fn base(&self, provider: &str, token: &str) -> Option<PathBuf> {
         let facts = self.facts()?;
-        (facts.provider == provider && facts.token == token).then(|| self.directory.join(BASE))
+        (facts.provider == provider && facts.token.as_deref() == Some(token))
+            .then(|| self.base_path())
+    }
+
+    /// Returns where the base is, if there is one.
+    #[must_use]
+    pub fn base_path(&self) -> PathBuf {
+        self.directory.join(BASE)
+    }
+
+    /// Replaces what is known of the base in one step, on disk when it returns.
+    pub(crate) fn write_facts(&self, facts: &BaseFacts) -> Result<()> {
+        write_facts(&self.base_path(), facts)
+    }
+
+    /// Makes a new base of these empty directories, in place of the one there may be.
+    pub(crate) fn make_base(&self, facts: &BaseFacts, directories: &[&str]) -> Result<()> {
+        let path = self.directory.join(unique("run"));
+        let failed = || format!("failed to make {}", path.display());
+        let make = |path: &Path| DirBuilder::new().mode(0o700).create(path).context(failed);
+        make(&path)?;
+        fail_point!("snapshot::holding::run_made");
+        directories
+            .iter()
+            .try_for_each(|name| make(&path.join(name)))?;
+        write_facts(&path, facts)?;
+        self.set_base_aside()?;
+        fs::rename(&path, self.base_path())
+            .and_then(|()| sync_directory(&self.directory))
+            .context(failed)?;
+        self.clean()
     }
 
     /// Returns what is known of the base, if there is one.
     #[must_use]
     pub fn facts(&self) -> Option<BaseFacts> {
-        read_facts(&self.directory.join(BASE))
+        read_facts(&self.base_path())
     }
 
     /// Deletes the base.
@@ -115,14 +166,21 @@ impl Holding {
 
     /// Deletes everything of ours that is neither marker, lock nor a readable base.
     fn clean(&self) -> Result<()> {
-        let base = self.directory.join(BASE);
-        if base.exists() && read_facts(&base).is_none() {
+        if self.base_path().exists() && self.facts().is_none() {
             self.set_base_aside()?;
         }
         for name in leftovers(&self.directory)? {
             remove::tree(&self.directory.join(name))?;
         }
         Ok(())
+    }
+
+    /// Does the same with a base that was being changed when its run died.
+    fn set_lost_base_aside(&self) -> Result<()> {
+        match self.facts() {
+            Some(facts) if facts.token.is_none() => self.set_base_aside(),
+            _ => Ok(()),
+        }
     }
 
     /// Renames the base, if there is one, to a name that `clean` deletes.
@@ -167,14 +225,7 @@ impl Run {
     /// Makes this run's directory the base under `token`, and deletes the former base. Everything
     /// in it must be on disk already.
     pub fn commit(mut self, provider: &str, token: &str) -> Result<()> {
-        let facts = BaseFacts {
-            format: 1,
-            token: token.to_owned(),
-            provider: provider.to_owned(),
-            created_unix_s: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs()),
-        };
+        let facts = BaseFacts::now(provider, Some(token.to_owned()), false);
         write_facts(&self.path, &facts)?;
         fail_point!("snapshot::holding::facts_written");
         self.replace_base()
@@ -222,12 +273,13 @@ pub fn heal(directory: &Path) -> Result<bool> {
     let Some(lock) = lock(directory)? else {
         return Ok(false);
     };
-    let found = !leftovers(directory)?.is_empty();
-    Holding {
+    let holding = Holding {
         directory: directory.to_owned(),
         _lock: lock,
-    }
-    .clean()?;
+    };
+    holding.set_lost_base_aside()?;
+    let found = !leftovers(directory)?.is_empty();
+    holding.clean()?;
     Ok(found)
 }
 
@@ -258,14 +310,16 @@ fn read_facts(base: &Path) -> Option<BaseFacts> {
     let text = fs::read(base.join(FACTS)).ok()?;
     serde_json::from_slice(&text)
         .ok()
-        .filter(|facts: &BaseFacts| facts.format == 1)
+        .filter(|facts: &BaseFacts| facts.format == FORMAT)
 }
 
 fn write_facts(directory: &Path, facts: &BaseFacts) -> Result<()> {
     let path = directory.join(FACTS);
+    let unfinished = directory.join(FACTS_UNFINISHED);
     let failed = || format!("failed to write {}", path.display());
     let text = serde_json::to_vec_pretty(facts).context(failed)?;
-    write_synced(&path, &text)
+    write_synced(&unfinished, &text)
+        .and_then(|()| fs::rename(&unfinished, &path))
         .and_then(|()| sync_directory(directory))
         .context(failed)
 }

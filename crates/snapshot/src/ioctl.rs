@@ -9,6 +9,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 
@@ -100,6 +101,31 @@ impl ExtentBatch {
     pub(crate) fn get(&self, index: usize) -> RawExtent {
         self.0.extents[index]
     }
+}
+
+const FICLONERANGE: libc::Ioctl = 0x4020_940D_u32 as libc::Ioctl;
+
+/// `struct file_clone_range`.
+#[repr(C)]
+struct CloneRange {
+    source: i64,
+    source_offset: u64,
+    length: u64,
+    target_offset: u64,
+}
+const _: () = assert!(size_of::<CloneRange>() == 32);
+
+/// Lets a range of `target` share the bytes at the same place in `source`. Both ends must be at
+/// block boundaries, or the end at that of `source`; else `EINVAL`.
+pub(crate) fn clone_range(source: &File, target: &File, range: &Range<u64>) -> io::Result<()> {
+    let args = CloneRange {
+        source: i64::from(source.as_raw_fd()),
+        source_offset: range.start,
+        length: range.end - range.start,
+        target_offset: range.start,
+    };
+    // SAFETY: FICLONERANGE reads one `struct file_clone_range`.
+    check(unsafe { libc::ioctl(target.as_raw_fd(), FICLONERANGE, std::ptr::from_ref(&args)) })
 }
 
 // linux/btrfs.h

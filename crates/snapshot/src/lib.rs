@@ -8,8 +8,8 @@
 //! | [`hook`] | what the user's own command promises | no | no |
 //!
 //! A run is: [`open`] a provider, `take` the files, `instant`, `seal`, read the frozen files and
-//! what `changed`, `check`, publish the generation, `commit`. Dropping a provider half-way deletes
-//! its snapshot and keeps the base. Who may run beside whom is the matter of [`holding`].
+//! what `changed`, `check`, publish the generation, `commit`. Dropping a provider half-way keeps the
+//! base, or what the next run needs in its stead. Who may run beside whom is the matter of [`holding`].
 
 pub mod assess;
 pub mod btrfs;
@@ -39,6 +39,9 @@ pub struct Layout {
     pub dirs: Vec<PathBuf>,
     /// Whether a server is known to be running on it.
     pub server_running: bool,
+    /// Bytes that the server writes in one piece, InnoDB's page size: a power of two. 0 means that
+    /// it is not known.
+    pub page_bytes: u64,
 }
 
 /// What the user may say about snapshots.

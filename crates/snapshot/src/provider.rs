@@ -41,11 +41,11 @@ pub trait Provider: Send + Sync {
     /// Returns what the snapshot is atomic over.
     fn atomicity(&self) -> Atomicity;
 
-    /// Gets ready for a `take` of these files, so that it takes less time: optional, and outside
-    /// any lock or pause.
-    fn prepare(&mut self, files: &[SourceFile]) -> Result<()> {
+    /// Does what can be done beforehand of a `take` of these files, so that it takes less time:
+    /// optional, and outside any lock or pause. A file may vanish meanwhile; what fails here is
+    /// left to `take`.
+    fn prepare(&mut self, files: &[SourceFile]) {
         let _ = files;
-        Ok(())
     }
 
     /// Per-file: clones these files now, in no particular order; may be called several times. Whole:
@@ -73,9 +73,9 @@ pub trait Provider: Send + Sync {
         Ok(())
     }
 
-    /// Makes this snapshot the base for the next run, under `token`; deletes the former base.
+    /// Makes this snapshot the base for the next run, under `token`; the former base is gone then.
     fn commit(self: Box<Self>, token: &str) -> Result<()>;
 
-    /// Deletes this snapshot; the former base stays.
+    /// Ends a run without a generation: the next one finds what changed since the former base.
     fn abandon(self: Box<Self>) -> Result<()>;
 }

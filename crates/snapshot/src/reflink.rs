@@ -1,34 +1,41 @@
-//! Per-file clones (`FICLONE`) on XFS, btrfs and whatever else can do them.
+//! Per-file clones on XFS, btrfs and whatever else can make them.
 //!
-//! Each clone is of one instant, because the kernel holds the file's I/O lock and waits for direct
-//! I/O in flight; two clones are of two instants. What makes the whole recoverable is the caller's
-//! matter: a [`crate::pause`] around `take`, or a splice of the redo log's checkpoint.
+//! Each page of a clone is of one instant, because the kernel holds the file's I/O lock and waits for
+//! direct I/O in flight; two pages may be of two instants. What makes the whole recoverable is the
+//! caller's matter: a [`crate::pause`] around `take`, or a splice of the redo log's checkpoint.
+//!
+//! The clones are kept and brought forward by the next run, so what a run costs grows with what
+//! changed: see `forward` for one file, `mirror` for what a run that dies leaves.
 
-mod clone;
+mod changes;
+mod folders;
+mod forward;
+mod mirror;
 mod name;
 
-use crate::extents;
 use crate::failpoints::fail_point;
 use crate::filesystem::{self, Identity, Kind};
-use crate::holding::{Holding, Place, Run, places};
+use crate::holding::{Holding, Place, places};
 use crate::{Atomicity, Changed, Layout, Provider, Settings, SourceFile};
 use evenkeel_op::{Context, Error, Result};
-use std::collections::HashMap;
+use folders::Folder;
+use mirror::Mirror;
 use std::collections::hash_map::Entry;
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::collections::{HashMap, HashSet};
+use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "reflink";
-
-/// The subdirectory of a run or base that the clones are in.
-const FILES: &str = "files";
+/// What is written in one piece by a server of which that is not known: InnoDB's largest page.
+const LARGEST_PAGE: u64 = 64 << 10;
 
 /// Clones files one by one into a holding directory on the filesystem of each.
 pub struct ReflinkProvider {
     stores: Vec<Store>,
-    /// Which store the clone of each name is in.
+    base_token: Option<String>,
+    page_bytes: u64,
+    /// Which store the clone of each name that was taken is in.
     placed: HashMap<String, usize>,
     /// Which store files of a device go to; grows as directories on new devices are met.
     by_device: HashMap<u64, usize>,
@@ -37,9 +44,7 @@ pub struct ReflinkProvider {
 /// One filesystem's share of the snapshot.
 struct Store {
     filesystem: Identity,
-    run: Run,
-    files: PathBuf,
-    base_files: Option<PathBuf>,
+    mirror: Mirror,
     true_extents: bool,
 }
 
@@ -51,18 +56,27 @@ impl ReflinkProvider {
         let mut stores = Vec::new();
         for place in places(layout, settings)? {
             probe(&place)?;
-            stores.push(Store::open(&place, base_token)?);
+            stores.push(Store {
+                filesystem: place.filesystem,
+                mirror: Mirror::open(Holding::open(&place.holding)?),
+                true_extents: Kind::of(&place.holding)?.has_true_extents(),
+            });
         }
         Ok(Self {
             stores,
+            base_token: base_token.map(str::to_owned),
+            page_bytes: match layout.page_bytes {
+                0 => LARGEST_PAGE,
+                known => known,
+            },
             placed: HashMap::new(),
             by_device: HashMap::new(),
         })
     }
 
-    /// Sorts files by the directories they are cloned from and to.
-    fn plan(&mut self, files: &[SourceFile]) -> Result<Vec<clone::Group>> {
-        let mut groups: HashMap<(PathBuf, &str), clone::Group> = HashMap::new();
+    /// Sorts files by the folders they are cloned from and to.
+    fn plan(&mut self, files: &[SourceFile]) -> Result<Vec<Folder>> {
+        let mut folders: HashMap<(PathBuf, &str), Folder> = HashMap::new();
         for file in files {
             // A table's file may be a symbolic link to another filesystem's store.
             let path = match file.path.symlink_metadata() {
@@ -71,18 +85,17 @@ impl ReflinkProvider {
             };
             let (directory, leaf) = split(path.as_deref().unwrap_or(&file.path))?;
             let (folder, stored) = name::split(&file.name)?;
-            let group = match groups.entry((directory.to_owned(), folder)) {
+            let folder = match folders.entry((directory.to_owned(), folder)) {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => {
                     let store = self.store_of(directory)?;
-                    let target = self.stores[store].files.join(name::folder(folder));
-                    new.insert(clone::Group::new(directory, target, store))
+                    let target = self.stores[store].mirror.files().join(name::folder(folder));
+                    new.insert(Folder::new(directory, target, store))
                 }
             };
-            group.add(leaf, name::leaf(stored));
-            self.placed.insert(file.name.clone(), group.store());
+            folder.add(leaf, name::leaf(stored), &file.name);
         }
-        Ok(groups.into_values().collect())
+        Ok(folders.into_values().collect())
     }
 
     /// Returns the store for files in a directory, by the device number of its metadata.
@@ -108,28 +121,33 @@ impl ReflinkProvider {
         Ok(store)
     }
 
-    fn open_frozen(&self, file: &SourceFile, options: &OpenOptions) -> Result<File> {
-        let path = self.frozen_path(file);
-        options
-            .open(&path)
-            .context(|| format!("failed to open the clone {}", path.display()))
+    /// Brings the clones of these files forward.
+    fn bring(&mut self, files: &[SourceFile]) -> Result<Vec<(String, usize)>> {
+        let folders = self.plan(files)?;
+        for store in &mut self.stores {
+            store.mirror.begin()?;
+        }
+        fail_point!("snapshot::reflink::cloning");
+        let mut brought = Vec::with_capacity(files.len());
+        for folder in folders {
+            let index = folder.store();
+            let Store {
+                mirror,
+                true_extents,
+                ..
+            } = &mut self.stores[index];
+            folder.bring(self.page_bytes, *true_extents, |name, changed| {
+                mirror.note(name, changed);
+                brought.push((name.to_owned(), index));
+            })?;
+        }
+        Ok(brought)
     }
-}
 
-impl Store {
-    fn open(place: &Place, base_token: Option<&str>) -> Result<Self> {
-        let holding = Holding::open(&place.holding)?;
-        let base = base_token.and_then(|token| holding.base(NAME, token));
-        let run = holding.start()?;
-        let files = run.path().join(FILES);
-        std::fs::create_dir(&files).context(|| format!("failed to make {}", files.display()))?;
-        Ok(Self {
-            filesystem: place.filesystem,
-            files,
-            base_files: base.map(|base| base.join(FILES)),
-            true_extents: Kind::of(&place.holding)?.has_true_extents(),
-            run,
-        })
+    fn store(&self, file: &SourceFile) -> Option<&Store> {
+        self.placed
+            .get(&file.name)
+            .map(|index| &self.stores[*index])
     }
 }
 
@@ -171,14 +189,15 @@ impl Provider for ReflinkProvider {
         Atomicity::PerFile
     }
 
-    fn prepare(&mut self, files: &[SourceFile]) -> Result<()> {
-        clone::make_targets(&self.plan(files)?)
+    fn prepare(&mut self, files: &[SourceFile]) {
+        // What matters of a failure is told by `take`.
+        let _ = self.bring(files);
     }
 
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {
-        let groups = self.plan(files)?;
-        fail_point!("snapshot::reflink::cloning");
-        clone::all(&groups)
+        let brought = self.bring(files)?;
+        self.placed.extend(brought);
+        Ok(())
     }
 
     fn instant(&mut self) -> Result<()> {
@@ -186,52 +205,49 @@ impl Provider for ReflinkProvider {
     }
 
     fn seal(&mut self) -> Result<()> {
-        for store in &self.stores {
-            File::open(&store.files)
-                .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
-                .context(|| format!("failed to bring {} to disk", store.files.display()))?;
+        self.stores
+            .iter_mut()
+            .try_for_each(|store| store.mirror.settle())
+    }
+
+    fn frozen_path(&self, file: &SourceFile) -> PathBuf {
+        let store = self.store(file).unwrap_or(&self.stores[0]);
+        store.mirror.files().join(name::path(&file.name))
+    }
+
+    fn patch(&mut self, file: &SourceFile, offset: u64, bytes: &[u8]) -> Result<()> {
+        let path = self.frozen_path(file);
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .and_then(|clone| clone.write_all_at(bytes, offset))
+            .context(|| format!("failed to patch the clone {}", path.display()))?;
+        if let Some(index) = self.placed.get(&file.name) {
+            let patched = offset..offset + bytes.len() as u64;
+            let patched = Changed::Ranges(vec![patched]);
+            self.stores[*index].mirror.note(&file.name, patched);
         }
         Ok(())
     }
 
-    fn frozen_path(&self, file: &SourceFile) -> PathBuf {
-        let store = self.placed.get(&file.name).copied().unwrap_or(0);
-        self.stores[store].files.join(name::path(&file.name))
-    }
-
-    fn patch(&mut self, file: &SourceFile, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.open_frozen(file, OpenOptions::new().write(true))?
-            .write_all_at(bytes, offset)
-            .context(|| format!("failed to patch the clone of {}", file.name))
-    }
-
     fn changed(&self, file: &SourceFile) -> Result<Changed> {
-        let Some(store) = self
-            .placed
-            .get(&file.name)
-            .map(|index| &self.stores[*index])
-        else {
-            return Ok(Changed::Unknown);
-        };
-        let Some(base_files) = store.base_files.as_ref().filter(|_| store.true_extents) else {
-            return Ok(Changed::Unknown);
-        };
-        let base = match File::open(base_files.join(name::path(&file.name))) {
-            Ok(base) => base,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Changed::Unknown),
-            Err(error) => {
-                return Err(error).context(|| format!("failed to open the base of {}", file.name));
+        match self.store(file) {
+            Some(store) if store.true_extents => {
+                store.mirror.changed(self.base_token.as_deref(), file)
             }
-        };
-        let now = self.open_frozen(file, OpenOptions::new().read(true))?;
-        extents::changed(&base, &now)
-            .map(Changed::Ranges)
-            .context(|| format!("failed to find what changed in {}", file.name))
+            _ => Ok(Changed::Unknown),
+        }
     }
 
     fn commit(self: Box<Self>, token: &str) -> Result<()> {
-        for store in self.stores {
-            store.run.commit(NAME, token)?;
+        let Self { stores, placed, .. } = *self;
+        for (index, store) in stores.into_iter().enumerate() {
+            let kept: HashSet<PathBuf> = placed
+                .iter()
+                .filter(|(_, placed)| **placed == index)
+                .map(|(name, _)| name::path(name))
+                .collect();
+            store.mirror.commit(token, &kept)?;
             fail_point!("snapshot::reflink::store_committed");
         }
         Ok(())
@@ -240,7 +256,7 @@ impl Provider for ReflinkProvider {
     fn abandon(self: Box<Self>) -> Result<()> {
         self.stores
             .into_iter()
-            .try_for_each(|store| store.run.abandon())
+            .try_for_each(|store| store.mirror.abandon())
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 const PAGE: u64 = 16384;
 
 fn freeze(provider: &mut dyn Provider, files: &[SourceFile]) {
-    provider.prepare(files).unwrap();
+    provider.prepare(files);
     provider.take(files).unwrap();
     provider.instant().unwrap();
     provider.seal().unwrap();

@@ -22,6 +22,7 @@ fn stopped() -> (tempfile::TempDir, Layout) {
     ground::write_version(&datadir, 1);
     let layout = Layout {
         server_running: false,
+        page_bytes: 0,
         ..layout(&datadir)
     };
     (root, layout)
@@ -277,6 +278,7 @@ fn each_method_is_assessed_with_its_reason() {
         datadir: "/proc/self".into(),
         dirs: vec![],
         server_running: true,
+        page_bytes: 0,
     };
     for assessment in assess(&nothing, &Settings::default()) {
         assert!(!assessment.usable, "{assessment:?}");

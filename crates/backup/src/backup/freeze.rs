@@ -202,7 +202,7 @@ impl Freezer<'_> {
             ));
         }
         self.listed = Some(files.clone());
-        self.provider.prepare(&sources(&files.files))?;
+        self.prepare(&files);
         let spliced = match self.choice.method {
             Method::Splice => Some(self.clone_data(&files, &abilities)?),
             _ => None,
@@ -235,6 +235,16 @@ impl Freezer<'_> {
             held,
             Moments { begin, end },
         ))))
+    }
+
+    /// Does beforehand what would take time while the server stands still.
+    fn prepare(&mut self, files: &ServerFiles) {
+        let files = match self.choice.method {
+            Method::Splice => late_files(files),
+            Method::Pause => files.files.clone(),
+            Method::Atomic | Method::Still => return,
+        };
+        self.provider.prepare(&sources(&files));
     }
 
     /// Saves the checkpoint, then clones everything that recovery brings up to date.

@@ -8,7 +8,7 @@ use evenkeel_op::Result;
 use evenkeel_server::coordinates::Coordinates;
 use std::path::{Path, PathBuf};
 
-/// Files of a server as they were at one instant. Dropped or released, they are deleted.
+/// Files of a server as they were at one instant, until dropped, released or kept.
 pub struct HeldImage {
     frozen: Frozen,
 }
@@ -54,7 +54,13 @@ impl HeldImage {
         self.frozen.instant
     }
 
-    /// Checks that the files stayed frozen, and deletes them.
+    /// Keeps the image for the next one to start from, as a backup does.
+    pub fn keep(self) -> Result<()> {
+        self.frozen.provider.check()?;
+        self.frozen.provider.commit("held")
+    }
+
+    /// Checks that the files stayed frozen, and lets go of them.
     pub fn release(self) -> Result<()> {
         self.frozen.provider.check()?;
         self.frozen.provider.abandon()

@@ -103,6 +103,7 @@ pub fn layout_of(files: &ServerFiles, running: bool) -> Layout {
         datadir: files.datadir.clone(),
         dirs,
         server_running: running,
+        page_bytes: u64::from(files.page_size),
     }
 }
 

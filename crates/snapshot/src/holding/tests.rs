@@ -54,7 +54,7 @@ fn abandoned_and_dropped_runs_leave_the_base_alone() {
     assert_eq!(names(&directory), [MARKER, BASE, LOCK]);
     assert_eq!(
         Holding::open(&directory).unwrap().facts().unwrap().token,
-        "one"
+        Some("one".to_owned())
     );
 }
 
@@ -97,6 +97,25 @@ fn a_base_without_readable_facts_is_no_base() {
     let open = Holding::open(&directory).unwrap();
     assert_eq!(open.base("reflink", "one"), None);
     assert_eq!(names(&directory), [MARKER, LOCK]);
+}
+
+#[test]
+fn a_base_that_was_being_changed_is_deleted() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    for heals in [true, false] {
+        let open = Holding::open(&directory).unwrap();
+        let moving = BaseFacts::now("reflink", None, false);
+        open.make_base(&moving, &["files"]).unwrap();
+        assert!(open.base_path().join("files").is_dir());
+        drop(open);
+        if heals {
+            assert!(heal(&directory).unwrap());
+        } else {
+            drop(Holding::open(&directory).unwrap());
+        }
+        assert_eq!(names(&directory), [MARKER, LOCK]);
+    }
 }
 
 #[test]

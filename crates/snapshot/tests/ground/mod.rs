@@ -80,6 +80,7 @@ pub(crate) fn layout(datadir: &Path) -> Layout {
         datadir: datadir.to_owned(),
         dirs: vec![datadir.to_owned(), datadir.join("bank")],
         server_running: true,
+        page_bytes: 16384,
     }
 }
 
