@@ -217,13 +217,13 @@ impl Provider for ReflinkProvider {
 
     fn patch(&mut self, file: &SourceFile, offset: u64, bytes: &[u8]) -> Result<()> {
         let path = self.frozen_path(file);
-        OpenOptions::new()
-            .write(true)
-            .open(&path)
-            .and_then(|clone| clone.write_all_at(bytes, offset))
-            .context(|| format!("failed to patch the clone {}", path.display()))?;
+        let failed = || format!("failed to patch the clone {}", path.display());
+        let clone = OpenOptions::new().write(true).open(&path).context(failed)?;
+        let former_end = clone.metadata().context(failed)?.len();
+        clone.write_all_at(bytes, offset).context(failed)?;
         if let Some(index) = self.placed.get(&file.name) {
-            let patched = offset..offset + bytes.len() as u64;
+            // The file may have become longer.
+            let patched = offset.min(former_end)..offset + bytes.len() as u64;
             let patched = Changed::Ranges(vec![patched]);
             self.stores[*index].mirror.note(&file.name, patched);
         }

@@ -134,6 +134,18 @@ fn patched_bytes_are_in_the_clone_only_and_count_as_changed() {
     assert!(fs::read(&files[1].path).unwrap() == content(FILES[1], 1));
     run.commit("one").unwrap();
 
+    // Behind the end: all that the file became longer by is told.
+    let mut run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
+    run.take(&files).unwrap();
+    let end = content(FILES[2], 1).len() as u64;
+    run.patch(&files[2], end + 3 * PAGE - 1, &[0]).unwrap();
+    run.seal().unwrap();
+    assert_eq!(
+        run.changed(&files[2]).unwrap(),
+        Changed::Ranges(vec![end..end + 3 * PAGE])
+    );
+    drop(run);
+
     let mut run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
     freeze(&mut *run, &files);
     let Changed::Ranges(ranges) = run.changed(&files[1]).unwrap() else {
