@@ -12,14 +12,9 @@ use std::process::Command;
 /// through.
 #[track_caller]
 pub fn assert_unharmed(running: &Running, told: &str) {
-    let stat = format!("/proc/{}/stat", running.pid());
+    let pid = running.pid();
     until(&format!("{told}: the server's process runs on"), || {
-        let text = fs::read_to_string(&stat).expect("the server is there");
-        let state = text
-            .rsplit(')')
-            .next()
-            .and_then(|rest| rest.split_whitespace().next());
-        !matches!(state, Some("T" | "t"))
+        !is_stopped(pid)
     });
     let mut session = running
         .session()
@@ -35,6 +30,17 @@ pub fn assert_unharmed(running: &Running, told: &str) {
             .run(sql)
             .unwrap_or_else(|e| panic!("{told}: {sql}: {}", e.chain()));
     }
+}
+
+/// Whether a process stands still because of a signal.
+#[must_use]
+pub fn is_stopped(pid: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the server is there");
+    let state = stat
+        .rsplit(')')
+        .next()
+        .and_then(|rest| rest.split_whitespace().next());
+    matches!(state, Some("T" | "t"))
 }
 
 /// Asserts that a filesystem holds one snapshot of ours and nothing else: the base of the next run.

@@ -1,19 +1,33 @@
 //! Rounds of the crash-consistency loop: write load, freeze, boot a throwaway server on the frozen
 //! files, look whether they are a bank of one instant.
 
-use crate::leftovers::assert_at_most_the_base;
+use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::{Site, quiet};
 use evenkeel_backup::backup::{BackupRequest, HeldImage, hold};
+use evenkeel_innodb::redo::{RedoHeader, RedoLayout};
 use evenkeel_op::Cancel;
+use evenkeel_server::connect::Session;
 use evenkeel_server::files::relative_path;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::wait::until_within;
+use evenkeel_testkit::{BankTraffic, Marks};
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-/// Options that make a server write pages, not only redo, all the time, and grow no large files.
-pub const RESTLESS: [&str; 5] = [
+/// Where a splice is between the clones of the data and of the log.
+const DATA_CLONED: &str = "backup::freeze::data_cloned";
+
+/// How long a checkpoint may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Options that make a server write pages, not only redo, and checkpoint all the time, and grow no
+/// large files.
+pub const RESTLESS: [&str; 6] = [
     "--innodb-buffer-pool-size=24M",
-    "--innodb-max-dirty-pages-pct=1",
+    "--innodb-max-dirty-pages-pct=0",
+    "--innodb-max-dirty-pages-pct-lwm=0",
     "--innodb-io-capacity=2000",
     "--innodb-buffer-pool-dump-at-shutdown=OFF",
     "--sync-binlog=0",
@@ -42,14 +56,15 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
     let copy = site.fs.join("copy");
     for round in 1..=rounds {
         // Only while it is needed: the throwaway server is to have the processors afterwards.
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 4)
-            .expect("traffic");
+        let traffic = site.bank.start(&site.running().connect_options(), 4);
+        let traffic = Arc::new(traffic.expect("traffic"));
         traffic.wait_for(u64::from(7 + round * 13 % 40));
-        let before = traffic.marks();
+        let before = Arc::new(Mutex::new(traffic.marks()));
+        meanwhile(site, &traffic, &before);
         let image = hold(request, quiet(&Cancel::new()))
             .unwrap_or_else(|e| panic!("round {round}: {}", e.chain()));
+        fail::remove(DATA_CLONED);
+        let before = before.lock().expect("marks").clone();
         let after = traffic.marks();
         assert_eq!(
             traffic.lost(),
@@ -78,6 +93,53 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
         fs::remove_dir_all(&copy).expect("the copy goes");
     }
     assert_at_most_the_base(site.fs.path(), "after the rounds");
+}
+
+/// Demands from now on that the server's process is stopped whenever files are about to be cloned.
+/// The clones take milliseconds: that a page is written just then is too rare to wait for.
+pub fn clone_only_while_stopped(site: &Site) {
+    let pid = site.running().pid();
+    fail::cfg_callback("snapshot::reflink::cloning", move || {
+        assert!(is_stopped(pid), "files are cloned while the server runs");
+    })
+    .expect("a fail point");
+}
+
+/// Makes a splice as hard as it gets: between the clones of the data and of the log, clients go on,
+/// and the server writes every page that is newer than its clone and checkpoints, so that nothing
+/// but the log and the saved checkpoint makes the clones whole. What was acknowledged by then has to
+/// be in the image.
+fn meanwhile(site: &Site, traffic: &Arc<BankTraffic>, before: &Arc<Mutex<Marks>>) {
+    let layout = match site.server.name.starts_with("MySQL") {
+        true => RedoLayout::Classic,
+        false => RedoLayout::SingleFile,
+    };
+    let log = site.launch.datadir.join("ib_logfile0");
+    let options = site.running().connect_options();
+    let (traffic, before) = (Arc::clone(traffic), Arc::clone(before));
+    fail::cfg_callback(DATA_CLONED, move || {
+        let mut session = Session::open(&options).expect("a session");
+        let cloned = lsn_of(&mut session);
+        traffic.wait_for(5);
+        until_within(PATIENCE, "a checkpoint passed", || {
+            let header = RedoHeader::read(&log, layout).expect("a redo log");
+            header.checkpoint_lsn() >= cloned
+        });
+        *before.lock().expect("marks") = traffic.marks();
+    })
+    .expect("a fail point");
+}
+
+/// Returns a server's log sequence number.
+fn lsn_of(session: &mut Session) -> u64 {
+    let status = session.one("SHOW ENGINE INNODB STATUS").expect("a status");
+    let text = status
+        .as_ref()
+        .and_then(|row| row.at(2))
+        .unwrap_or_default();
+    let number = text.split("Log sequence number").nth(1);
+    let number = number.and_then(|rest| rest.split_whitespace().next());
+    number.and_then(|text| text.parse().ok()).expect("a number")
 }
 
 /// Starts a throwaway server on a copy.

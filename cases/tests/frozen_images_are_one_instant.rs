@@ -3,7 +3,7 @@
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::Site;
-use evenkeel_cases::rounds::{RESTLESS, go_round, rounds};
+use evenkeel_cases::rounds::{RESTLESS, clone_only_while_stopped, go_round, rounds};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 
@@ -21,6 +21,7 @@ enum Way {
 
 /// Every provider's rounds are shared out over the servers that it works with.
 fn case(server: TestServer, fs: LoopFs, way: Way, share: u32) {
+    let scenario = fail::FailScenario::setup();
     let site = Site::start(server, fs, 10_000, &RESTLESS);
     let top = site.fs.path().display();
     let snapshot = match way {
@@ -35,7 +36,11 @@ fn case(server: TestServer, fs: LoopFs, way: Way, share: u32) {
     };
     let mut request = site.request(snapshot);
     request.stop_server = matches!(way, Way::Pause);
+    if request.stop_server {
+        clone_only_while_stopped(&site);
+    }
     go_round(&site, &request, rounds().div_ceil(share));
+    scenario.teardown();
 }
 
 macro_rules! cases {

@@ -16,6 +16,8 @@ use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
 use evenkeel_server::lock::{Held, Locker};
 use evenkeel_snapshot::{Provider, SourceFile, pause};
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A frozen image.
@@ -221,6 +223,11 @@ impl Freezer<'_> {
             locker.release()?;
             return Ok(Turn::Again(Again::Wrapped));
         }
+        if let Some(header) = &spliced
+            && header.layout() == redo::RedoLayout::Classic
+        {
+            self.lengthen(&files)?;
+        }
         fail::fail_point!("backup::freeze::before_release");
         let mut held = locker.release()?;
         held.writes_stopped = held.writes_stopped.max(stopped);
@@ -381,6 +388,30 @@ impl Freezer<'_> {
         let first = self.provider.frozen_path(&source(first_redo_file(files)?));
         let again = RedoHeader::read(&first, header.layout())?;
         Ok(redo::wrapped(header, capacity, lsn_now) || !header.is_same_log(&again))
+    }
+
+    /// Gives clones of tablespaces that have grown meanwhile the length that the files have by now.
+    /// The log has all of the new pages, but not that the file is longer: MySQL makes it longer
+    /// first and logs that later, so its recovery takes a page behind the end for damage. (MariaDB's
+    /// makes the file longer itself.) A file that is longer than it need be does no harm. Nothing
+    /// may drop a table meanwhile.
+    fn lengthen(&mut self, files: &ServerFiles) -> Result<()> {
+        let length = |path: &Path| -> Result<u64> {
+            let found = fs::metadata(path);
+            let found = found.context(|| format!("failed to stat {}", path.display()))?;
+            Ok(found.len())
+        };
+        for file in &files.files {
+            if file.class != FileClass::InnodbData {
+                continue;
+            }
+            let wanted = source(file);
+            let now = length(&file.path)?;
+            if now > length(&self.provider.frozen_path(&wanted))? {
+                self.provider.patch(&wanted, now - 1, &[0])?;
+            }
+        }
+        Ok(())
     }
 
     fn splice(&mut self, files: &ServerFiles, header: &RedoHeader) -> Result<()> {
