@@ -19,8 +19,9 @@ pub const FIRST_BACKUP: [&str; 3] = [
     "snapshot::holding::run_made",
 ];
 
-/// Points of a backup that clones file by file. What is cloned first is made ready for the moment.
-pub const REFLINK: [&str; 6] = [
+/// Points of a backup that clones file by file.
+pub const REFLINK: [&str; 7] = [
+    "snapshot::reflink::preparing",
     "snapshot::reflink::moving",
     "snapshot::reflink::cloning",
     "snapshot::reflink::changes_written",
@@ -29,16 +30,12 @@ pub const REFLINK: [&str; 6] = [
     "snapshot::reflink::store_committed",
 ];
 
-/// Points of a backup that splices the redo log's checkpoint. The third clone is the one of the
+/// Points of a backup that splices the redo log's checkpoint. The second clone is the one of the
 /// moment: of the logs, with commits or the whole process standing still.
-pub const SPLICE: [&str; 3] = [
-    "snapshot::reflink::cloning#2",
+pub const SPLICE: [&str; 2] = [
     "backup::freeze::data_cloned",
-    "snapshot::reflink::cloning#3",
+    "snapshot::reflink::cloning#2",
 ];
-
-/// Points of a backup that stops the process: the second clone is that of the pause.
-pub const PAUSE: [&str; 1] = ["snapshot::reflink::cloning#2"];
 
 /// Points of a backup by a btrfs snapshot.
 pub const BTRFS: [&str; 5] = [

@@ -2,7 +2,7 @@
 //! whole, and nothing that the next backup does not put in order by itself?
 
 use evenkeel_backup::restore::{RestoreRequest, restore};
-use evenkeel_cases::failpoints::{self, BTRFS, EVERY_BACKUP, FIRST_BACKUP, PAUSE, REFLINK, SPLICE};
+use evenkeel_cases::failpoints::{self, BTRFS, EVERY_BACKUP, FIRST_BACKUP, REFLINK, SPLICE};
 use evenkeel_cases::leftovers::{
     assert_no_unfinished, assert_only_the_base, assert_same_tree, assert_unharmed,
     holding_directories,
@@ -170,7 +170,6 @@ fn mysql57_pause_on_xfs() {
         "backup::stored",
     ]);
     case.at_each(&REFLINK);
-    case.at_each(&PAUSE);
     case.end();
 }
 

@@ -127,7 +127,6 @@ impl ReflinkProvider {
         for store in &mut self.stores {
             store.mirror.begin()?;
         }
-        fail_point!("snapshot::reflink::cloning");
         let mut brought = Vec::with_capacity(files.len());
         for folder in folders {
             let index = folder.store();
@@ -190,11 +189,13 @@ impl Provider for ReflinkProvider {
     }
 
     fn prepare(&mut self, files: &[SourceFile]) {
+        fail_point!("snapshot::reflink::preparing");
         // What matters of a failure is told by `take`.
         let _ = self.bring(files);
     }
 
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {
+        fail_point!("snapshot::reflink::cloning");
         let brought = self.bring(files)?;
         self.placed.extend(brought);
         Ok(())

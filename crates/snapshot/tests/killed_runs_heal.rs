@@ -18,7 +18,11 @@ const FIRST: [&str; 3] = [
     "snapshot::holding::marker_written",
     "snapshot::holding::run_made",
 ];
-const FIRST_REFLINK: [&str; 2] = ["snapshot::reflink::moving", "snapshot::reflink::cloning"];
+const FIRST_REFLINK: [&str; 3] = [
+    "snapshot::reflink::preparing",
+    "snapshot::reflink::moving",
+    "snapshot::reflink::cloning",
+];
 const FIRST_BTRFS: [&str; 2] = [
     "snapshot::btrfs::snapped",
     "snapshot::holding::facts_written",
