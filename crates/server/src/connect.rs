@@ -3,11 +3,13 @@
 
 mod attempt;
 mod error;
+mod peer;
 mod row;
 
 pub use attempt::socket_path;
 pub use error::{connect_error, query_error};
 pub use mysql;
+pub use peer::server_behind;
 pub use row::Row;
 
 use crate::options::ConnectOptions;

@@ -16,16 +16,20 @@
 //! nothing but wait for the first of three: being told, this process's end (a closed pipe: also
 //! `kill -9`), the deadline; then it sends SIGCONT. It has a session of its own, no open files and
 //! every signal but SIGKILL blocked. What it cannot survive is being killed with SIGKILL together
-//! with this process in the middle of a pause (a whole control group, say); then
-//! `kill -CONT <pid>` helps.
+//! with this process in the middle of a pause (a whole control group, say): for that, whom the
+//! pause stops is noted first, and [`heal`] lets it run on.
 //!
 //! **Why it is the right process.** Signals go to a pidfd, which cannot come to mean another
 //! process, and its start time is compared after it was opened.
 
+mod note;
 mod threads;
 mod watchdog;
 
+pub use note::{LeftStopped, heal};
+
 use evenkeel_op::{Error, Result, units};
+use note::Note;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -35,6 +39,7 @@ use watchdog::{Ending, Watchdog};
 #[derive(Debug)]
 pub struct Target {
     pid: i32,
+    start_time: u64,
     handle: OwnedFd,
 }
 
@@ -81,7 +86,11 @@ impl Target {
                 "process {pid} is another one than it was"
             )));
         }
-        Ok(Self { pid, handle })
+        Ok(Self {
+            pid,
+            start_time,
+            handle,
+        })
     }
 
     /// Returns the process number.
@@ -121,15 +130,18 @@ pub fn paused<T>(
             )),
         );
     }
+    let note = Note::write(target)?;
     let deadline = Instant::now() + limit;
     let watchdog = Watchdog::start(target.handle.as_fd(), limit)?;
     let begun = Instant::now();
     let resume = Resume {
         target,
         watchdog: Some(watchdog),
+        note,
     };
     target.signal(Signal::STOP)?;
     let before = threads::stopped(target.pid, deadline)?;
+    resume.note.stands(before);
     let outcome = work();
     let after = threads::Standstill::of(target.pid);
     let ending = resume.now();
@@ -157,6 +169,8 @@ pub fn paused<T>(
 struct Resume<'a> {
     target: &'a Target,
     watchdog: Option<Watchdog>,
+    /// Removed when the rest is done.
+    note: Note,
 }
 
 impl Resume<'_> {

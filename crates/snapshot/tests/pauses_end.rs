@@ -1,7 +1,7 @@
 //! Does a stopped server always run again, and does a pause that was none fail?
 
 use evenkeel_op::{Error, ErrorKind};
-use evenkeel_snapshot::pause::{Target, paused};
+use evenkeel_snapshot::pause::{LeftStopped, Target, heal, paused};
 use evenkeel_testkit::until;
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -46,7 +46,19 @@ fn signal(pid: i32, signal: rustix::process::Signal) {
 
 /// Returns the watchdogs that this thread started.
 fn watchdogs() -> Vec<i32> {
-    let children = fs::read_to_string("/proc/thread-self/children").unwrap();
+    watchdogs_among(&fs::read_to_string("/proc/thread-self/children").unwrap())
+}
+
+/// Returns the watchdogs that any thread of a process started.
+fn watchdogs_of(pauser: u32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pauser}/task")).unwrap();
+    let children = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children"));
+    threads
+        .flat_map(|thread| watchdogs_among(&children(thread.unwrap()).unwrap()))
+        .collect()
+}
+
+fn watchdogs_among(children: &str) -> Vec<i32> {
     let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
     let is_watchdog = |pid: &i32| {
         let name = fs::read_to_string(format!("/proc/{pid}/comm"));
@@ -114,6 +126,14 @@ fn victim() {
 /// Kills a process in mid-pause, in a way of the caller's.
 fn kill_the_pauser(kill: impl FnOnce(&mut Child)) {
     let busy = Busy::start();
+    pause_and_kill(&busy, kill);
+    until("it runs again", || state(busy.pid()) == 'R');
+    // Nothing is left to do but to remove the note.
+    assert!(healed(&busy).is_empty());
+    assert!(!note_of(&busy).exists());
+}
+
+fn pause_and_kill(busy: &Busy, kill: impl FnOnce(&mut Child)) {
     let scratch = tempfile::tempdir().unwrap();
     let mark = scratch.path().join("stopped");
     let mut pauser = Command::new(std::env::current_exe().unwrap())
@@ -127,9 +147,75 @@ fn kill_the_pauser(kill: impl FnOnce(&mut Child)) {
         .unwrap();
     until("it is stopped", || mark.exists());
     assert_eq!(state(busy.pid()), 'T');
+    assert!(note_of(busy).exists());
+    // Its pauser lives.
+    assert!(healed(busy).is_empty());
+    assert_eq!(state(busy.pid()), 'T');
     kill(&mut pauser);
     pauser.wait().unwrap();
+}
+
+/// Kills the pauser so that nobody of its own is left to end the pause.
+fn kill_with_the_watchdog(pauser: &mut Child) {
+    let watchdog = watchdogs_of(pauser.id());
+    assert_eq!(watchdog.len(), 1);
+    // Stopped first, it cannot act on the pauser's end.
+    signal(watchdog[0], rustix::process::Signal::STOP);
+    until("the watchdog is stopped", || state(watchdog[0]) == 'T');
+    pauser.kill().unwrap();
+    signal(watchdog[0], rustix::process::Signal::KILL);
+    until("the watchdog is gone", || {
+        // Not yet waited for by its new parent, perhaps.
+        let stat = fs::read_to_string(format!("/proc/{}/stat", watchdog[0]));
+        stat.is_err() || stat.is_ok_and(|stat| stat.contains(") Z "))
+    });
+}
+
+fn healed(busy: &Busy) -> Vec<LeftStopped> {
+    heal(|pid| pid == busy.pid())
+}
+
+fn note_of(busy: &Busy) -> std::path::PathBuf {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", busy.pid())).unwrap();
+    let start = stat
+        .rsplit_once(") ")
+        .unwrap()
+        .1
+        .split(' ')
+        .nth(19)
+        .unwrap();
+    // Tests run as root.
+    std::path::PathBuf::from(format!("/run/evenkeel/{}-{start}", busy.pid()))
+}
+
+#[test]
+fn by_the_next_command_after_pauser_and_watchdog_were_killed() {
+    let busy = Busy::start();
+    pause_and_kill(&busy, kill_with_the_watchdog);
+    assert_eq!(state(busy.pid()), 'T', "nobody was left to resume it");
+    // Nobody means it.
+    assert!(heal(|_| false).is_empty());
+    assert_eq!(state(busy.pid()), 'T');
+    let done = healed(&busy);
+    assert!(done[0].resumed.is_ok());
     until("it runs again", || state(busy.pid()) == 'R');
+    assert!(!note_of(&busy).exists());
+    assert!(healed(&busy).is_empty());
+}
+
+#[test]
+fn not_when_somebody_else_stopped_it_since() {
+    use rustix::process::Signal;
+    let busy = Busy::start();
+    pause_and_kill(&busy, kill_with_the_watchdog);
+    signal(busy.pid(), Signal::CONT);
+    until("it runs", || state(busy.pid()) == 'R');
+    signal(busy.pid(), Signal::STOP);
+    until("it is stopped", || state(busy.pid()) == 'T');
+    assert!(note_of(&busy).exists());
+    assert!(healed(&busy).is_empty());
+    assert_eq!(state(busy.pid()), 'T');
+    assert!(!note_of(&busy).exists());
 }
 
 #[test]

@@ -31,7 +31,8 @@ Examples:
   evenkeel doctor -u backup -p --snapshot-dir /var/lib/mysql-snapshots
   evenkeel doctor --json | jq '.methods[] | select(.usable)'
 
-Nothing is locked, written or changed. Exit code 4: a backup would be refused.";
+Nothing is locked, written or changed; but a server that a killed backup left stopped is let run on.
+Exit code 4: a backup would be refused.";
 
 /// Check what a backup of this server would need, and what each snapshot method can do here.
 #[derive(Args, Debug)]

@@ -37,11 +37,11 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
             datadir: datadir.clone(),
             settings: BTreeMap::new(),
         },
-        None => Source::Live(Box::new(settings::connect(
-            &args.connection,
-            "backup",
-            face,
-        )?)),
+        None => {
+            let options = settings::connect(&args.connection, "backup", face)?;
+            super::resume::resume(&options, face);
+            Source::Live(Box::new(options))
+        }
     };
     let mut request = BackupRequest::new(&args.repository, source, snapshot(args)?);
     request.kind = match args.against {

@@ -1,4 +1,4 @@
-//! `doctor`: looks without touching.
+//! `doctor`: looks without touching anything but what a killed run left behind.
 
 use crate::args::Doctor;
 use crate::settings;
@@ -22,6 +22,7 @@ const NEEDED: [Privilege; 4] = [
 /// Looks at server, account, files and filesystem.
 pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
     let options = settings::connect(&args.connection, "doctor", face)?;
+    super::resume::resume(&options, face);
     let mut session = Session::open(&options)?;
     let abilities = Abilities::probe(&mut session)?;
     let mut checks = vec![privileges(&mut session, &abilities)?];

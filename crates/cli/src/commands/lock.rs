@@ -18,6 +18,7 @@ pub fn run(args: &Lock, face: &Face) -> Result<u8> {
     let choice = choice(args)?;
     let mut command = child::command(&args.command)?;
     let options = settings::connect(&args.connection, "lock", face)?;
+    super::resume::resume(&options, face);
     let limits = settings::limits(&args.locking);
     let mut locker = Locker::open(&options, limits, face.progress(), face.cancel())?;
     let name = describe(&choice, locker.abilities());

@@ -10,6 +10,7 @@ pub mod generations;
 pub mod lock;
 pub mod prune;
 pub mod restore;
+mod resume;
 pub mod settings;
 pub mod verify;
 

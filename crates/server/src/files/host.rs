@@ -102,7 +102,8 @@ fn working_in(directory: Identity) -> Vec<i32> {
         .collect()
 }
 
-fn is_server(pid: i32) -> bool {
+/// Whether a process is a database server, by its name.
+pub(crate) fn is_server(pid: i32) -> bool {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     name.starts_with("mysqld") || name.starts_with("mariadbd")
 }

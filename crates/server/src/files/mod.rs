@@ -30,6 +30,7 @@ mod system_tablespace;
 mod walk;
 
 pub use class::FileClass;
+pub(crate) use host::is_server;
 pub use name::{generation_name, relative_path};
 
 use crate::abilities::Abilities;

@@ -41,9 +41,9 @@ impl Stat {
 pub(super) struct Standstill {
     /// Whether all threads are stopped.
     pub(super) stopped: bool,
-    threads: u64,
+    pub(super) threads: u64,
     /// How often a thread was taken off a processor, in all.
-    switches: u64,
+    pub(super) switches: u64,
 }
 
 impl Standstill {
@@ -72,6 +72,14 @@ impl Standstill {
         }
         Ok(found)
     }
+}
+
+/// Returns the effective user of a process.
+pub(super) fn user_of(pid: i32) -> io::Result<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    field(&status, "Uid:")
+        .and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok())
+        .ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 fn ended(error: &io::Error) -> bool {
