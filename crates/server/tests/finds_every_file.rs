@@ -235,6 +235,46 @@ fn files_everywhere_are_found_and_boot() {
     }
 }
 
+#[test]
+fn a_session_that_holds_tables_is_not_waited_for() {
+    for server in servers() {
+        let scratch = Scratch::new();
+        let tables = scratch.join("tables");
+        std::fs::create_dir(&tables).unwrap();
+        let known = format!("--innodb-directories={}", tables.display());
+        let args = match server.id {
+            "mysql-8.0.15" => vec![known.as_str()],
+            _ => vec![],
+        };
+        let running = server.start(&scratch.join("source"), &args);
+        let mut holder = running.session().unwrap();
+        run_all(
+            &mut holder,
+            &[
+                "CREATE DATABASE shop",
+                "CREATE TABLE shop.here (id INT PRIMARY KEY) ENGINE=InnoDB",
+                &format!(
+                    "CREATE TABLE shop.away (id INT PRIMARY KEY) ENGINE=InnoDB \
+                     DATA DIRECTORY='{}'",
+                    tables.display()
+                ),
+                "LOCK TABLES shop.here WRITE, shop.away WRITE",
+            ],
+        );
+        let mut session = running.session().unwrap();
+        session.run("SET SESSION lock_wait_timeout = 1").unwrap();
+        let abilities = Abilities::probe(&mut session).unwrap();
+        let files = discover(&mut session, &abilities)
+            .unwrap_or_else(|e| panic!("{}: {}", server.name, e.chain()));
+        assert_eq!(
+            class_of(&files, "tablespaces-1/shop/away.ibd"),
+            Some(FileClass::InnodbData),
+            "{}",
+            server.name
+        );
+    }
+}
+
 /// Copies what was found into a new place, by names alone.
 fn copy_out(files: &ServerFiles, to: &Path) {
     for (name, _) in &files.dirs {
@@ -303,11 +343,22 @@ fn tablespaces_that_only_the_dictionary_knows_are_found() {
                 "CREATE UNDO TABLESPACE un ADD DATAFILE '{}/un.ibu'",
                 more.display()
             ),
+            "CREATE TABLESPACE relative ADD DATAFILE '../more/relative.ibd'",
             "CREATE DATABASE shop",
             "CREATE TABLE shop.t (id INT PRIMARY KEY) TABLESPACE ts",
+            &format!(
+                "CREATE TABLE shop.parts (id INT PRIMARY KEY) PARTITION BY HASH (id) \
+                 (PARTITION one DATA DIRECTORY = '{}', PARTITION two)",
+                more.display()
+            ),
         ],
     );
-    let names = ["tablespaces-1/ts.ibd", "tablespaces-1/un.ibu"];
+    let names = [
+        "tablespaces-1/ts.ibd",
+        "tablespaces-1/un.ibu",
+        "tablespaces-1/relative.ibd",
+        "tablespaces-1/shop/parts#P#one.ibd",
+    ];
     let files = files_of(&running);
     for name in names {
         assert_eq!(

@@ -14,7 +14,11 @@ use std::path::{Path, PathBuf};
 /// The longest path looked for in a dictionary, in bytes.
 const PATH_MAX: usize = 512;
 
-/// Asks the server. Needs the PROCESS privilege.
+/// Asks the server. Needs the PROCESS privilege. Paths are absolute or relative to the data
+/// directory.
+///
+/// `information_schema.FILES` says the same, but looks into every tablespace for it and waits for
+/// those that a session holds with LOCK TABLES; this is a view of the dictionary alone.
 pub(super) fn known_to_server(
     session: &mut Session,
     abilities: &Abilities,
@@ -24,8 +28,8 @@ pub(super) fn known_to_server(
     }
     let rows = session
         .rows(
-            "SELECT FILE_NAME FROM information_schema.FILES \
-             WHERE ENGINE = 'InnoDB' AND FILE_TYPE <> 'TEMPORARY' AND FILE_NAME LIKE '/%'",
+            "SELECT PATH FROM information_schema.INNODB_DATAFILES \
+             WHERE PATH LIKE '/%' OR PATH LIKE '%../%'",
         )
         .context(|| "failed to ask where the tablespaces are")?;
     Ok(rows
@@ -46,7 +50,7 @@ pub(super) fn known_to_dictionary(datadir: &Path) -> Result<Vec<PathBuf>> {
         .and_then(|mut file| file.read_to_end(&mut bytes))
         .context(|| format!("failed to read {}", path.display()))?;
     let mut found = paths_in(&bytes);
-    found.retain(|path| path.is_file());
+    found.retain(|path| datadir.join(path).is_file());
     Ok(found)
 }
 
@@ -67,8 +71,10 @@ fn paths_in(bytes: &[u8]) -> Vec<PathBuf> {
             .map_or(0, |at| at + 1);
         let text = &text[from..];
         // What comes before the path in its row may be printable: every slash may begin it.
-        // A path that begins with a dot is inside the data directory.
-        let begins = |at: usize| text[at] == b'/' && (at == 0 || text[at - 1] != b'.');
+        // A path that begins with one dot is inside the data directory, with two outside.
+        let begins = |at: usize| {
+            text[at] == b'/' && (at == 0 || text[at - 1] != b'.') || text[at..].starts_with(b"../")
+        };
         let starts = (0..text.len()).filter(|at| begins(*at));
         let candidates = starts.map(|at| PathBuf::from(OsStr::from_bytes(&text[at..])));
         found.extend(candidates);
@@ -96,10 +102,11 @@ mod tests {
 
     #[test]
     fn paths_are_found_in_rows() {
-        let bytes = b"\x00\x01xx/ext/db/t.ibd\x00\x80./db/u.ibd\x00/undo/more.ibu/ext/db/t.ibd";
+        let bytes = b"\x00\x01xx/ext/db/t.ibd\x00\x80./db/u.ibd\x00/undo/more.ibu/ext/db/t.ibd\x00\x0a../e/r.ibd";
         let found = paths_in(bytes);
         assert!(found.contains(&PathBuf::from("/ext/db/t.ibd")));
         assert!(found.contains(&PathBuf::from("/undo/more.ibu")));
+        assert!(found.contains(&PathBuf::from("../e/r.ibd")));
         assert!(!found.contains(&PathBuf::from("/db/u.ibd")));
     }
 }
