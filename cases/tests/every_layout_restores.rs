@@ -549,6 +549,7 @@ fn encrypted_tables() {
         let done = back_up(&site.request(SnapshotChoice::Reflink))
             .unwrap_or_else(|e| panic!("{}", e.chain()));
         assert_eq!(done.report.pages_corrupt, 0);
+        assert_eq!(done.report.snapshot, "reflink/splice");
     }
     let marks = Marks::default();
     site.kill();

@@ -12,10 +12,13 @@
 //! and MySQL 8.0's `mysql.ibd` among the data files. No page of a sound image has an LSN beyond
 //! [`log_end`]. Proven on MariaDB 10.11, MySQL 8.0.15 and 5.7.22.
 //!
+//! MariaDB's encrypted log is no other case: header, checkpoints and the lengths of records are
+//! plain, and what the records are encrypted with stays the same as long as the log is the same.
+//!
 //! ```text
 //! SingleFile: MariaDB from 10.8, one ib_logfile0
-//!      0  header: "Phys" (first bit set: encrypted), 4 zero bytes, first LSN (8), creator (32);
-//!         CRC-32C of [0, 508) at 508
+//!      0  header: "Phys" (or F0 9F 97 9D), 4 zero bytes, first LSN (8), creator (32), how records
+//!         are encrypted (28, zero: not); CRC-32C of [0, 508) at 508
 //!   4096  checkpoint: its LSN (8), LSN of the FILE_CHECKPOINT record (8); CRC-32C of [0, 60) at 60
 //!   8192  the other checkpoint
 //!  12288  records, to the end of the file, then from here again

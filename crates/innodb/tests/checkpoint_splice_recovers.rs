@@ -8,7 +8,7 @@ use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::traffic::Random;
 use evenkeel_testkit::wait::until_within;
-use evenkeel_testkit::{Bank, BankTraffic, LoopFs, TestServer};
+use evenkeel_testkit::{Bank, BankTraffic, LoopFs, Scratch, TestServer};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -30,6 +30,10 @@ struct Subject {
     layout: RedoLayout,
     /// Makes the log so small that it wraps soon.
     small_log: &'static [&'static str],
+    /// What every start of it needs.
+    options: Vec<String>,
+    /// The keys of an encrypted log.
+    _keys: Option<Scratch>,
 }
 
 fn mariadb() -> Subject {
@@ -37,6 +41,24 @@ fn mariadb() -> Subject {
         server: mariadb_10_11(),
         layout: RedoLayout::SingleFile,
         small_log: &["--innodb-log-file-size=4M"],
+        options: Vec::new(),
+        _keys: None,
+    }
+}
+
+fn mariadb_encrypted() -> Subject {
+    let keys = Scratch::new();
+    let file = keys.join("keys");
+    let key = "770A8A65DA156D24EE2A093277530142770A8A65DA156D24EE2A093277530142";
+    fs::write(&file, format!("1;{key}\n")).unwrap();
+    Subject {
+        options: vec![
+            "--plugin-load-add=file_key_management".to_owned(),
+            format!("--file-key-management-filename={}", file.display()),
+            "--innodb-encrypt-log=ON".to_owned(),
+        ],
+        _keys: Some(keys),
+        ..mariadb()
     }
 }
 
@@ -45,12 +67,19 @@ fn mysql(server: TestServer) -> Subject {
         server,
         layout: RedoLayout::Classic,
         small_log: &["--innodb-log-file-size=4M", "--innodb-log-files-in-group=2"],
+        options: Vec::new(),
+        _keys: None,
     }
 }
 
 #[test]
 fn mariadb_recovers_from_a_spliced_clone() {
     spliced_clones_recover(&mariadb());
+}
+
+#[test]
+fn mariadb_recovers_from_a_spliced_clone_with_an_encrypted_log() {
+    spliced_clones_recover(&mariadb_encrypted());
 }
 
 #[test]
@@ -66,6 +95,11 @@ fn mysql_5_7_recovers_from_a_spliced_clone() {
 #[test]
 fn mariadb_wrapping_is_noticed() {
     wrapping_is_noticed(&mariadb());
+}
+
+#[test]
+fn mariadb_wrapping_of_an_encrypted_log_is_noticed() {
+    wrapping_is_noticed(&mariadb_encrypted());
 }
 
 #[test]
@@ -159,7 +193,8 @@ struct Live<'a> {
 impl<'a> Live<'a> {
     fn start(subject: &'a Subject, fs: &LoopFs, more: &[&str], seed: u64) -> Self {
         let datadir = fs.join("live");
-        let args: Vec<&str> = BUSY.iter().chain(more).copied().collect();
+        let own = subject.options.iter().map(String::as_str);
+        let args: Vec<&str> = BUSY.iter().chain(more).copied().chain(own).collect();
         let running = subject.server.start(&datadir, &args);
         let mut session = running.session().unwrap();
         let bank = Bank::load(&mut session, 20_000).unwrap();
@@ -245,7 +280,8 @@ impl<'a> Live<'a> {
     /// Starts a second server on an image and looks at the bank.
     fn boot(&self, image: &Path) -> Result<evenkeel_testkit::BankState, String> {
         let cancel = evenkeel_op::Cancel::new();
-        let launch = self.subject.server.plan(image, &[]);
+        let options: Vec<&str> = self.subject.options.iter().map(String::as_str).collect();
+        let launch = self.subject.server.plan(image, &options);
         let running = launch
             .start(SERVER_DEADLINE, &cancel)
             .map_err(|error| error.chain())?;

@@ -119,8 +119,7 @@ pub(super) fn choose(
         atomicity,
         backup_stage: abilities.is_some_and(|a| a.backup_stage),
         instance_lock: abilities.is_some_and(|a| a.instance_lock),
-        spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some())
-            && !has_encrypted_log(&survey.files),
+        spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
         nontransactional: survey.files.has_nontransactional_user_tables(),
         stop: request.stop_server,
         lock: request.lock,
@@ -134,14 +133,6 @@ pub(super) fn choose(
         );
     }
     Ok(choice)
-}
-
-/// Whether the redo log is encrypted: its header is another one, and no splice of it is proven.
-fn has_encrypted_log(files: &ServerFiles) -> bool {
-    files
-        .settings
-        .get("innodb_encrypt_log")
-        .is_some_and(|value| value == "ON")
 }
 
 /// Translates the server's redo layout; `None` where no splice is proven.

@@ -12,8 +12,12 @@ use std::time::Duration;
 
 /// MariaDB from 10.8.
 const FORMAT_PHYS: u32 = 0x5068_7973;
-/// Set in the format of MariaDB's encrypted logs.
-const FORMAT_ENCRYPTED: u32 = 1 << 31;
+/// The same with encrypted records, in newer maintenance releases (10.11.19 for one). Before them
+/// the format was the plain one, and told by what follows the creator's name.
+const FORMAT_ENCRYPTED: u32 = 0xf09f_979d;
+/// Where MariaDB says how records are encrypted: key id (4, 0 for not at all), key version (4),
+/// what the key is derived from (16), nonce (4).
+const ENCRYPTION: usize = 48;
 /// MySQL 5.7.9, 8.0.3, 8.0.19, 8.0.28; the next one has another layout.
 const CLASSIC_FORMATS: [u32; 4] = [1, 3, 4, 5];
 /// How often a header is read when the server is just writing it, and how long between.
@@ -148,7 +152,8 @@ impl RedoHeader {
 
     /// Returns whether the records of the log are encrypted (MariaDB).
     pub(super) fn is_encrypted(&self) -> bool {
-        self.layout == RedoLayout::SingleFile && be32(&self.bytes, 0) & FORMAT_ENCRYPTED != 0
+        self.layout == RedoLayout::SingleFile
+            && (be32(&self.bytes, 0) == FORMAT_ENCRYPTED || be32(&self.bytes, ENCRYPTION) != 0)
     }
 
     /// Returns whether `other` can be the header of the same log at another moment: a log that was
@@ -180,7 +185,7 @@ pub(super) enum Unreadable {
 
 fn check_format(format: u32, layout: RedoLayout) -> Result<()> {
     let known = match layout {
-        RedoLayout::SingleFile => format & !FORMAT_ENCRYPTED == FORMAT_PHYS,
+        RedoLayout::SingleFile => matches!(format, FORMAT_PHYS | FORMAT_ENCRYPTED),
         RedoLayout::Classic => CLASSIC_FORMATS.contains(&format),
         RedoLayout::Directory => false,
     };

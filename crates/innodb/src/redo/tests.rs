@@ -271,3 +271,18 @@ fn wrapping_is_expected_a_little_early() {
     assert!(wrapped(&saved, 1 << 20, (1 << 20) - MARGIN));
     assert!(wrapped(&saved, 1 << 20, u64::MAX));
 }
+
+#[test]
+fn an_encrypted_log_is_told_by_either_of_its_marks() {
+    let with = |at: usize, mark: &[u8]| {
+        let mut log = SingleFile::new(12288);
+        put(&mut log.bytes, at, mark);
+        seal(&mut log.bytes[..512], 508);
+        log.checkpoint(1);
+        log.header().is_encrypted()
+    };
+    assert!(!with(0, b"Phys"));
+    // The older mark, then the newer one.
+    assert!(with(48, &[0, 0, 0, 1]));
+    assert!(with(0, &[0xf0, 0x9f, 0x97, 0x9d]));
+}
