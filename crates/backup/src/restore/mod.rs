@@ -3,13 +3,14 @@
 mod apply;
 mod entries;
 mod names;
+mod space;
 mod staging;
 mod start_options;
 mod write;
 
 use crate::Run;
 use crate::facts::Facts;
-use evenkeel_op::{Error, ErrorKind, Result, units};
+use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_repository::{Reader, Repository};
 use serde::Serialize;
 use staging::Staging;
@@ -167,7 +168,7 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
         roots.insert(id.clone(), Staging::plan(&place, &request.target)?);
     }
     refuse_moved_tables(&facts, &roots)?;
-    check_space(&request.target, &reader)?;
+    space::check(&roots, &reader)?;
     Ok(Plan {
         reader,
         facts,
@@ -219,30 +220,4 @@ fn beside(target: &Path, id: &str) -> PathBuf {
     name.push("-");
     name.push(id);
     PathBuf::from(name)
-}
-
-/// Refuses when the files cannot fit, before anything is written.
-fn check_space(target: &Path, reader: &Reader) -> Result<()> {
-    let mut needed = 0u64;
-    for record in reader.files() {
-        needed += record?.meta.allocated;
-    }
-    let parent = target
-        .ancestors()
-        .find(|path| path.exists())
-        .unwrap_or(Path::new("/"));
-    let Ok(volume) = rustix::fs::statvfs(parent) else {
-        return Ok(());
-    };
-    let free = volume.f_bavail * volume.f_frsize;
-    if free < needed {
-        return Err(Error::refused(format!(
-            "the generation needs {}, {} has {} free",
-            units::bytes(needed),
-            parent.display(),
-            units::bytes(free)
-        ))
-        .hint("free space, or give another --target"));
-    }
-    Ok(())
 }
