@@ -27,6 +27,9 @@ pub struct Facts {
     pub corrupt: Vec<CorruptPage>,
     /// Time until the commit.
     pub seconds: f64,
+    /// How long of it reading rested so that the server could work.
+    #[serde(default)]
+    pub rested_s: f64,
     /// How long any lock was held.
     pub lock_ms: f64,
     /// How long commits stood still.
@@ -71,6 +74,7 @@ pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
         pages_checked: facts.pages_checked,
         pages_corrupt: facts.pages_corrupt,
         seconds: facts.seconds,
+        rested_s: facts.rested_s,
         lock_ms: facts.lock_ms,
         write_pause_ms: facts.write_pause_ms,
         snapshot: facts.snapshot,

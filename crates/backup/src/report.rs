@@ -30,6 +30,8 @@ pub struct GenerationReport {
     pub pages_corrupt: u64,
     /// Wall-clock time of the run.
     pub seconds: f64,
+    /// How long of it reading rested so that the server could work (`--max-impact`), in seconds.
+    pub rested_s: f64,
     /// How long any lock was held.
     pub lock_ms: f64,
     /// How long commits stood still.

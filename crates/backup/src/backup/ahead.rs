@@ -37,7 +37,19 @@ impl Ahead {
     pub(super) fn read(&self, bytes: u64) {
         let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         *ahead = ahead.saturating_sub(bytes);
-        self.less.notify_one();
+        self.less.notify_all();
+    }
+
+    /// Waits until everything that was announced has been read.
+    pub(super) fn wait_until_read(&self, failed: &Cancel, cancel: &Cancel) -> Result<()> {
+        let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        while *ahead > 0 {
+            failed.check()?;
+            cancel.check()?;
+            let waited = self.less.wait_timeout(ahead, LOOK);
+            ahead = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
     }
 }
 
@@ -57,5 +69,8 @@ mod tests {
         ahead.announce(LIMIT - 1, &failed, &never).unwrap();
         ahead.announce(1, &failed, &never).unwrap();
         ahead.announce(1, &failed, &never).unwrap_err();
+        ahead.wait_until_read(&failed, &never).unwrap_err();
+        ahead.read(LIMIT);
+        ahead.wait_until_read(&failed, &never).unwrap();
     }
 }

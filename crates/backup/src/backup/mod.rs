@@ -8,6 +8,7 @@ mod give_way;
 mod hold;
 mod image;
 mod method;
+mod pace;
 mod pages;
 mod plan;
 mod read;
@@ -15,6 +16,7 @@ mod read_file;
 mod request;
 mod survey;
 mod suspects;
+mod turns;
 
 pub use freeze::Moments;
 pub use hold::{HeldImage, hold};
@@ -221,6 +223,7 @@ fn facts(
         pages_corrupt: corrupt.len() as u64,
         corrupt: corrupt.to_vec(),
         seconds: elapsed.as_secs_f64(),
+        rested_s: totals.rested.as_secs_f64(),
         lock_ms: frozen.held.lock.as_secs_f64() * 1000.0,
         write_pause_ms: frozen.held.writes_stopped.as_secs_f64() * 1000.0,
         server_version: server.version.clone(),

@@ -10,6 +10,7 @@ use super::pages::{self, Findings, PageCheck};
 use super::plan::{self, LeafPlan};
 use super::read_file::{self, Source};
 use super::request::BackupRequest;
+use super::turns::Turns;
 use crate::Run;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
@@ -20,6 +21,7 @@ use evenkeel_snapshot::Changed;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Leaves that are planned and announced ahead of the workers.
 const QUEUE: usize = 64;
@@ -34,6 +36,8 @@ pub(super) struct ReadTotals {
     pub(super) bytes_read: AtomicU64,
     pub(super) bytes_changed: AtomicU64,
     pub(super) findings: Findings,
+    /// How long reading left the server alone.
+    pub(super) rested: Duration,
     /// Changes outside the candidates, when auditing.
     missed: Mutex<Vec<String>>,
 }
@@ -59,9 +63,23 @@ struct Shop<'a> {
     totals: &'a ReadTotals,
     rate: RateLimit,
     ahead: Ahead,
+    turns: Turns,
     /// Set by the first error, so that everybody else stops.
     failed: Cancel,
     run: Run<'a>,
+}
+
+impl Shop<'_> {
+    /// Tells the kernel what will be read next, when it is reading's turn and there is room.
+    fn announce(&self, open: &Open, plan: &LeafPlan) -> Result<()> {
+        self.turns.wait(&self.ahead, &self.failed, self.run)?;
+        let whole = announced(plan, open.block_size);
+        self.ahead.announce(whole, &self.failed, self.run.cancel)?;
+        for blocks in &plan.blocks {
+            open.source.announce(bytes(blocks, open.block_size));
+        }
+        Ok(())
+    }
 }
 
 /// Reads and stores all files of a frozen image.
@@ -71,12 +89,13 @@ pub(super) fn read(
     request: &BackupRequest,
     run: Run<'_>,
 ) -> Result<ReadTotals> {
-    let totals = ReadTotals::default();
+    let mut totals = ReadTotals::default();
     let _polite = SessionGivesWay::to(frozen.files.pid);
     let shop = Shop {
         totals: &totals,
         rate: RateLimit::new(request.rate_bytes_per_s),
         ahead: Ahead::default(),
+        turns: Turns::begin(request, run),
         failed: Cancel::new(),
         run,
     };
@@ -108,6 +127,8 @@ pub(super) fn read(
         first
     });
     outcome?;
+    let rested = shop.turns.end(run);
+    totals.rested = rested;
     let missed = std::mem::take(&mut *totals.missed.lock().unwrap_or_else(|e| e.into_inner()));
     if !missed.is_empty() {
         return Err(Error::failed(format!(
@@ -174,11 +195,7 @@ fn announce(
             block_size,
         });
         for plan in plans {
-            shop.ahead
-                .announce(announced(&plan, block_size), &shop.failed, shop.run.cancel)?;
-            for blocks in &plan.blocks {
-                open.source.announce(bytes(blocks, block_size));
-            }
+            shop.announce(&open, &plan)?;
             if send
                 .send(Item {
                     open: Arc::clone(&open),

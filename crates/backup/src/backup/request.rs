@@ -29,6 +29,9 @@ pub struct BackupRequest {
     pub audit: bool,
     /// Limit on reading, in bytes per second; 0 means none.
     pub rate_bytes_per_s: u64,
+    /// How much of its throughput a running server may lose to reading, in percent; 100 means that
+    /// it is not watched.
+    pub max_impact_percent: u8,
     /// zstd level.
     pub level: i32,
     /// Threads that read, hash and compress.
@@ -52,6 +55,7 @@ impl BackupRequest {
             limits: Limits::default(),
             audit: false,
             rate_bytes_per_s: 0,
+            max_impact_percent: 5,
             level: 1,
             workers: crate::default_workers(),
             keep_corrupt: false,

@@ -74,6 +74,12 @@ pub struct Backup {
     /// Read at most this many bytes per second: `100M`.
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
     pub rate: Option<u64>,
+    /// How much of its throughput the server may lose to the reading, in percent: what it answers is
+    /// watched and reading rests in between, but never for more than 31/32 of the time. 100: never
+    /// rest.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, help_heading = "Effort",
+          value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub max_impact: u8,
     /// How hard zstd compresses, 1 to 19.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Effort",
           value_parser = clap::value_parser!(i32).range(1..=19))]

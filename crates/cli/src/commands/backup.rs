@@ -55,6 +55,7 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
     request.limits = settings::limits(&args.locking);
     request.audit = args.audit;
     request.rate_bytes_per_s = args.rate.unwrap_or(0);
+    request.max_impact_percent = args.max_impact;
     request.level = args.level;
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);

@@ -44,10 +44,11 @@ impl Answer for BackupAnswer {
             text.push_str(&format!("  {line}\n"));
         }
         text.push_str(&format!(
-            "  {} InnoDB pages checked, {} corrupt; {}\n",
+            "  {} InnoDB pages checked, {} corrupt; {}{}\n",
             report.pages_checked,
             report.pages_corrupt,
             units::duration(Duration::from_secs_f64(report.seconds)),
+            rested(report),
         ));
         text
     }
@@ -156,6 +157,15 @@ impl Answer for GenerationAnswer {
 /// Milliseconds as people read them.
 pub(super) fn millis(ms: f64) -> String {
     units::duration(Duration::from_secs_f64(ms.max(0.0) / 1000.0))
+}
+
+/// Says how long reading rested, if it did.
+fn rested(report: &GenerationReport) -> String {
+    if report.rested_s <= 0.0 {
+        return String::new();
+    }
+    let rested = Duration::from_secs_f64(report.rested_s);
+    format!(", {} of it left to the server", units::duration(rested))
 }
 
 fn coordinates(report: &GenerationReport) -> Option<String> {

@@ -1,0 +1,44 @@
+//! Does a backup rest for a busy server, and for no other?
+
+use evenkeel_backup::backup::{RunKind, SnapshotChoice};
+use evenkeel_cases::{Site, back_up};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{LoopFs, TestServer};
+
+/// Full backups, slow enough to be looked at a few times: how long did each rest?
+fn case(server: TestServer) {
+    let site = Site::start(server, LoopFs::xfs(1 << 30), 2_000, &[]);
+    let rested = |max_impact_percent: u8| {
+        let mut request = site.request(SnapshotChoice::Reflink);
+        request.kind = RunKind::Full;
+        request.rate_bytes_per_s = 64 << 20;
+        request.max_impact_percent = max_impact_percent;
+        back_up(&request).expect("a backup").report.rested_s
+    };
+    assert_eq!(rested(5), 0.0, "the server is idle");
+    let traffic = site
+        .bank
+        .start(&site.running().connect_options(), 4)
+        .expect("traffic");
+    traffic.wait_for(50);
+    assert!(rested(5) > 0.0, "the server is busy");
+    assert_eq!(rested(100), 0.0, "nobody asked to rest");
+    assert_eq!(traffic.lost(), Vec::<String>::new());
+    drop(traffic.stop());
+    assert_eq!(rested(5), 0.0, "the server is idle again");
+}
+
+#[test]
+fn mariadb() {
+    case(mariadb_10_11());
+}
+
+#[test]
+fn mysql_8() {
+    case(mysql_8_0_15());
+}
+
+#[test]
+fn mysql_5_7() {
+    case(mysql_5_7_22());
+}

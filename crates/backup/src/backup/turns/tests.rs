@@ -1,0 +1,135 @@
+use super::*;
+use evenkeel_op::{Event, Progress};
+use std::thread;
+
+/// Collects warnings.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Progress for Told {
+    fn event(&self, event: Event) {
+        if let Event::Warning(text) = event {
+            self.0.lock().unwrap().push(text);
+        }
+    }
+}
+
+fn turns() -> Turns {
+    Turns {
+        gate: Arc::new(Gate::default()),
+    }
+}
+
+/// Watches on a thread as `start` does, without a server.
+fn watched_by(
+    turns: &Turns,
+    count: impl FnMut() -> Result<u64> + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let gate = Arc::clone(&turns.gate);
+    thread::spawn(move || run(&gate, Pace::new(5), count))
+}
+
+/// Counts 5 000 statements a second.
+fn busy() -> impl FnMut() -> Result<u64> {
+    let begun = Instant::now();
+    move || Ok((begun.elapsed().as_secs_f64() * 5000.0) as u64)
+}
+
+#[test]
+fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
+    let (told, never) = (Told::default(), Cancel::new());
+    let whole = Run {
+        progress: &told,
+        cancel: &never,
+    };
+    let turns = turns();
+    let watching = watched_by(&turns, busy());
+    let ahead = Ahead::default();
+    ahead.announce(1, &never, &never).unwrap();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            while turns.gate.lock().rested.is_zero() {
+                turns.wait(&ahead, &never, whole).unwrap();
+            }
+        });
+        // The server's turn begins, but not its rest.
+        while !turns.gate.is_resting() {
+            thread::yield_now();
+        }
+        assert!(!turns.gate.lock().at_rest);
+        ahead.read(1);
+        waiting.join().unwrap();
+    });
+    assert!(turns.end(whole) > Duration::ZERO);
+    watching.join().unwrap();
+    assert!(told.0.into_inner().unwrap().is_empty());
+}
+
+#[test]
+fn reading_never_rests_for_an_idle_server() {
+    let turns = turns();
+    let gate = Arc::clone(&turns.gate);
+    let mut looks = 0;
+    let watching = watched_by(&turns, move || {
+        looks += 1;
+        assert!(!gate.is_resting());
+        if looks == 10 {
+            gate.lock().give_up(None);
+        }
+        Ok(looks / 3)
+    });
+    watching.join().unwrap();
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_told_once_and_not_waited_for() {
+    for good in [0, 1, 2, 3] {
+        let (told, never) = (Told::default(), Cancel::new());
+        let whole = Run {
+            progress: &told,
+            cancel: &never,
+        };
+        let turns = turns();
+        let mut count = busy();
+        let mut left = good;
+        let watching = watched_by(&turns, move || {
+            if left == 0 {
+                return Err(Error::failed("lost"));
+            }
+            left -= 1;
+            count()
+        });
+        while !watching.is_finished() {
+            turns.wait(&Ahead::default(), &never, whole).unwrap();
+        }
+        watching.join().unwrap();
+        turns.wait(&Ahead::default(), &never, whole).unwrap();
+        turns.end(whole);
+        let told = told.0.into_inner().unwrap();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("lost"), "{told:?}");
+    }
+}
+
+#[test]
+fn a_rest_ends_with_the_run() {
+    let (told, cancel) = (Told::default(), Cancel::new());
+    let whole = Run {
+        progress: &told,
+        cancel: &cancel,
+    };
+    let turns = turns();
+    turns.gate.lock().resting = true;
+    cancel.cancel(15);
+    turns
+        .wait(&Ahead::default(), &Cancel::new(), whole)
+        .unwrap_err();
+}
+
+#[test]
+fn dropped_it_ends_the_watching() {
+    let turns = turns();
+    let watching = watched_by(&turns, busy());
+    drop(turns);
+    watching.join().unwrap();
+}
