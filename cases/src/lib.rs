@@ -10,6 +10,7 @@ use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
 use evenkeel_op::{Cancel, Result, Silent};
+use evenkeel_server::abilities::RedoLayout;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::{Bank, LoopFs, Marks, TestServer};
 use std::path::{Path, PathBuf};
@@ -51,6 +52,11 @@ impl Site {
             args.extend(MYSQL_GTIDS);
         }
         args.extend(more);
+        if RedoLayout::of(server.binary.flavour, server.binary.version) == RedoLayout::Directory {
+            // The option of old is gone; a server has two files of its size.
+            args.retain(|arg| !arg.starts_with("--innodb-log-file-size"));
+            args.push("--innodb-redo-log-capacity=64M");
+        }
         let launch = server.prepare(&fs.join("data"), &args);
         let running = server.run(&launch);
         let bank =

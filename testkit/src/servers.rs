@@ -28,6 +28,13 @@ pub fn servers() -> Vec<TestServer> {
     vec![mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()]
 }
 
+/// Returns the servers that came after those of the matrix; at least one case of each command
+/// runs on them. Panics when one is missing.
+#[must_use]
+pub fn newer_servers() -> Vec<TestServer> {
+    vec![mariadb_11_8(), mysql_9()]
+}
+
 /// Returns Debian's MariaDB.
 #[must_use]
 pub fn mariadb_10_11() -> TestServer {
@@ -50,6 +57,20 @@ pub fn mysql_8_0_15() -> TestServer {
 pub fn mysql_5_7_22() -> TestServer {
     let program = cache().join("mysql-5.7.22/bin/mysqld");
     test_server("MySQL 5.7.22", "mysql-5.7.22", &program)
+}
+
+/// Returns MariaDB 11.8.
+#[must_use]
+pub fn mariadb_11_8() -> TestServer {
+    let program = cache().join("mariadb-11.8/usr/sbin/mariadbd");
+    test_server("MariaDB 11.8", "mariadb-11.8", &program)
+}
+
+/// Returns MySQL 9, of the minor version that Debian had when the cache was filled: 9.7 or later.
+#[must_use]
+pub fn mysql_9() -> TestServer {
+    let program = cache().join("mysql-9/usr/sbin/mysqld");
+    test_server("MySQL 9", "mysql-9", &program)
 }
 
 /// Returns the directory of fetched servers and of data directories to copy.
@@ -150,6 +171,7 @@ fn shapes(arg: &str) -> bool {
         "innodb-undo-tablespaces",
         "innodb-log-file-size",
         "innodb-log-files-in-group",
+        "innodb-redo-log-capacity",
         "lower-case-table-names",
     ]
     .contains(&name)

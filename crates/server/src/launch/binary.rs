@@ -90,6 +90,12 @@ impl Binary {
         }))
     }
 
+    /// Returns the folder it was unpacked into, when it is not where it was built to be.
+    #[must_use]
+    pub fn base_dir(&self) -> Option<&Path> {
+        self.share_dir.as_ref().and_then(|_| base(&self.path))
+    }
+
     /// Returns a command that runs it with its libraries, without arguments yet.
     #[must_use]
     pub fn command(&self) -> Command {
@@ -118,7 +124,7 @@ fn read_version(text: &str) -> Option<(Flavour, Version)> {
     Some((flavour, version.parse().ok()?))
 }
 
-/// The folder a tarball was unpacked into: the parent of `bin`.
+/// The folder a tarball or package was unpacked into: the parent of `bin` or `sbin`.
 fn base(program: &Path) -> Option<&Path> {
     program.parent()?.parent()
 }
@@ -134,8 +140,14 @@ fn own_libraries(program: &Path) -> Option<PathBuf> {
 }
 
 fn own_share(program: &Path) -> Option<PathBuf> {
-    let share = base(program)?.join("share");
-    share.join("english/errmsg.sys").is_file().then_some(share)
+    let base = base(program)?;
+    if base == Path::new("/usr") {
+        return None; // Where packages put it, it finds its messages by itself.
+    }
+    ["share", "share/mariadb", "share/mysql"]
+        .map(|share| base.join(share))
+        .into_iter()
+        .find(|share| share.join("english/errmsg.sys").is_file())
 }
 
 fn install_script(program: &Path) -> Option<PathBuf> {
@@ -162,6 +174,18 @@ mod tests {
         assert_eq!(flavour, Flavour::MariaDb);
         assert_eq!(version, Version::new(10, 11, 19));
         assert!(read_version("bash, version 5.2").is_none());
+    }
+
+    #[test]
+    fn an_unpacked_tree_is_known_by_its_messages() {
+        let tree = tempfile::tempdir().unwrap();
+        let program = tree.path().join("usr/sbin/mariadbd");
+        assert_eq!(own_share(&program), None);
+        let share = tree.path().join("usr/share/mariadb");
+        std::fs::create_dir_all(share.join("english")).unwrap();
+        std::fs::write(share.join("english/errmsg.sys"), "").unwrap();
+        assert_eq!(own_share(&program), Some(share));
+        assert_eq!(own_share(Path::new("/usr/sbin/mariadbd")), None);
     }
 
     #[test]

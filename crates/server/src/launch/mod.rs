@@ -182,6 +182,10 @@ impl Launch {
             // The X plugin would open a second socket at a fixed path and port.
             command.arg("--mysqlx=OFF");
         }
+        if binary.flavour == Flavour::MySql {
+            // Built with a directory for LOAD DATA, it would not start where that is missing.
+            command.arg("--secure-file-priv=NULL");
+        }
         command.args(&self.extra_args);
         // No --log-error: MySQL 8.0 that fails early then says nothing at all, anywhere.
         redirect(&mut command, &log_path)?;
@@ -199,6 +203,9 @@ impl Launch {
             joined("--datadir=", &self.datadir),
             joined("--tmpdir=", run_dir),
         ];
+        if let Some(base) = self.binary.base_dir() {
+            args.push(joined("--basedir=", base));
+        }
         if let Some(share) = &self.binary.share_dir {
             args.push(joined("--lc-messages-dir=", share));
             args.push(joined("--character-sets-dir=", &share.join("charsets")));

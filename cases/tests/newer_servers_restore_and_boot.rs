@@ -1,0 +1,69 @@
+//! Is a newer server than those of the matrix backed up hot, and restored to exactly what was
+//! committed?
+
+use evenkeel_backup::backup::{Done, SnapshotChoice};
+use evenkeel_cases::{Site, back_up};
+use evenkeel_testkit::servers::{mariadb_11_8, mysql_9};
+use evenkeel_testkit::{LoopFs, Marks, TestServer};
+
+const GIB: u64 = 1 << 30;
+
+/// A full and an incremental generation under traffic, then kill -9, restore and boot of each.
+fn case(server: TestServer, fs: LoopFs, snapshot: SnapshotChoice) {
+    let mut site = Site::start(server, fs, 2_000, &[]);
+    let traffic = site
+        .bank
+        .start(&site.running().connect_options(), 4)
+        .expect("traffic");
+    let mut taken: Vec<(Done, Marks, Marks)> = Vec::new();
+    for _ in 0..2 {
+        traffic.wait_for(50);
+        let before = traffic.marks();
+        let mut request = site.request(snapshot.clone());
+        request.audit = true;
+        let done = back_up(&request).unwrap_or_else(|e| panic!("{}", e.chain()));
+        taken.push((done, before, traffic.marks()));
+    }
+    assert_eq!(
+        traffic.lost(),
+        Vec::<String>::new(),
+        "no client was disturbed"
+    );
+    site.kill();
+    drop(traffic.stop());
+    for (done, before, after) in &taken {
+        let report = &done.report;
+        assert_eq!(report.pages_corrupt, 0);
+        assert!(report.pages_checked > 0);
+        let name = format!("restored-{}", report.generation);
+        let restored = site
+            .restore(Some(report.generation), &name)
+            .unwrap_or_else(|e| panic!("{}", e.chain()));
+        let gtid = site.check_bank_at(&restored.target, before, after);
+        assert!(report.coordinates.gtid.is_some(), "{report:?}");
+        assert_eq!(
+            gtid, report.coordinates.gtid,
+            "the image is at its coordinates"
+        );
+    }
+    assert!(
+        taken[1].0.report.bytes_stored < taken[0].0.report.bytes_stored,
+        "increments are smaller"
+    );
+}
+
+macro_rules! cases {
+    ($($name:ident: $server:ident on $fs:ident by $snapshot:ident;)*) => {
+        $(#[test]
+        fn $name() {
+            case($server(), LoopFs::$fs(4 * GIB), SnapshotChoice::$snapshot);
+        })*
+    };
+}
+
+cases! {
+    mariadb_11_8_reflink: mariadb_11_8 on xfs by Reflink;
+    mariadb_11_8_btrfs: mariadb_11_8 on btrfs by Btrfs;
+    mysql_9_reflink: mysql_9 on xfs by Reflink;
+    mysql_9_btrfs: mysql_9 on btrfs by Btrfs;
+}
