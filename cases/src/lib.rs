@@ -51,12 +51,12 @@ impl Site {
         if server.name.starts_with("MySQL") {
             args.extend(MYSQL_GTIDS);
         }
-        args.extend(more);
         if RedoLayout::of(server.binary.flavour, server.binary.version) == RedoLayout::Directory {
             // The option of old is gone; a server has two files of its size.
             args.retain(|arg| !arg.starts_with("--innodb-log-file-size"));
             args.push("--innodb-redo-log-capacity=64M");
         }
+        args.extend(more);
         let launch = server.prepare(&fs.join("data"), &args);
         let running = server.run(&launch);
         let bank =

@@ -4,7 +4,7 @@
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::Site;
 use evenkeel_cases::rounds::{RESTLESS, clone_only_while_stopped, go_round, rounds};
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 
 const GIB: u64 = 1 << 30;
@@ -64,4 +64,5 @@ cases! {
     mariadb_hook: mariadb_10_11 on btrfs by Hook, 1 of 3;
     mysql8_hook: mysql_8_0_15 on btrfs by Hook, 1 of 3;
     mysql57_hook: mysql_5_7_22 on btrfs by Hook, 1 of 3;
+    mariadb_11_8_splice: mariadb_11_8 on xfs by Splice, 1 of 12;
 }

@@ -71,6 +71,15 @@ impl BtrfsProvider {
         self.run.path().join(SNAPSHOT)
     }
 
+    /// Returns where a file is inside the snapshot, and its inode there: it may be gone outside.
+    fn locate_frozen(&self, live: &Path) -> Result<(PathBuf, u64)> {
+        let failed = || format!("failed to find {} in the snapshot", live.display());
+        let folder = self.subvolume.relative(live.parent().unwrap_or(live))?;
+        let path = folder.join(live.file_name().unwrap_or_default());
+        let facts = self.snapshot().join(&path).symlink_metadata();
+        Ok((path, facts.context(failed)?.ino()))
+    }
+
     /// Fails if a file of the snapshot is not the file that was taken: something was mounted over
     /// part of the subvolume, and the snapshot has what lies beneath.
     fn verify(&self, file: &Taken) -> Result<()> {
@@ -137,7 +146,10 @@ impl Provider for BtrfsProvider {
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {
         let mut folders: HashMap<PathBuf, PathBuf> = HashMap::new();
         for file in files {
-            let (path, inode) = self.subvolume.locate(&file.path, &mut folders)?;
+            let (path, inode) = match self.snapped {
+                true => self.locate_frozen(&file.path)?,
+                false => self.subvolume.locate(&file.path, &mut folders)?,
+            };
             self.taken.insert(file.name.clone(), Taken { path, inode });
         }
         Ok(())
@@ -160,6 +172,10 @@ impl Provider for BtrfsProvider {
     fn seal(&mut self) -> Result<()> {
         // The snapshot itself was a transaction commit, so it is on disk already.
         self.taken.values().try_for_each(|file| self.verify(file))
+    }
+
+    fn frozen_dir(&self, live: &Path) -> Result<PathBuf> {
+        Ok(self.snapshot().join(self.subvolume.relative(live)?))
     }
 
     fn frozen_path(&self, file: &SourceFile) -> PathBuf {

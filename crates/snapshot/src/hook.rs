@@ -118,7 +118,11 @@ impl Provider for HookProvider {
 
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {
         for file in files {
-            let path = self.relative(&file.path)?;
+            let path = match (&self.snapshot, file.path.parent(), file.path.file_name()) {
+                // It may be gone since.
+                (Some(_), Some(folder), Some(leaf)) => self.relative(folder)?.join(leaf),
+                _ => self.relative(&file.path)?,
+            };
             self.files.insert(file.name.clone(), path);
         }
         Ok(())
@@ -146,6 +150,12 @@ impl Provider for HookProvider {
             }
         }
         Ok(())
+    }
+
+    fn frozen_dir(&self, live: &Path) -> Result<PathBuf> {
+        let snapshot = self.snapshot.as_deref();
+        let snapshot = snapshot.ok_or_else(|| Error::failed("there is no snapshot yet"))?;
+        Ok(snapshot.join(self.relative(live)?))
     }
 
     fn frozen_path(&self, file: &SourceFile) -> PathBuf {

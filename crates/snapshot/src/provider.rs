@@ -1,8 +1,8 @@
 //! What every way of freezing a data directory can do.
 
-use evenkeel_op::Result;
+use evenkeel_op::{Error, Result};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A file of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub trait Provider: Send + Sync {
     }
 
     /// Per-file: clones these files now, in no particular order; may be called several times. Whole:
-    /// remembers them.
+    /// remembers them; after `instant`, those that are in the snapshot, though perhaps gone since.
     fn take(&mut self, files: &[SourceFile]) -> Result<()>;
 
     /// Whole: makes the snapshot now. Otherwise does nothing.
@@ -57,6 +57,14 @@ pub trait Provider: Send + Sync {
 
     /// Brings the snapshot to disk; to be called when all locks are released.
     fn seal(&mut self) -> Result<()>;
+
+    /// Returns where a directory lies in the snapshot, after `instant`. Whole only.
+    fn frozen_dir(&self, live: &Path) -> Result<PathBuf> {
+        Err(Error::failed(format!(
+            "{} is in no snapshot as a whole",
+            live.display()
+        )))
+    }
 
     /// Returns where the frozen bytes of a file that was taken can be read.
     fn frozen_path(&self, file: &SourceFile) -> PathBuf;

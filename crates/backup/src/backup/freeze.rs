@@ -347,7 +347,8 @@ impl Freezer<'_> {
             with_its_logs(files)?
         } else {
             rescan(&files)?
-        };
+        }
+        .without_moving_redo();
         self.listed = Some(files.clone());
         self.provider.take(&sources(&files.files))?;
         let begun = Instant::now();
@@ -356,11 +357,21 @@ impl Freezer<'_> {
             Moment::None => begun.elapsed(),
             _ => Duration::ZERO,
         };
+        let files = self.with_redo_of_image(files)?;
         let same = ddl_blocked || current::same_tables(&files, &rescan(&files)?);
         if !same || current::logs_changed(&files)? {
             return Ok(None);
         }
         Ok(Some((files, stopped)))
+    }
+
+    /// Adds the redo log files that no lock holds still, as the snapshot has them.
+    fn with_redo_of_image(&mut self, files: ServerFiles) -> Result<ServerFiles> {
+        let provider = &mut self.provider;
+        let files = files.with_moving_redo(|dir| provider.frozen_dir(dir))?;
+        let moving = files.files.iter().filter(|file| file.is_moving_redo());
+        provider.take(&moving.map(source).collect::<Vec<_>>())?;
+        Ok(files)
     }
 
     fn target(&self) -> Result<pause::Target> {

@@ -1,6 +1,7 @@
 //! What a file is, told from its name.
 
 use super::layout::Plan;
+use super::moving_redo;
 use std::path::Path;
 
 /// What a file is: decides when it may be cloned, and how its bytes are checked.
@@ -54,7 +55,7 @@ fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
     if numbered("undo_") || numbered("ibdata") {
         return Some(FileClass::InnodbData);
     }
-    if name.starts_with("ib_logfile") || name.starts_with("#ib_redo") {
+    if name.starts_with("ib_logfile") || moving_redo::is_redo(name) {
         return Some(FileClass::InnodbRedo);
     }
     // MariaDB 13's archived redo log.

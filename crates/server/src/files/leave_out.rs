@@ -1,5 +1,6 @@
 //! What is no part of a generation, and why.
 
+use super::moving_redo;
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 
@@ -18,6 +19,9 @@ pub(super) fn by_kind(kind: FileType) -> Option<&'static str> {
 pub(super) fn by_name(name: &str, top: bool) -> Option<&'static str> {
     if name.starts_with(".nfs") {
         return Some("a deleted file that a process holds open");
+    }
+    if moving_redo::is_spare(name) {
+        return Some("a spare redo log file, made anew when it is needed");
     }
     if !top {
         return None;
@@ -62,5 +66,7 @@ mod tests {
             assert!(by_name(name, true).is_none(), "{name}");
         }
         assert!(by_name(".nfs0001", false).is_some());
+        assert!(by_name("#ib_redo12_tmp", false).is_some());
+        assert!(by_name("#ib_redo12", false).is_none());
     }
 }

@@ -22,6 +22,7 @@ mod layout;
 mod leave_out;
 mod listing;
 mod logs;
+mod moving_redo;
 mod name;
 mod outside;
 mod refuse;

@@ -2,7 +2,7 @@
 
 use super::layout::Plan;
 use super::listing::{below, entries, file_type};
-use super::{FileClass, FoundFile, Root, generation_name, leave_out, outside};
+use super::{FileClass, FoundFile, Root, generation_name, leave_out, moving_redo, outside};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::FileType;
@@ -183,7 +183,7 @@ impl<'a> Walk<'a> {
                     let path = entry.path();
                     let name = entry.file_name();
                     let name = name.to_string_lossy();
-                    if kind.is_dir() && name == "#innodb_redo" {
+                    if kind.is_dir() && name == moving_redo::DIRECTORY {
                         waiting.push(path);
                         continue;
                     }
