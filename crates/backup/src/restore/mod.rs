@@ -119,7 +119,6 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     for (_, data) in &data {
         staging::publish(data, &others)?;
     }
-    let outside = places.iter().filter(|(id, _)| *id != DATA);
     Ok(RestoreReport {
         generation: reader.generation(),
         target: places[DATA].clone(),
@@ -127,10 +126,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         bytes_logical: reader.manifest().bytes_logical,
         bytes_written: written,
         seconds: begun.elapsed().as_secs_f64(),
-        start_options: start_options::start_options(
-            &facts.settings,
-            outside.map(|(id, path)| (id.as_str(), path.as_path())),
-        ),
+        start_options: start_options::start_options(&facts.settings, &facts.roots, &places),
         roots: places,
     })
 }
@@ -194,16 +190,20 @@ pub(crate) fn newest(repository: &Repository) -> Result<u32> {
 /// The redo log names tables outside the data directory by the path that they had, and crash
 /// recovery opens them there: it would not start without them, and would write to whatever else is
 /// at that place, the original server's own tables perhaps. Only MySQL 8 looks elsewhere first.
-fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Result<()> {
-    if start_options::is_mysql_8(&facts.settings) {
-        return Ok(());
-    }
-    for (id, staging) in roots
+/// Returns the root and place of each directory of such tables.
+pub(crate) fn bound_to_their_place(facts: &Facts) -> impl Iterator<Item = (&str, &Path)> {
+    let bound = !start_options::is_mysql_8(&facts.settings);
+    facts
+        .roots
         .iter()
-        .filter(|(id, _)| id.starts_with("tablespaces-"))
-    {
-        let place = facts.roots.get(id).map_or("", String::as_str);
-        if staging.target() != Path::new(place) {
+        .filter(move |(id, _)| bound && id.starts_with("tablespaces-"))
+        .map(|(id, place)| (id.as_str(), Path::new(place)))
+}
+
+fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Result<()> {
+    for (id, place) in bound_to_their_place(facts) {
+        if roots.get(id).is_some_and(|root| root.target() != place) {
+            let place = place.display();
             return Err(Error::refused(format!(
                 "the tables in {place} have to be there again: crash recovery looks for them by \
                  that path"

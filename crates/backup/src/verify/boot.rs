@@ -2,6 +2,7 @@
 //! program on it without networking, wait for recovery, check every table.
 
 use crate::Run;
+use crate::facts::Facts;
 use crate::restore::{self, RestoreRequest};
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_repository::{Proof, Repository};
@@ -45,12 +46,37 @@ pub struct BootReport {
     pub problems: Vec<String>,
 }
 
-/// Restores, starts and checks.
+/// Refuses a generation whose tables a server would look for where the originals are: it must not
+/// find, and write to, those. Reads the manifest only.
+pub fn bootable(repository: &Repository, generation: u32) -> Result<()> {
+    let facts = Facts::of(&repository.manifest(generation)?)?;
+    let Some((id, place)) = restore::bound_to_their_place(&facts).next() else {
+        return Ok(());
+    };
+    let place = place.display();
+    Err(Error::refused(format!(
+        "generation {generation} has tables in {place}, where crash recovery looks for them by \
+         that path: a server started on a scratch copy would write to the originals"
+    ))
+    .hint("without --boot every byte is verified all the same")
+    .hint(format!(
+        "to prove it, start a server on a host where that place is free: evenkeel restore \
+         --map-root {id}={place}"
+    )))
+}
+
+/// Restores, starts and checks. Refuses what [`bootable`] does.
 pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
+    let repository = Repository::open(&request.repository)?;
+    let generation = match request.generation {
+        Some(generation) => generation,
+        None => restore::newest(&repository)?,
+    };
+    bootable(&repository, generation)?;
     let scratch = Scratch::claim(&request.scratch)?;
     let mut restore = RestoreRequest::new(
         &request.repository,
-        request.generation,
+        Some(generation),
         &scratch.path().join("data"),
     );
     restore.workers = request.workers;

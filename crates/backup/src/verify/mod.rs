@@ -3,5 +3,5 @@
 mod boot;
 mod read;
 
-pub use boot::{BootReport, BootRequest, boot};
+pub use boot::{BootReport, BootRequest, boot, bootable};
 pub use read::{Generations, ReadRequest, read, sentence};

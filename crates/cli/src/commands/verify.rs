@@ -26,6 +26,11 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         None if args.all => Generations::All,
         None => Generations::Newest,
     };
+    if args.boot {
+        let repository = Repository::open(&args.repository)?;
+        // Not only after everything was read.
+        verify::bootable(&repository, generation(args, &repository)?)?;
+    }
     let begun = Instant::now();
     let read = verify::read(&ReadRequest::new(&args.repository, generations), run)?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -49,10 +54,7 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
 
 fn boot(args: &Verify, run: Run<'_>) -> Result<BootReport> {
     let repository = Repository::open(&args.repository)?;
-    let generation = match args.generation {
-        Some(number) => number,
-        None => newest(&repository)?,
-    };
+    let generation = generation(args, &repository)?;
     let request = BootRequest {
         repository: args.repository.clone(),
         generation: Some(generation),
@@ -67,7 +69,11 @@ fn boot(args: &Verify, run: Run<'_>) -> Result<BootReport> {
     verify::boot(&request, run)
 }
 
-fn newest(repository: &Repository) -> Result<u32> {
+/// The generation that a server is started on.
+fn generation(args: &Verify, repository: &Repository) -> Result<u32> {
+    if let Some(number) = args.generation {
+        return Ok(number);
+    }
     let generations = repository.generations()?;
     let newest = generations.last().map(|summary| summary.generation);
     newest.ok_or_else(|| Error::failed("the repository has no generation yet"))
