@@ -28,12 +28,29 @@ fn help_is_question_mark_because_h_is_the_host() {
 }
 
 #[test]
+fn backup_and_lock_offer_the_locks_that_they_take() {
+    let offered = |verb: &str| {
+        let output = evenkeel(&[verb, "--help"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let from = text.find("--lock <KIND>").unwrap();
+        let until = text.find("--lock-deadline").unwrap();
+        let about = text[from..until].to_owned();
+        let kinds = ["auto", "stage", "instance", "ftwrl", "none"];
+        kinds.map(|kind| about.contains(&format!("- {kind}:")))
+    };
+    assert_eq!(offered("backup"), [true, false, false, true, true]);
+    assert_eq!(offered("lock"), [true; 5]);
+}
+
+#[test]
 fn wrong_usage_is_2_on_standard_error() {
     for words in [
         &[][..],
         &["bakcup"],
         &["backup"],
         &["prune", "/x", "--min-live", "101"],
+        &["backup", "/x", "--lock", "stage"],
+        &["backup", "/x", "--lock", "instance"],
     ] {
         let output = evenkeel(words);
         assert_eq!(output.status.code(), Some(2), "{words:?}");

@@ -89,7 +89,15 @@ pub struct Backup {
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
 
-    /// How to lock.
+    /// What to lock with while the files are frozen.
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "auto",
+        help_heading = "Locking"
+    )]
+    pub lock: BackupLock,
+    /// How long to put up with it.
     #[command(flatten)]
     pub locking: Locking,
     /// Which server.
@@ -110,4 +118,16 @@ pub enum SnapshotMethod {
     Copy,
     /// Your own command.
     Hook,
+}
+
+/// What to lock with while the files are frozen. Which lock a backup needs follows from the server
+/// and the snapshot; a wish can only make it stronger, or leave it out where it is not needed.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackupLock {
+    /// The mildest that makes the image consistent: BACKUP STAGE or LOCK INSTANCE where they exist.
+    Auto,
+    /// FLUSH TABLES WITH READ LOCK: every write waits.
+    Ftwrl,
+    /// No lock at all; only where the snapshot is one instant by itself.
+    None,
 }

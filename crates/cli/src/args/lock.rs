@@ -21,7 +21,15 @@ the result is one line of JSON on standard error.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Lock {
-    /// How to lock.
+    /// What to lock with.
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "auto",
+        help_heading = "Locking"
+    )]
+    pub lock: LockMethod,
+    /// How long to put up with it.
     #[command(flatten)]
     pub locking: Locking,
     /// Run this statement instead of the chosen lock's own.
@@ -48,13 +56,10 @@ pub struct Lock {
     pub command: Vec<OsString>,
 }
 
-/// How to lock, and how long to put up with it.
+/// How long to put up with a lock.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Locking")]
 pub struct Locking {
-    /// What to lock with.
-    #[arg(long, value_name = "KIND", default_value = "auto")]
-    pub lock: LockMethod,
     /// Give up getting the lock after this time; each try keeps others waiting for a second at most.
     #[arg(long, alias = "deadline", value_name = "TIME", default_value = "1m",
           value_parser = super::span)]

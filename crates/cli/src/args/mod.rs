@@ -9,7 +9,7 @@ mod lock;
 mod repository;
 mod values;
 
-pub use backup::{Backup, SnapshotMethod};
+pub use backup::{Backup, BackupLock, SnapshotMethod};
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use demo::Demo;

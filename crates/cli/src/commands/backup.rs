@@ -1,6 +1,6 @@
 //! `backup`.
 
-use crate::args::{Backup, LockMethod, SnapshotMethod};
+use crate::args::{Backup, BackupLock, SnapshotMethod};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::BackupAnswer;
@@ -51,7 +51,7 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
     };
     request.snapshot_dirs.clone_from(&args.snapshot_dir);
     request.stop_server = args.stop;
-    request.lock = lock(args)?;
+    request.lock = lock(args.lock);
     request.limits = settings::limits(&args.locking);
     request.audit = args.audit;
     request.rate_bytes_per_s = args.rate.unwrap_or(0);
@@ -79,16 +79,10 @@ fn snapshot(args: &Backup) -> Result<SnapshotChoice> {
     })
 }
 
-/// The locks that a backup takes are decided by what it needs; a wish can only make them stronger,
-/// or leave them out where the snapshot is atomic.
-fn lock(args: &Backup) -> Result<LockWish> {
-    match args.locking.lock {
-        LockMethod::Auto => Ok(LockWish::Auto),
-        LockMethod::Ftwrl => Ok(LockWish::GlobalRead),
-        LockMethod::None => Ok(LockWish::None),
-        LockMethod::Stage | LockMethod::Instance => Err(Error::usage(
-            "a backup takes BACKUP STAGE or LOCK INSTANCE by itself where it exists",
-        )
-        .hint("leave --lock out; ftwrl and none are the other choices")),
+fn lock(typed: BackupLock) -> LockWish {
+    match typed {
+        BackupLock::Auto => LockWish::Auto,
+        BackupLock::Ftwrl => LockWish::GlobalRead,
+        BackupLock::None => LockWish::None,
     }
 }

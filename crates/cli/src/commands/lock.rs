@@ -45,7 +45,7 @@ fn choice(args: &Lock) -> Result<LockChoice> {
             after,
         });
     }
-    settings::choice(args.locking.lock).ok_or_else(|| {
+    settings::choice(args.lock).ok_or_else(|| {
         Error::usage("--lock none leaves nothing to do")
             .hint("run the command itself, or choose another lock")
     })
