@@ -3,8 +3,8 @@
 //! A round is work, during which files are read, and a rest. What the server answers while it is
 //! left alone is what it can do; what is missing from that during work is what reading costs it. The
 //! loss over a whole round is that cost times the share of work, so a longer rest makes it as small
-//! as wanted, however much a disk suffers. The rate of the rest just before and of the one just
-//! after are the measure, so an application whose own load rises and falls is not taken for a loss.
+//! as wanted, however much a disk suffers. Only the last second or so of rest is the measure, so an
+//! application whose own load rises and falls is not taken for a loss.
 //!
 //! Pure arithmetic: nothing here waits, looks at a clock, or talks to a server.
 
@@ -17,6 +17,9 @@ const WORK: Duration = Duration::from_millis(60);
 const REST: Duration = Duration::from_millis(60);
 /// The longest rest, where one go took long although it should not have: a slow disk, a low rate.
 pub(super) const LONGEST_REST: Duration = Duration::from_secs(5);
+/// The longest first rest, of which only a guess says how long it should be. What it is too short
+/// is given back later, and a run that is nearly at its end need not wait.
+const FIRST_REST: Duration = Duration::from_millis(500);
 /// The least share of the time that is work: a run ends, whatever the server suffers.
 pub(super) const LEAST: f64 = 1.0 / 32.0;
 /// The largest share of the time that is work on a server that is busy: else nobody would notice
@@ -30,10 +33,10 @@ const MEMORY: f64 = 0.95;
 const LONG_MEMORY: f64 = 0.99;
 /// At most so many times less is lost than aimed at while a former loss is given back.
 const MOST_BACK: f64 = 4.0;
-/// Statements in a rest that say by themselves what the server can do.
-const ENOUGH: f64 = 50.0;
-/// How much of earlier rests counts where one does not say enough.
-const CALM_MEMORY: f64 = 0.95;
+/// The largest gain, as a share, that work is believed to be.
+const BURST: f64 = 0.5;
+/// Seconds of rest after which former rests are mostly forgotten: short rests are counted together.
+const CALM_MEMORY_S: f64 = 1.0;
 /// What work costs until something was learned, and for how many seconds of work that counts.
 const GUESS: (f64, f64) = (0.6, 0.06);
 /// Up to this many statements a second are a monitor and a console, not an application.
@@ -59,11 +62,6 @@ impl Span {
         }
     }
 
-    /// Makes spans of different lengths count the same.
-    fn per_second(self) -> Self {
-        self.times(1.0 / self.seconds.max(f64::MIN_POSITIVE))
-    }
-
     fn times(self, factor: f64) -> Self {
         Self {
             statements: self.statements * factor,
@@ -72,20 +70,42 @@ impl Span {
     }
 }
 
+/// How much was lost, of how much there would have been; what is older counts less.
+#[derive(Debug, Clone, Copy, Default)]
+struct Loss {
+    lost: f64,
+    of: f64,
+}
+
+impl Loss {
+    fn add(&mut self, lost: f64, of: f64) {
+        self.lost += lost;
+        self.of += of;
+        // A burst of the application's just then is no reason to read on and on.
+        self.lost = self.lost.max(-BURST * self.of);
+    }
+
+    fn forget(&mut self, memory: f64) {
+        self.lost *= memory;
+        self.of *= memory;
+    }
+
+    fn share(self) -> f64 {
+        self.lost / self.of.max(f64::MIN_POSITIVE)
+    }
+}
+
 /// Decides about rounds so that the loss stays under a limit.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Share of the server's work that may be lost.
     limit: f64,
-    /// Seconds' worth of statements that were lost, and seconds of work that cost them; older
-    /// rounds count less.
-    lost_s: f64,
-    work_s: f64,
-    /// The same for whole rounds, remembered longer.
-    all_lost_s: f64,
-    all_s: f64,
-    /// The last rest, and earlier ones where the last one does not say enough.
-    before: Option<Span>,
+    /// Statements lost by work, and those that would have been answered during work without it.
+    during_work: Loss,
+    /// The same during whole rounds.
+    during_all: Loss,
+    /// The last second or so of rest.
+    calm: Span,
     /// The last seconds, whatever was done in them.
     recent: Span,
 }
@@ -95,11 +115,9 @@ impl Pace {
     pub(super) fn new(percent: u8) -> Self {
         Self {
             limit: f64::from(percent) / 100.0,
-            lost_s: GUESS.0 * GUESS.1,
-            work_s: GUESS.1,
-            all_lost_s: 0.0,
-            all_s: 0.0,
-            before: None,
+            during_work: Loss::default(),
+            during_all: Loss::default(),
+            calm: Span::default(),
             recent: Span::default(),
         }
     }
@@ -120,14 +138,18 @@ impl Pace {
     pub(super) fn rest(&self, work_s: f64) -> Duration {
         let share = self.share();
         let rest_s = work_s * (1.0 - share) / share;
-        Duration::from_secs_f64(rest_s.min(LONGEST_REST.as_secs_f64())).max(REST)
+        let longest = match self.during_work.of {
+            0.0 => FIRST_REST,
+            _ => LONGEST_REST,
+        };
+        Duration::from_secs_f64(rest_s.min(longest.as_secs_f64())).max(REST)
     }
 
     /// Takes note of a time at whose end nobody rests.
     pub(super) fn worked_on(&mut self, work: Span) {
         self.saw(work);
         // A rest from before the server was idle says nothing about now.
-        self.before = None;
+        self.calm = Span::default();
     }
 
     /// Learns from a whole round: the work, the moment of recovery after it, whose losses are the
@@ -136,27 +158,26 @@ impl Pace {
         for span in [work, recovery, rest] {
             self.saw(span);
         }
-        let enough = rest.statements >= ENOUGH;
-        let calm = match self.before {
-            None => rest,
-            Some(before) if enough => before.per_second().and(rest.per_second()),
-            Some(before) => before.and(rest),
-        };
-        self.before = Some(match self.before {
-            Some(before) if !enough => before.times(CALM_MEMORY).and(rest),
-            _ => rest,
-        });
+        let left = (-rest.seconds / CALM_MEMORY_S).exp();
+        self.calm = self.calm.times(left).and(rest);
+        let calm = self.calm;
         let disturbed = work.and(recovery);
         if calm.statements <= 0.0 || work.seconds <= 0.0 {
             return;
         }
-        let lost_s = disturbed.seconds - disturbed.statements * calm.seconds / calm.statements;
-        // One round in which the application did something else altogether must not decide alone.
-        let lost_s = lost_s.clamp(-disturbed.seconds, disturbed.seconds);
-        self.lost_s = self.lost_s * MEMORY + lost_s;
-        self.work_s = self.work_s * MEMORY + work.seconds;
-        self.all_lost_s = self.all_lost_s * LONG_MEMORY + lost_s;
-        self.all_s = self.all_s * LONG_MEMORY + disturbed.seconds + rest.seconds;
+        let calm_per_s = calm.statements / calm.seconds;
+        if self.during_work.of == 0.0 {
+            self.during_work
+                .add(GUESS.0 * GUESS.1 * calm_per_s, GUESS.1 * calm_per_s);
+        }
+        // In statements, not in shares of each round's: the mean of shares would be off by as much as
+        // the rests' counts are noisy.
+        let lost = calm_per_s * disturbed.seconds - disturbed.statements;
+        self.during_work.forget(MEMORY);
+        self.during_work.add(lost, calm_per_s * work.seconds);
+        self.during_all.forget(LONG_MEMORY);
+        self.during_all
+            .add(lost, calm_per_s * (disturbed.seconds + rest.seconds));
     }
 
     fn saw(&mut self, span: Span) {
@@ -166,14 +187,17 @@ impl Pace {
 
     /// Returns the share of the time that may be work.
     fn share(&self) -> f64 {
-        let cost = self.lost_s / self.work_s;
+        let cost = match self.during_work.of {
+            0.0 => GUESS.0,
+            _ => self.during_work.share(),
+        };
         if cost <= 0.0 {
             return MOST;
         }
         let mut aim = self.limit * MARGIN;
         // What was lost too much is given back: a cost that is guessed too low by chance makes long
         // work, one that is guessed too high short work, and so the errors do not cancel out.
-        let too_much = self.all_lost_s / (self.all_s * aim).max(f64::MIN_POSITIVE);
+        let too_much = self.during_all.share() / aim;
         if too_much > 1.0 {
             aim /= too_much.min(MOST_BACK);
         }

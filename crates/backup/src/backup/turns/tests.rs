@@ -52,11 +52,9 @@ fn reading_rests_for_a_busy_server_once_all_is_read_that_was_announced() {
                 turns.wait(&ahead, &never, whole).unwrap();
             }
         });
-        // The server's turn begins, but not its rest.
         while !turns.gate.is_resting() {
             thread::yield_now();
         }
-        assert!(!turns.gate.lock().at_rest);
         ahead.read(1);
         waiting.join().unwrap();
     });
@@ -72,12 +70,15 @@ fn reading_never_rests_for_an_idle_server() {
     let mut looks = 0;
     let watching = watched_by(&turns, move || {
         looks += 1;
-        assert!(!gate.is_resting());
         if looks == 10 {
             gate.lock().give_up(None);
         }
         Ok(looks / 3)
     });
+    while !watching.is_finished() {
+        assert!(!turns.gate.is_resting());
+        thread::yield_now();
+    }
     watching.join().unwrap();
 }
 
@@ -120,10 +121,15 @@ fn a_rest_ends_with_the_run() {
     };
     let turns = turns();
     turns.gate.lock().resting = true;
+    let (ahead, never) = (Ahead::default(), Cancel::new());
+    ahead.announce(1, &never, &cancel).unwrap();
     cancel.cancel(15);
-    turns
-        .wait(&Ahead::default(), &Cancel::new(), whole)
-        .unwrap_err();
+    turns.wait(&ahead, &never, whole).unwrap_err();
+    // The device still had something to read, so it never came to a rest.
+    assert!(!turns.gate.lock().at_rest);
+    ahead.read(1);
+    turns.wait(&ahead, &never, whole).unwrap_err();
+    assert!(turns.gate.lock().at_rest);
 }
 
 #[test]
