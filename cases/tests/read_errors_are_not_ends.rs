@@ -36,6 +36,13 @@ fn reads_of_the_loader(evenkeel: &Evenkeel) -> u32 {
         .count() as u32
 }
 
+/// It may be the repository that could not be read. That a page fails its checksum is what comes of
+/// taking for its content what was not read: not the same, for other files have no checksum.
+fn assert_failed_to_read(ended: &Ended, told: &str) {
+    assert!(matches!(ended.code, Some(1 | 4)), "{told}: {ended:?}");
+    assert!(!ended.message().contains("corrupt"), "{told}: {ended:?}");
+}
+
 #[test]
 fn at_any_read() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(4 * GIB), 500, &[]);
@@ -46,7 +53,7 @@ fn at_any_read() {
         for number in [1, 2, 5, 11, 24, 50] {
             let told = format!("{fault}, read {number}");
             let ended = injected(&command, &format!("{fault}:when={}", loader + number));
-            assert!(matches!(ended.code, Some(1 | 4)), "{told}: {ended:?}");
+            assert_failed_to_read(&ended, &told);
             assert!(
                 site.restore(None, "none").is_err(),
                 "{told}: a generation exists"
@@ -75,7 +82,7 @@ fn at_any_read() {
             newest += 1;
             assert_eq!(ended.generation(), newest);
         } else {
-            assert!(matches!(ended.code, Some(1 | 4)), "{ended:?}");
+            assert_failed_to_read(&ended, "incremental");
         }
         site.assert_clean("incremental");
     }
