@@ -16,9 +16,9 @@ use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
 use evenkeel_server::lock::{Held, Locker};
 use evenkeel_snapshot::{Provider, SourceFile, pause};
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 /// A frozen image.
 pub(super) struct Frozen {
@@ -407,10 +407,12 @@ impl Freezer<'_> {
     /// makes the file longer itself.) A file that is longer than it need be does no harm. Nothing
     /// may drop a table meanwhile.
     fn lengthen(&mut self, files: &ServerFiles) -> Result<()> {
-        let length = |path: &Path| -> Result<u64> {
-            let found = fs::metadata(path);
-            let found = found.context(|| format!("failed to stat {}", path.display()))?;
-            Ok(found.len())
+        let length = |path: &Path| match fs::metadata(path) {
+            // An undo log that is just being truncated.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            found => found
+                .map(|found| found.len())
+                .context(|| format!("failed to stat {}", path.display())),
         };
         for file in &files.files {
             if file.class != FileClass::InnodbData {
