@@ -75,8 +75,13 @@ class Ground:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: sys.exit(143))
 
-    def mount(self, name, fs, size):
-        mount = Mount(self.top, name, fs, size)
+    def mount(self, name, fs, size, parent=None):
+        """Makes a filesystem, its loop file under another parent directory if one is named."""
+        top = self.top
+        if parent:
+            top = tempfile.mkdtemp(prefix="evenkeel-bench-", dir=parent)
+            self.at_exit(lambda: shutil.rmtree(top, ignore_errors=True))
+        mount = Mount(top, name, fs, size)
         self.undo.append(mount.remove)
         return mount
 
