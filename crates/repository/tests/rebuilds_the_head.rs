@@ -2,11 +2,12 @@
 
 mod support;
 
-use evenkeel_repository::{Create, Repository, RunKind};
+use evenkeel_op::Cancel;
+use evenkeel_repository::{Create, Forget, Prune, Repository, RunKind};
 use std::sync::Arc;
 use std::time::Duration;
 use support::memory::MemoryStore;
-use support::{assert_sound, back_up, check, small, verify};
+use support::{Block, Model, ModelFile, assert_sound, back_up, check, small, verify};
 
 #[test]
 fn from_manifests_and_names() {
@@ -58,4 +59,36 @@ fn a_plan_is_not_performed_after_a_commit() {
     back_up(&repo, RunKind::Full, &models[&3], None).unwrap();
     assert!(repo.perform_rebuild(plan, Duration::ZERO).is_err());
     assert_eq!(repo.generations().unwrap().len(), 3);
+}
+
+/// A generation that an older head does not know may need any block that is there.
+#[test]
+fn nothing_is_removed_under_a_head_that_was_rolled_back() {
+    let store = MemoryStore::default();
+    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    let mut model: Model = [("f".to_owned(), ModelFile::new(512, 512 * 40, 5))].into();
+    back_up(&repo, RunKind::Full, &model, None).unwrap();
+    back_up(&repo, RunKind::Full, &model, None).unwrap();
+    let older = store.objects()["head"].clone();
+    model.get_mut("f").unwrap().blocks[1] = Block::Bytes(77);
+    back_up(&repo, RunKind::Against(1), &model, None).unwrap();
+    let mut objects = store.objects();
+    objects.insert("head".to_owned(), older);
+    let store = MemoryStore::of(objects);
+    let repo = Repository::open_on(Arc::new(store.clone())).unwrap();
+
+    let before = store.objects();
+    let plan = repo.plan_forget(&Forget::These(vec![1]), false).unwrap();
+    let error = repo.perform_forget(&plan, Duration::ZERO).unwrap_err();
+    assert!(error.chain().contains("generation 3"), "{}", error.chain());
+    let never = Cancel::new();
+    let pruned = repo
+        .plan_prune(&Prune::default(), &never)
+        .and_then(|plan| repo.perform_prune(&plan, Duration::ZERO, &never));
+    assert!(pruned.is_err());
+    assert!(store.objects() == before, "something was changed");
+
+    let plan = repo.plan_rebuild().unwrap();
+    repo.perform_rebuild(plan, Duration::ZERO).unwrap();
+    check(&repo, 3, &model).unwrap();
 }
