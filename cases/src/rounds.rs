@@ -66,6 +66,8 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
         fail::remove(DATA_CLONED);
         let before = before.lock().expect("marks").clone();
         let after = traffic.marks();
+        // What reads the live files instead of the frozen ones finds these.
+        traffic.wait_for(5);
         assert_eq!(
             traffic.lost(),
             Vec::<String>::new(),
