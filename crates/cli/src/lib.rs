@@ -34,7 +34,11 @@ pub fn run() -> ExitCode {
 #[must_use]
 pub fn command() -> clap::Command {
     // An option given twice means what it said last, as for the MySQL clients.
-    args::Cli::command().mut_subcommands(|verb| verb.args_override_self(true))
+    args::Cli::command().mut_subcommands(last_wins)
+}
+
+fn last_wins(verb: clap::Command) -> clap::Command {
+    verb.args_override_self(true).mut_subcommands(last_wins)
 }
 
 /// Parses a command line that [`argv::take`] returned, the program's name first.

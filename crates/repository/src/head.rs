@@ -6,7 +6,7 @@ use crate::manifest::{GenerationRef, ObjectInfo};
 use crate::names;
 use crate::sealed;
 use crate::store::{Existing, Store};
-use evenkeel_op::Result;
+use evenkeel_op::{ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 /// That a generation was restored and started as a test.
@@ -51,6 +51,15 @@ pub(crate) struct Head {
     pub(crate) changes: Vec<Change>,
 }
 
+/// Says how a lost head comes back.
+pub(crate) fn rebuild_hint(store: &dyn Store) -> String {
+    format!(
+        "the head can be made anew from the generations that are there: evenkeel repository \
+         rebuild {}",
+        store.place()
+    )
+}
+
 impl Head {
     pub(crate) fn empty(repository: RepositoryId) -> Self {
         Self {
@@ -62,7 +71,28 @@ impl Head {
         }
     }
 
+    /// Reads the stored head. One that is lost or damaged is an error that says what to do.
     pub(crate) fn read(store: &dyn Store, repository: RepositoryId) -> Result<Self> {
+        Self::read_sound(store, repository).map_err(|error| match error.kind() {
+            ErrorKind::Differs => error.hint(rebuild_hint(store)),
+            _ => error,
+        })
+    }
+
+    /// Reads the stored head; nothing when it is lost or damaged. One that cannot be read now, or
+    /// is of a later version, is an error: it must not pass for a lost one.
+    pub(crate) fn read_if_sound(
+        store: &dyn Store,
+        repository: RepositoryId,
+    ) -> Result<Option<Self>> {
+        match Self::read_sound(store, repository) {
+            Ok(head) => Ok(Some(head)),
+            Err(error) if error.kind() == ErrorKind::Differs => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read_sound(store: &dyn Store, repository: RepositoryId) -> Result<Self> {
         let bytes = sealed::read_object(store, names::HEAD)?;
         let head: Self = sealed::unseal("head", names::HEAD, &bytes)?;
         if head.repository != repository {

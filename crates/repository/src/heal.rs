@@ -4,7 +4,7 @@
 use crate::catalog::Catalog;
 use crate::fault::{damaged, store_failed};
 use crate::format::header::ObjectId;
-use crate::head::{Head, Live};
+use crate::head::{Head, Live, rebuild_hint};
 use crate::ids::RepositoryId;
 use crate::manifest;
 use crate::names::{self, GENERATIONS, MANIFEST, PENDING, REMOVING};
@@ -27,13 +27,14 @@ pub(crate) struct Healed {
 impl Healed {
     /// Fails if there are generations that the head does not know: what they need could be
     /// removed by mistake.
-    pub(crate) fn check_known(&self) -> Result<()> {
+    pub(crate) fn check_known(&self, store: &dyn Store) -> Result<()> {
         match self.unknown.first() {
             None => Ok(()),
             Some(generation) => Err(damaged(
                 names::HEAD,
                 format!("generation {generation} was committed, but it does not know it"),
-            )),
+            )
+            .hint(rebuild_hint(store))),
         }
     }
 }

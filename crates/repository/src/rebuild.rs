@@ -27,6 +27,10 @@ pub struct RebuildPlan {
     pub retired: Vec<u32>,
     /// Generations that the present head does not name, or names wrongly.
     pub regained: Vec<u32>,
+    /// Generations that the present head names as restorable, and the new one would not.
+    pub dropped: Vec<u32>,
+    /// Whether there is something to do: the present head is lost, damaged or an older copy.
+    pub needed: bool,
     /// What was found and left out.
     pub notes: Vec<String>,
     head: Head,
@@ -38,7 +42,7 @@ impl Repository {
     /// Plans a new head. Changes nothing.
     pub fn plan_rebuild(&self) -> Result<RebuildPlan> {
         let store = &**self.store();
-        let present = self.head().ok();
+        let present = Head::read_if_sound(store, self.id())?;
         let mut head = Head::empty(self.id());
         let mut notes = Vec::new();
         for folder in list(store, GENERATIONS)? {
@@ -73,10 +77,21 @@ impl Repository {
             present.is_some_and(|head| head.manifest(live.generation) == Some(live.manifest))
         };
         let regained = head.live.iter().filter(|live| !is_same(live));
+        let regained: Vec<u32> = regained.map(|live| live.generation).collect();
+        let named = present.iter().flat_map(|head| &head.live);
+        let dropped: Vec<u32> = named
+            .map(|live| live.generation)
+            .filter(|generation| head.live(*generation).is_none())
+            .collect();
+        // A generation whose manifest cannot be read is damage of its own, which no head mends.
+        let was_forgotten = |generation: &u32| head.is_retired(*generation);
+        let needed = present.is_none() || !regained.is_empty() || dropped.iter().any(was_forgotten);
         Ok(RebuildPlan {
             live: head.live.iter().map(|live| live.generation).collect(),
             retired: head.retired.iter().map(|one| one.generation).collect(),
-            regained: regained.map(|live| live.generation).collect(),
+            regained,
+            dropped,
+            needed,
             notes,
             sequence: present.map(|present| present.sequence),
             head,
@@ -87,7 +102,8 @@ impl Repository {
     pub fn perform_rebuild(&self, plan: RebuildPlan, wait: Duration) -> Result<()> {
         let store = &**self.store();
         let _locks = locks::remover(store, wait)?;
-        if self.head().ok().map(|head| head.sequence) != plan.sequence {
+        let present = Head::read_if_sound(store, self.id())?;
+        if present.map(|head| head.sequence) != plan.sequence {
             return Err(Error::new(
                 evenkeel_op::ErrorKind::Busy,
                 "the repository has changed since this was planned",

@@ -28,7 +28,14 @@ fn from_manifests_and_names() {
         objects.extend(head.map(|head| ("head".to_owned(), head)));
         let store = MemoryStore::of(objects);
         let repo = Repository::open_on(Arc::new(store.clone())).unwrap();
-        assert!(!verify(&repo).unwrap().is_sound(), "{what}");
+        let found = verify(&repo).unwrap();
+        assert!(!found.is_sound(), "{what}");
+        if what != "rolled back" {
+            let error = repo.generations().unwrap_err();
+            let hints = error.hints().join("; ");
+            assert!(hints.contains("evenkeel repository rebuild"), "{hints}");
+            assert!(found.notes[0].contains("evenkeel repository rebuild"));
+        }
         let plan = repo.plan_rebuild().unwrap();
         assert_eq!(
             (&plan.live[..], &plan.retired[..]),
@@ -36,13 +43,15 @@ fn from_manifests_and_names() {
             "{what}"
         );
         assert_eq!(plan.regained, [2, 3], "{what}");
+        assert!(plan.needed && plan.dropped.is_empty(), "{what}");
         repo.perform_rebuild(plan, Duration::ZERO).unwrap();
         assert_sound(&repo);
         for (generation, model) in &models {
             check(&repo, *generation, model).unwrap();
         }
         // Nothing is regained from a head that was whole.
-        assert!(repo.plan_rebuild().unwrap().regained.is_empty(), "{what}");
+        let plan = repo.plan_rebuild().unwrap();
+        assert!(plan.regained.is_empty() && !plan.needed, "{what}");
         let next = back_up(&repo, RunKind::Incremental, &models[&3], None).unwrap();
         assert_eq!((next.generation, next.blocks_changed), (5, 0), "{what}");
         support::prune(&repo, 0.5).unwrap();
@@ -91,4 +100,37 @@ fn nothing_is_removed_under_a_head_that_was_rolled_back() {
     let plan = repo.plan_rebuild().unwrap();
     repo.perform_rebuild(plan, Duration::ZERO).unwrap();
     check(&repo, 3, &model).unwrap();
+}
+
+#[test]
+fn a_head_of_a_later_version_does_not_pass_for_a_lost_one() {
+    let store = MemoryStore::default();
+    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    small(&repo);
+    let mut objects = store.objects();
+    let text = String::from_utf8(objects["head"].to_vec()).unwrap();
+    let later = text.replacen("evenkeel head 1", "evenkeel head 2", 1);
+    objects.insert("head".to_owned(), Arc::new(later.into_bytes()));
+    let repo = Repository::open_on(Arc::new(MemoryStore::of(objects))).unwrap();
+    let error = repo.plan_rebuild().unwrap_err();
+    assert!(error.chain().contains("version 2"), "{}", error.chain());
+}
+
+#[test]
+fn a_generation_that_is_damaged_itself_is_no_reason_for_another_head() {
+    let store = MemoryStore::default();
+    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    small(&repo);
+    let mut objects = store.objects();
+    let mut manifest = objects["generations/2/manifest"].to_vec();
+    manifest[100] ^= 4;
+    objects.insert("generations/2/manifest".to_owned(), Arc::new(manifest));
+    let repo = Repository::open_on(Arc::new(MemoryStore::of(objects))).unwrap();
+    let plan = repo.plan_rebuild().unwrap();
+    assert_eq!((&plan.dropped[..], plan.needed), (&[2][..], false));
+    assert!(
+        plan.notes[0].contains("generations/2/manifest"),
+        "{:?}",
+        plan.notes
+    );
 }

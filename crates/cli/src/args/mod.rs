@@ -15,7 +15,9 @@ pub use cron::Cron;
 pub use demo::Demo;
 pub use inspect::{Doctor, Settings};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
-pub use repository::{Forget, Generations, KeepRules, Prune, Restore, Verify};
+pub use repository::{
+    Forget, Generations, KeepRules, Prune, Rebuild, RepositoryCare, RepositoryVerb, Restore, Verify,
+};
 pub use values::{Hidden, MappedRoot, percent, size, span};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -82,6 +84,8 @@ pub enum Verb {
     Forget(Forget),
     /// Free the space of what no generation needs any more.
     Prune(Prune),
+    /// Mend a repository.
+    Repository(RepositoryCare),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

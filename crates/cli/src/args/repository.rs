@@ -1,7 +1,7 @@
 //! The commands that work on a repository without a server.
 
 use super::MappedRoot;
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -159,6 +159,48 @@ pub struct Prune {
     /// Rewrite packs of which less than this percentage is still needed.
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = super::percent)]
     pub min_live: u8,
+    /// Do it; without this the plan is shown and nothing happens.
+    #[arg(long)]
+    pub execute: bool,
+}
+
+const REPOSITORY: &str = "\
+Examples:
+  evenkeel repository rebuild /backup/shop      Show what a new head would name";
+
+/// Mend a repository.
+#[derive(Args, Debug)]
+#[command(after_help = REPOSITORY, subcommand_required = true, arg_required_else_help = true)]
+pub struct RepositoryCare {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: RepositoryVerb,
+}
+
+/// What to do with a repository.
+#[derive(Subcommand, Debug)]
+pub enum RepositoryVerb {
+    /// Make a lost, damaged or outdated head anew from the generations that are there.
+    Rebuild(Rebuild),
+}
+
+const REBUILD: &str = "\
+Examples:
+  evenkeel repository rebuild /backup/shop                  Show what the new head would name
+  evenkeel repository rebuild /backup/shop --execute
+  evenkeel verify /backup/shop --all                        Afterwards: is everything there?
+
+The file `head` says which generations there are. All but one thing it says is in the generations
+too: when each was last proved to start is lost with it. A head that is whole is left as it is.
+Without --execute the plan is shown and nothing happens. Exit code 3: done, but something was found
+that could not be read, and is left out.";
+
+/// Make a lost, damaged or outdated head anew from the generations that are there.
+#[derive(Args, Debug)]
+#[command(after_help = REBUILD)]
+pub struct Rebuild {
+    /// The repository.
+    pub repository: PathBuf,
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,

@@ -9,6 +9,7 @@ pub mod forget;
 pub mod generations;
 pub mod lock;
 pub mod prune;
+pub mod repository;
 pub mod restore;
 mod resume;
 pub mod settings;
@@ -27,6 +28,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Verify(args) => verify::run(args, face),
         Verb::Forget(args) => forget::run(args, face),
         Verb::Prune(args) => prune::run(args, face),
+        Verb::Repository(args) => repository::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Settings(args) => settings::run(args, face),

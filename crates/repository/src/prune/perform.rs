@@ -32,7 +32,7 @@ impl Repository {
         let _locks = locks::remover(&**store, wait)?;
         let mut head = self.head()?;
         check_sequence(&head, plan.sequence)?;
-        heal::heal(store, self.id(), &mut head)?.check_known()?;
+        heal::heal(store, self.id(), &mut head)?.check_known(&**store)?;
         check_sequence(&head, plan.sequence)?;
         let mut freed = self.drop_dead(plan, &mut head)?;
         for id in &plan.compacts {

@@ -8,7 +8,7 @@ mod report;
 pub use report::{Finding, VerifyReport};
 
 use crate::catalog::Catalog;
-use crate::head::Head;
+use crate::head::{Head, rebuild_hint};
 use crate::locks;
 use crate::repository::{Repository, no_generation};
 use evenkeel_op::{Cancel, ErrorKind, Progress, Result};
@@ -59,6 +59,7 @@ impl Repository {
             Ok(head) => head,
             Err(error) if error.kind() == ErrorKind::Differs => {
                 findings.add_error(&error, None);
+                findings.note(rebuild_hint(&**store));
                 return Ok(findings.into_report(Vec::new()));
             }
             Err(error) => return Err(error),

@@ -33,7 +33,8 @@ pub struct VerifyReport {
     pub generations: Vec<u32>,
     /// What is damaged; empty when all is well.
     pub findings: Vec<Finding>,
-    /// What interrupted runs left, which the next backup removes. No damage.
+    /// What interrupted runs left, which the next backup removes, and what would mend a finding.
+    /// No damage.
     pub notes: Vec<String>,
     /// Entries of all generations looked at.
     pub files: u64,

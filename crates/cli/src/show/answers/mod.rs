@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod forget;
 mod lock;
+mod rebuild;
 mod restore;
 mod settings;
 
@@ -12,6 +13,7 @@ pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGenera
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use forget::{ForgetAnswer, PruneAnswer};
 pub use lock::LockReport;
+pub use rebuild::RebuildAnswer;
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};
 
