@@ -5,7 +5,7 @@ use evenkeel_server::abilities::{Abilities, Flavour, GtidKind, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_server::options::{ConnectOptions, Secret, SslMode};
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
 use evenkeel_testkit::{Scratch, TestServer, servers, until};
 use std::path::Path;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn cipher(options: &ConnectOptions) -> String {
 
 #[test]
 fn sessions_answer_over_the_socket() {
-    for server in servers() {
+    for server in servers().into_iter().chain(newer_servers()) {
         let scratch = Scratch::new();
         let running = start(&server, &scratch, &["--log-bin=b", "--server-id=7"]);
         let mut session = running.session().unwrap();
@@ -65,7 +65,8 @@ fn probe(server: &TestServer, session: &mut Session) {
     assert!(abilities.binary_log_enabled);
     let maria = abilities.flavour == Flavour::MariaDb;
     assert_eq!(abilities.backup_stage, maria);
-    assert_eq!(abilities.instance_lock, server.id == "mysql-8.0.15");
+    let instance_lock = matches!(server.id, "mysql-8.0.15" | "mysql-9");
+    assert_eq!(abilities.instance_lock, instance_lock);
     // What it says it can do, it does.
     let works = |session: &mut Session, sql: &str| session.rows(sql).is_ok();
     assert_eq!(works(session, "BACKUP STAGE START"), abilities.backup_stage);
@@ -83,15 +84,17 @@ fn probe(server: &TestServer, session: &mut Session) {
     assert_eq!(all, abilities.show_all_replicas_status);
     let log_status = works(session, "SELECT * FROM performance_schema.log_status");
     assert_eq!(log_status, abilities.log_status);
-    let gtid = if maria {
-        GtidKind::MariaDb
-    } else {
-        GtidKind::None
+    let gtid = match server.id {
+        _ if maria => GtidKind::MariaDb,
+        "mysql-9" => GtidKind::MySql, // on unless it is switched off
+        _ => GtidKind::None,
     };
     assert_eq!(abilities.gtid, gtid);
     let datadir = session.variable("datadir").unwrap().unwrap();
     let second = Path::new(&datadir).join("ib_logfile1").exists();
     assert_eq!(second, abilities.redo_layout == RedoLayout::TwoFilesClassic);
+    let directory = Path::new(&datadir).join("#innodb_redo").exists();
+    assert_eq!(directory, abilities.redo_layout == RedoLayout::Directory);
     let dictionary = Path::new(&datadir).join("mysql.ibd").exists();
     assert_eq!(dictionary, abilities.dictionary_in_innodb);
 }
@@ -188,6 +191,33 @@ fn mysql_8_lets_in_with_caching_sha2() {
     let error = Session::open(&insisting).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(error.hints()[0].contains("too old"), "{error:?}");
+}
+
+#[test]
+fn newer_servers_let_in_over_tls_by_themselves() {
+    for server in newer_servers() {
+        let scratch = Scratch::new();
+        let running = start(&server, &scratch, &[]);
+        let mut session = running.session().unwrap();
+        for user in ["a", "b", "c"] {
+            let who = format!("'{user}'@'%' IDENTIFIED BY 'päss'");
+            session.run(&format!("CREATE USER {who}")).unwrap();
+        }
+        let mut socket = ConnectOptions::over_socket(running.socket(), "a");
+        socket.password = Some(Secret::new("päss"));
+        let preferred = over_tcp(&running, "b", "päss");
+        let mut insisting = preferred.clone();
+        insisting.ssl_mode = SslMode::Required;
+        let mut plain = over_tcp(&running, "c", "päss");
+        plain.ssl_mode = SslMode::Disabled;
+        // Each account's first login may be a longer exchange than the second.
+        for _ in 0..2 {
+            assert_eq!(cipher(&socket), "");
+            assert_eq!(cipher(&plain), "");
+            assert_ne!(cipher(&preferred), "", "{}", server.name);
+            assert_ne!(cipher(&insisting), "", "{}", server.name);
+        }
+    }
 }
 
 #[test]

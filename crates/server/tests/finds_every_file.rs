@@ -1,12 +1,12 @@
 //! Is every file of a server found, wherever it keeps them, and is what cannot be covered refused?
 
 use evenkeel_op::{Cancel, ErrorKind};
-use evenkeel_server::abilities::Abilities;
+use evenkeel_server::abilities::{Abilities, Flavour, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{FileClass, ServerFiles, discover, discover_stopped, relative_path};
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{
-    SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
+    SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
 };
 use evenkeel_testkit::{Bank, Scratch, TestServer, servers};
 use std::collections::BTreeMap;
@@ -40,9 +40,24 @@ fn run_all(session: &mut Session, statements: &[&str]) {
     }
 }
 
+/// Returns the name of a redo log file that the server uses.
+fn redo_log(server: &TestServer, running: &Running) -> String {
+    if RedoLayout::of(server.binary.flavour, server.binary.version) != RedoLayout::Directory {
+        return "ib_logfile0".to_owned();
+    }
+    let mut session = running.session().unwrap();
+    let dir = session.variable("innodb_log_group_home_dir").unwrap();
+    let datadir = session.variable("datadir").unwrap().unwrap();
+    let dir = Path::new(&datadir).join(dir.unwrap()).join("#innodb_redo");
+    let names = std::fs::read_dir(dir).unwrap();
+    let mut names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let used = names.find(|name| !name.ends_with("_tmp")).unwrap();
+    format!("#innodb_redo/{used}")
+}
+
 #[test]
 fn a_plain_data_directory_boots_from_what_was_found() {
-    for server in servers() {
+    for server in servers().into_iter().chain(newer_servers()) {
         let scratch = Scratch::new();
         let running = server.start(
             &scratch.join("source"),
@@ -60,9 +75,10 @@ fn a_plain_data_directory_boots_from_what_was_found() {
         assert!(!files.has_nontransactional_user_tables());
         assert!(files.dirs.iter().any(|(name, _)| name == "data/hollow"));
         use FileClass as C;
+        let redo = format!("data/{}", redo_log(&server, &running));
         for (name, class) in [
             ("data/ibdata1", C::InnodbData),
-            ("data/ib_logfile0", C::InnodbRedo),
+            (&redo, C::InnodbRedo),
             ("data/bank/accounts_0.ibd", C::InnodbData),
             ("data/binlog.000001", C::Binlog),
             ("data/binlog.index", C::BinlogIndex),
@@ -118,19 +134,21 @@ impl Spread {
             at("innodb-data-home-dir", "home"),
             at("log-bin", "binlog/log"),
             "--server-id=7".to_owned(),
-            "--symbolic-links=1".to_owned(),
         ];
-        args.push(match server.id {
-            "mysql-8.0.15" => at("innodb-directories", "tables"),
-            _ => "--innodb-undo-tablespaces=3".to_owned(),
-        });
-        if server.id == "mariadb-10.11" {
+        let maria = server.binary.flavour == Flavour::MariaDb;
+        let linked = maria || server.id == "mysql-5.7.22";
+        if linked {
+            args.push("--symbolic-links=1".to_owned());
+            args.push("--innodb-undo-tablespaces=3".to_owned());
+        } else {
+            args.push(at("innodb-directories", "tables"));
+        }
+        if maria {
             args.push(at("aria-log-dir-path", "aria"));
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let launch = server.plan(&scratch.join("source"), &args);
         launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
-        let linked = server.id != "mysql-8.0.15";
         if linked {
             std::os::unix::fs::symlink(scratch.join("far"), launch.datadir.join("far")).unwrap();
         }
@@ -163,7 +181,7 @@ impl Spread {
         let mut roots = vec!["data"];
         roots.extend(self.linked.then_some("schema-far"));
         roots.extend(["innodb-home", "redo", "undo"]);
-        roots.extend((self.server.id == "mariadb-10.11").then_some("aria-log"));
+        roots.extend((self.server.binary.flavour == Flavour::MariaDb).then_some("aria-log"));
         roots.extend(["binlog", "tablespaces-1"]);
         roots
     }
@@ -190,7 +208,7 @@ fn lost<'f>(first: &'f ServerFiles, again: &ServerFiles) -> Vec<&'f str> {
 
 #[test]
 fn files_everywhere_are_found_and_boot() {
-    for server in servers() {
+    for server in servers().into_iter().chain(newer_servers()) {
         let spread = Spread::new(server);
         let name = spread.server.name;
         let running = spread.server.run(&spread.launch);
@@ -199,9 +217,10 @@ fn files_everywhere_are_found_and_boot() {
         let files = files_of(&running);
         assert_eq!(root_ids(&files), spread.roots(), "{name}");
         use FileClass as C;
+        let redo = format!("redo/{}", redo_log(&spread.server, &running));
         for (file, class) in [
             ("innodb-home/ibdata1", C::InnodbData),
-            ("redo/ib_logfile0", C::InnodbRedo),
+            (&redo, C::InnodbRedo),
             ("binlog/log.000001", C::Binlog),
             ("binlog/log.index", C::BinlogIndex),
             ("tablespaces-1/bank/away.ibd", C::InnodbData),

@@ -7,6 +7,7 @@ use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::launch::Running;
 use evenkeel_server::lock::{Limits, LockChoice, Locker};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_testkit::servers::newer_servers;
 use evenkeel_testkit::{Scratch, TestServer, servers, until};
 use std::thread::JoinHandle;
 
@@ -119,7 +120,7 @@ fn check(
 
 #[test]
 fn every_lock_on_every_server() {
-    for server in servers() {
+    for server in servers().into_iter().chain(newer_servers()) {
         let scratch = Scratch::new();
         let running = shop(&server, &scratch);
         let options = running.connect_options();
@@ -154,8 +155,8 @@ fn every_lock_on_every_server() {
         check(name, &options, own, &all_writes, &[SELECT]);
 
         match server.id {
-            "mariadb-10.11" => mariadb(name, &options),
-            "mysql-8.0.15" => {
+            "mariadb-10.11" | "mariadb-11.8" => mariadb(name, &options),
+            "mysql-8.0.15" | "mysql-9" => {
                 let ddl = |locker: &mut Locker<'_>| assert!(locker.block_ddl().unwrap());
                 let undo = "ALTER TABLE shop.other DROP COLUMN more";
                 check(
