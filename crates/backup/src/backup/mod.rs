@@ -14,6 +14,7 @@ mod plan;
 mod read;
 mod read_file;
 mod request;
+mod stands_still;
 mod survey;
 mod suspects;
 mod turns;
@@ -21,6 +22,7 @@ mod turns;
 pub use freeze::Moments;
 pub use hold::{HeldImage, hold};
 pub use request::{BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
+pub use stands_still::stands_still;
 pub use survey::layout_of;
 
 use crate::Run;

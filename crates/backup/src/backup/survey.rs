@@ -114,16 +114,13 @@ pub(super) fn choose(
     atomicity: evenkeel_snapshot::Atomicity,
 ) -> Result<Choice> {
     let abilities = survey.abilities.as_ref();
-    let choice = method::choose(Facts {
-        running: abilities.is_some(),
+    let choice = method::choose(facts(
+        abilities,
+        &survey.files,
         atomicity,
-        backup_stage: abilities.is_some_and(|a| a.backup_stage),
-        instance_lock: abilities.is_some_and(|a| a.instance_lock),
-        spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
-        nontransactional: survey.files.has_nontransactional_user_tables(),
-        stop: request.stop_server,
-        lock: request.lock,
-    })?;
+        request.stop_server,
+        request.lock,
+    ))?;
     let stops = matches!(choice.method, method::Method::Pause)
         || matches!(choice.moment, method::Moment::Stop);
     if stops && survey.files.pid.is_none() {
@@ -133,6 +130,26 @@ pub(super) fn choose(
         );
     }
     Ok(choice)
+}
+
+/// Gathers what decides how the image becomes one instant; no abilities: the server is stopped.
+pub(super) fn facts(
+    abilities: Option<&Abilities>,
+    files: &ServerFiles,
+    atomicity: evenkeel_snapshot::Atomicity,
+    stop: bool,
+    lock: LockWish,
+) -> Facts {
+    Facts {
+        running: abilities.is_some(),
+        atomicity,
+        backup_stage: abilities.is_some_and(|a| a.backup_stage),
+        instance_lock: abilities.is_some_and(|a| a.instance_lock),
+        spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
+        nontransactional: files.has_nontransactional_user_tables(),
+        stop,
+        lock,
+    }
 }
 
 /// Translates the server's redo layout; `None` where no splice is proven.

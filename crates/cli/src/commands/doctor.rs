@@ -4,7 +4,7 @@ use crate::args::Doctor;
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
-use evenkeel_backup::backup::layout_of;
+use evenkeel_backup::backup::{layout_of, stands_still};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::abilities::{Abilities, Privilege, missing_privileges};
 use evenkeel_server::connect::{Session, quote};
@@ -37,7 +37,8 @@ pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
         };
         let assessed = assess(&layout_of(found, true), &settings);
         checks.push(method_check(&assessed));
-        methods = assessed.into_iter().map(shown_method).collect();
+        let shown = |one| shown_method(one, &abilities, found);
+        methods = assessed.into_iter().map(shown).collect();
     }
     let answer = DoctorAnswer {
         ready: checks.iter().all(|check| check.ok),
@@ -161,7 +162,9 @@ fn shown_layout(found: ServerFiles) -> ShownLayout {
     }
 }
 
-fn shown_method(assessment: Assessment) -> ShownMethod {
+fn shown_method(assessment: Assessment, abilities: &Abilities, found: &ServerFiles) -> ShownMethod {
+    let still = stands_still(abilities, found, assessment.atomicity);
+    let still = still.filter(|_| assessment.usable);
     ShownMethod {
         method: assessment.provider,
         usable: assessment.usable,
@@ -171,6 +174,9 @@ fn shown_method(assessment: Assessment) -> ShownMethod {
             Atomicity::Stopped => "stopped",
         },
         reads_changed_only: assessment.change_list,
-        reason: assessment.reason,
+        reason: match still {
+            Some(still) => format!("{}; {still}", assessment.reason),
+            None => assessment.reason,
+        },
     }
 }

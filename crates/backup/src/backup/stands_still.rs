@@ -1,0 +1,94 @@
+//! Says beforehand what of a server stands still while it is frozen: for `doctor`.
+
+use super::method::{self, Choice, Facts, Method, Moment};
+use super::request::LockWish;
+use super::survey;
+use evenkeel_server::abilities::{Abilities, RedoLayout};
+use evenkeel_server::files::ServerFiles;
+use evenkeel_snapshot::Atomicity;
+
+/// Returns what of a running server stands still while a snapshot of that atomicity is taken, and
+/// why if it is the whole process; `None` when such a snapshot is not for a running server.
+#[must_use]
+pub fn stands_still(
+    abilities: &Abilities,
+    files: &ServerFiles,
+    atomicity: Atomicity,
+) -> Option<String> {
+    let facts = survey::facts(Some(abilities), files, atomicity, false, LockWish::Auto);
+    let choice = method::choose(facts).ok()?;
+    let text = match choice.method {
+        Method::Still => return None,
+        Method::Pause => format!(
+            "the server's process is stopped while the files are cloned, because {}",
+            reason(facts, abilities)
+        ),
+        Method::Splice => format!("{} while the logs are cloned", who_waits(choice)),
+        Method::Atomic => format!("{} for the snapshot", who_waits(choice)),
+    };
+    Some(text)
+}
+
+fn who_waits(choice: Choice) -> &'static str {
+    match choice.moment {
+        Moment::None => "nothing is locked",
+        Moment::BlockCommit => "commits wait",
+        Moment::GlobalRead => "writes wait",
+        Moment::Stop => "the server's process is stopped",
+    }
+}
+
+/// Why the checkpoint splice, which stops nothing for the clones, is not for this server.
+fn reason(facts: Facts, abilities: &Abilities) -> &'static str {
+    if !(facts.backup_stage || facts.instance_lock) {
+        "nothing else keeps files from being renamed meanwhile"
+    } else if abilities.redo_layout == RedoLayout::Directory {
+        "its redo log's files come and go"
+    } else {
+        "its redo log is not one that a checkpoint can be put into"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_server::files::discover_stopped;
+    use std::collections::BTreeMap;
+
+    fn told(version: &str, atomicity: Atomicity) -> Option<String> {
+        let data = tempfile::tempdir().unwrap();
+        let files = discover_stopped(data.path(), &BTreeMap::new()).unwrap();
+        stands_still(
+            &Abilities::of_version(version, "").unwrap(),
+            &files,
+            atomicity,
+        )
+    }
+
+    #[test]
+    fn a_stopped_process_is_told_with_its_reason() {
+        let of = |version| told(version, Atomicity::PerFile).unwrap();
+        assert_eq!(
+            of("9.7.0"),
+            "the server's process is stopped while the files are cloned, because its redo log's \
+             files come and go"
+        );
+        assert!(of("5.7.22").ends_with("renamed meanwhile"));
+        assert_eq!(
+            of("8.0.15"),
+            "the server's process is stopped while the logs are cloned"
+        );
+        assert_eq!(
+            of("11.8.6-MariaDB"),
+            "commits wait while the logs are cloned"
+        );
+    }
+
+    #[test]
+    fn atomic_snapshots_stop_no_process() {
+        let of = |version| told(version, Atomicity::Whole).unwrap();
+        assert_eq!(of("9.7.0"), "nothing is locked for the snapshot");
+        assert_eq!(of("10.11.14-MariaDB"), "commits wait for the snapshot");
+        assert_eq!(told("9.7.0", Atomicity::Stopped), None);
+    }
+}
