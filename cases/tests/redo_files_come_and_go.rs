@@ -49,7 +49,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
     };
     let request = site.request(snapshot);
     let ahead = ahead_of_ledger(site.running());
-    for round in 1..=rounds().div_ceil(16) {
+    for round in 1..=rounds().div_ceil(17) {
         let told = format!("round {round}");
         go_round(&site, &request, ahead, &told);
     }
