@@ -140,9 +140,10 @@ fn patched_bytes_are_in_the_clone_only_and_count_as_changed() {
     let end = content(FILES[2], 1).len() as u64;
     run.patch(&files[2], end + 3 * PAGE - 1, &[0]).unwrap();
     run.seal().unwrap();
+    let longer = end..end + 3 * PAGE;
     assert_eq!(
         run.changed(&files[2]).unwrap(),
-        Changed::Ranges(vec![end..end + 3 * PAGE])
+        Changed::Ranges(vec![longer])
     );
     drop(run);
 

@@ -115,7 +115,8 @@ fn open(folder: &File, name: &OsStr, flags: OFlags) -> Result<File, Errno> {
 /// Widens ranges to whole units inside a file of `size` bytes, and joins those that then touch.
 fn whole_units(ranges: Vec<Range<u64>>, unit: u64, size: u64) -> Vec<Range<u64>> {
     if ranges.len() > RANGES_MAX {
-        return vec![0..size];
+        let whole = 0..size;
+        return vec![whole];
     }
     let mut wide: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
     for range in ranges {
@@ -137,7 +138,8 @@ mod tests {
     fn ranges_are_widened_to_units_and_joined() {
         let wide = whole_units(vec![5..6, 40..41, 48..50, 95..97], 16, 97);
         assert_eq!(wide, [0..16, 32..64, 80..97]);
-        assert_eq!(whole_units(vec![3..5], 16, 5), [Range { start: 0, end: 5 }]);
+        let (short, whole) = (3..5, 0..5);
+        assert_eq!(whole_units(vec![short], 16, 5), [whole]);
         assert_eq!(whole_units(Vec::new(), 16, 97), []);
     }
 
