@@ -20,7 +20,10 @@ pub struct Facts {
     pub bytes_changed: u64,
     /// InnoDB pages checked.
     pub pages_checked: u64,
-    /// Pages that failed the check.
+    /// Pages that failed the check, with a good copy in the doublewrite buffer.
+    #[serde(default)]
+    pub pages_torn: u64,
+    /// Pages that failed the check, without one.
     pub pages_corrupt: u64,
     /// Those pages, the first thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,6 +75,7 @@ pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
         bytes_changed: facts.bytes_changed,
         bytes_stored: manifest.bytes_stored,
         pages_checked: facts.pages_checked,
+        pages_torn: facts.pages_torn,
         pages_corrupt: facts.pages_corrupt,
         seconds: facts.seconds,
         rested_s: facts.rested_s,

@@ -26,7 +26,11 @@ pub struct GenerationReport {
     pub bytes_stored: u64,
     /// InnoDB pages whose checksum was checked.
     pub pages_checked: u64,
-    /// Pages that failed it (and had no good copy in the doublewrite buffer).
+    /// Pages that failed it, of which the doublewrite buffer in the image has a good copy: crash
+    /// recovery puts it back.
+    #[serde(default)]
+    pub pages_torn: u64,
+    /// Pages that failed it and have no such copy.
     pub pages_corrupt: u64,
     /// Wall-clock time of the run.
     pub seconds: f64,

@@ -38,6 +38,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use suspects::Settled;
 
 /// A finished run.
 #[derive(Debug, Clone)]
@@ -67,10 +68,10 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     let token = base.as_ref().map(|base| base.token.as_str());
     let frozen = freeze::freeze(survey, request, token, run)?;
     fail::fail_point!("backup::frozen");
-    let stored = store(&frozen, &writer, request, run).and_then(|(totals, corrupt)| {
+    let stored = store(&frozen, &writer, request, run).and_then(|(totals, settled)| {
         frozen.provider.check()?;
-        let facts = facts(&frozen, &totals, &corrupt, &server, begun.elapsed());
-        Ok((facts, corrupt))
+        let facts = facts(&frozen, &totals, &settled, &server, begun.elapsed());
+        Ok((facts, settled.corrupt))
     });
     let Frozen {
         provider,
@@ -149,14 +150,14 @@ fn store(
     writer: &Writer,
     request: &BackupRequest,
     run: Run<'_>,
-) -> Result<(ReadTotals, Vec<CorruptPage>)> {
+) -> Result<(ReadTotals, Settled)> {
     let totals = read::read(frozen, writer, request, run)?;
     for (name, path) in &frozen.files.dirs {
         writer.add(dir_meta(name, path)?)?;
     }
-    let corrupt = suspects::settle(frozen, &totals, request, run)?;
+    let settled = suspects::settle(frozen, &totals, request, run)?;
     run.progress.end();
-    Ok((totals, corrupt))
+    Ok((totals, settled))
 }
 
 fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
@@ -199,7 +200,7 @@ impl ServerFacts {
 fn facts(
     frozen: &Frozen,
     totals: &ReadTotals,
-    corrupt: &[CorruptPage],
+    settled: &Settled,
     server: &ServerFacts,
     elapsed: Duration,
 ) -> Facts {
@@ -222,8 +223,9 @@ fn facts(
         bytes_read: totals.bytes_read.load(Ordering::Relaxed),
         bytes_changed: totals.bytes_changed.load(Ordering::Relaxed),
         pages_checked: totals.findings.checked(),
-        pages_corrupt: corrupt.len() as u64,
-        corrupt: corrupt.to_vec(),
+        pages_torn: settled.torn,
+        pages_corrupt: settled.corrupt.len() as u64,
+        corrupt: settled.corrupt.clone(),
         seconds: elapsed.as_secs_f64(),
         rested_s: totals.rested.as_secs_f64(),
         lock_ms: frozen.held.lock.as_secs_f64() * 1000.0,

@@ -175,17 +175,18 @@ fn announce(
             None => Changed::Unknown,
         };
         let builder = writer.file_builder(meta, base)?;
+        // Also of a file without changes: the pages of later files of its tablespace count on.
+        let check = if innodb {
+            system.check(found, &opened, page_size)?
+        } else {
+            None
+        };
         let plans = plan::leaves(&builder, size, block_size, &changed, request.audit);
         if plans.is_empty() {
             builder.finish()?;
             shop.run.progress.advance(1);
             continue;
         }
-        let check = if innodb {
-            system.check(found, &opened, page_size)?
-        } else {
-            None
-        };
         let open = Arc::new(Open {
             file: found.clone(),
             source: opened,

@@ -13,25 +13,39 @@ use evenkeel_server::files::{FileClass, FoundFile};
 use std::collections::HashMap;
 use std::fs::File;
 
-/// Returns the pages that are corrupt, with their tables and indexes where the server says them.
-/// Fails when there are any, unless the request tells otherwise.
+/// What became of the pages that failed their checksum.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Corrupt pages, with their tables and indexes where the server says them.
+    pub(super) corrupt: Vec<CorruptPage>,
+    /// Torn pages of which the doublewrite buffer has a good copy.
+    pub(super) torn: u64,
+}
+
+/// Tells torn pages from corrupt ones. Fails when there are corrupt ones, unless the request tells
+/// otherwise.
 pub(super) fn settle(
     frozen: &Frozen,
     totals: &ReadTotals,
     request: &BackupRequest,
     run: Run<'_>,
-) -> Result<Vec<CorruptPage>> {
+) -> Result<Settled> {
     let (suspects, more) = totals.findings.take();
     if suspects.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Settled::default());
     }
     let copies = doublewrite(frozen)?;
     let mut formats = HashMap::new();
-    let mut corrupt = Vec::new();
+    let (mut torn, mut corrupt) = (Vec::new(), Vec::new());
     for suspect in suspects {
-        if !saved(&suspect, frozen, &copies, &mut formats)? {
+        if saved(&suspect, frozen, &copies, &mut formats)? {
+            torn.push(suspect);
+        } else {
             corrupt.push(suspect);
         }
+    }
+    if !torn.is_empty() {
+        run.progress.note(torn_sentence(&torn));
     }
     let corrupt = super::culprits::name(corrupt, &request.source, run);
     for page in &corrupt {
@@ -59,7 +73,28 @@ pub(super) fn settle(
         }
         return Err(error.hint("to keep a backup of what is left, add --keep-corrupt"));
     }
-    Ok(corrupt)
+    Ok(Settled {
+        corrupt,
+        torn: torn.len() as u64,
+    })
+}
+
+/// Pages that are named one by one.
+const NAMED_MAX: usize = 3;
+
+fn torn_sentence(torn: &[Suspect]) -> String {
+    let named = torn.iter().take(NAMED_MAX);
+    let mut named: Vec<String> = named
+        .map(|page| format!("page {} of {}", page.page, page.file))
+        .collect();
+    if torn.len() > NAMED_MAX {
+        named.push(format!("{} more", torn.len() - NAMED_MAX));
+    }
+    format!(
+        "torn in the image, with a good copy in the doublewrite buffer that crash recovery puts \
+         back: {}",
+        named.join(", ")
+    )
 }
 
 /// Whether recovery would write a good copy of the page over it.

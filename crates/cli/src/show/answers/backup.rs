@@ -44,9 +44,14 @@ impl Answer for BackupAnswer {
             text.push_str(&format!("  {line}\n"));
         }
         text.push_str(&format!(
-            "  {} InnoDB pages checked, {} corrupt; {}{}\n",
+            "  {} InnoDB pages checked, {} corrupt{}; {}{}
+",
             report.pages_checked,
             report.pages_corrupt,
+            match report.pages_torn {
+                0 => String::new(),
+                torn => format!(", {torn} torn with a good doublewrite copy"),
+            },
             units::duration(Duration::from_secs_f64(report.seconds)),
             rested(report),
         ));
