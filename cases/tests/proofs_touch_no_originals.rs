@@ -40,8 +40,10 @@ fn run_all(session: &mut Session, statements: &[&str]) {
     }
 }
 
-/// Every file below a directory: content, length and times.
-fn state(top: &Path) -> BTreeMap<PathBuf, (Vec<u8>, i64, i64)> {
+/// Content and time of every file below a directory.
+type State = BTreeMap<PathBuf, (Vec<u8>, i64, i64)>;
+
+fn state(top: &Path) -> State {
     let names = evenkeel_cases::leftovers::all_files(top).into_keys();
     names
         .map(|name| {
@@ -70,14 +72,14 @@ fn assert_proven(site: &Site) {
 }
 
 /// Backs up, ends the server so that only a proof could write, and returns what there is.
-fn frozen(site: &mut Site) -> [BTreeMap<PathBuf, (Vec<u8>, i64, i64)>; 2] {
+fn frozen(site: &mut Site) -> [State; 2] {
     back_up(&site.request(SnapshotChoice::Reflink))
         .unwrap_or_else(|e| panic!("{}: {}", site.server.name, e.chain()));
     site.kill();
     now(site)
 }
 
-fn now(site: &Site) -> [BTreeMap<PathBuf, (Vec<u8>, i64, i64)>; 2] {
+fn now(site: &Site) -> [State; 2] {
     ["elsewhere", "data"].map(|dir| state(&site.fs.join(dir)))
 }
 
