@@ -1,7 +1,8 @@
-//! Developer tasks: the rules of the house as a test, and the pages made from the command line's
-//! own declaration.
+//! Developer tasks: the rules of the house as a test, the pages made from the command line's own
+//! declaration, and the proof that tests fail when what they guard is broken.
 
 pub mod pages;
+pub mod sabotage;
 pub mod tidy;
 
 use std::path::{Path, PathBuf};

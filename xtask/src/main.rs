@@ -1,4 +1,4 @@
-//! Developer tasks: `cargo xtask tidy | reference [--write] | man | completions`.
+//! Developer tasks: `cargo xtask tidy | reference [--write] | man | completions | sabotage`.
 
 use anyhow::Result;
 use clap::Parser;
@@ -23,6 +23,14 @@ enum Task {
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
+    /// Break the code on purpose, one place at a time: exit code 4 if a test does not notice.
+    Sabotage {
+        /// The entries to try, by name; all of them when left out.
+        names: Vec<String>,
+        /// Only list them.
+        #[arg(long)]
+        list: bool,
+    },
     /// Write shell completions.
     Completions {
         /// The folder to write to; made if missing.
@@ -33,7 +41,7 @@ enum Task {
 
 fn main() -> ExitCode {
     match run(Task::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
@@ -41,7 +49,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(task: Task) -> Result<()> {
+/// What a check answers with when it found something, as `evenkeel verify` does.
+const FOUND: u8 = 4;
+
+fn run(task: Task) -> Result<ExitCode> {
     let root = evenkeel_xtask::root();
     match task {
         Task::Tidy => evenkeel_xtask::tidy::check(&root),
@@ -49,5 +60,11 @@ fn run(task: Task) -> Result<()> {
         Task::Reference { write: false } => evenkeel_xtask::pages::check_reference(&root),
         Task::Man { out } => evenkeel_xtask::pages::write_man(&out),
         Task::Completions { out } => evenkeel_xtask::pages::write_completions(&out),
-    }
+        Task::Sabotage { list: true, .. } => evenkeel_xtask::sabotage::list(&root),
+        Task::Sabotage { names, .. } => match evenkeel_xtask::sabotage::run(&root, &names)? {
+            true => Ok(()),
+            false => return Ok(FOUND.into()),
+        },
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

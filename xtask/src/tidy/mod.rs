@@ -39,6 +39,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
             found.extend(links::check(root, &file.path, text));
         }
     }
+    found.extend(crate::sabotage::check(root));
     found.sort();
     Ok(found)
 }

@@ -1,0 +1,127 @@
+//! One entry: break, build, test, look.
+
+use super::{Entry, tree::Tree};
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fmt;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What `cargo nextest` exits with.
+const TESTS_FAILED: i32 = 100;
+const BUILD_FAILED: i32 = 101;
+
+/// What became of an entry.
+pub(super) enum Outcome {
+    /// The test failed, saying this.
+    Killed { said: String },
+    /// The test passed: it guards nothing.
+    Survived,
+    /// The broken code does not compile, so nothing is proven.
+    DidNotCompile,
+    /// The test did not run.
+    NoTest { code: Option<i32> },
+}
+
+impl Outcome {
+    pub(super) fn is_invalid(&self) -> bool {
+        matches!(self, Self::DidNotCompile | Self::NoTest { .. })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Killed { said } => write!(out, "killed: {said}"),
+            Self::Survived => out.write_str("SURVIVED"),
+            Self::DidNotCompile => out.write_str("did not compile"),
+            Self::NoTest { code } => write!(out, "no test ran: exit code {code:?}"),
+        }
+    }
+}
+
+/// Tries one entry. What cargo and the test printed is kept beside the tree as `<name>.log`.
+pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &AtomicBool) -> Result<Outcome> {
+    let log = target.join("sabotage.logs");
+    fs::create_dir_all(&log)?;
+    let log = log.join(format!("{}.log", entry.name));
+    let code = tree.broken(entry, || {
+        let out =
+            File::create(&log).with_context(|| format!("failed to make {}", log.display()))?;
+        let mut command = command(entry, tree.path(), target);
+        command.stdout(out.try_clone()?).stderr(out);
+        wait(command, stop)
+    })?;
+    Ok(match code {
+        Some(0) => Outcome::Survived,
+        Some(TESTS_FAILED) => Outcome::Killed {
+            said: said(&fs::read_to_string(&log)?),
+        },
+        Some(BUILD_FAILED) => Outcome::DidNotCompile,
+        code => Outcome::NoTest { code },
+    })
+}
+
+fn command(entry: &Entry, tree: &Path, target: &Path) -> Command {
+    let mut command = Command::new("cargo");
+    command
+        .args(["nextest", "run", "--offline", "--fail-fast", "--package"])
+        .arg(&entry.package);
+    match entry.test.as_str() {
+        "lib" => command.arg("--lib"),
+        test => command.args(["--test", test]),
+    };
+    command.args(&entry.only).envs(&entry.env);
+    // What `cargo run` says of this package is not true of the others.
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .current_dir(tree)
+        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_TERM_COLOR", "never");
+    command
+}
+
+/// Waits for a command's end; when told to stop, hands that on, so that tests clean up.
+fn wait(mut command: Command, stop: &AtomicBool) -> Result<Option<i32>> {
+    let mut child = command.spawn().context("failed to run cargo nextest")?;
+    let mut told = false;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.code());
+        }
+        if stop.load(Ordering::SeqCst) && !told {
+            told = true;
+            if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Returns the beginning of what the first panic said.
+fn said(log: &str) -> String {
+    let mut lines = log.lines().map(str::trim);
+    if !lines.any(|line| line.contains("panicked at ")) {
+        return "without a panic".to_owned();
+    }
+    let mut said = String::new();
+    for line in lines {
+        said.push_str(line);
+        // What follows a colon is what it is about.
+        if !line.ends_with(':') {
+            break;
+        }
+        said.push(' ');
+    }
+    let one_cell = said.replace('|', "/");
+    one_cell.chars().take(160).collect()
+}
