@@ -40,12 +40,12 @@ const FLEETING: [&str; 3] = [
     "--sync-binlog=0",
 ];
 
-/// Returns how many rounds each provider is put through on each server: `EVENKEEL_ROUNDS`, or 34,
-/// which are a hundred and two for each provider on the three servers.
+/// Returns how many rounds each provider is put through, shared out over the servers:
+/// `EVENKEEL_ROUNDS`, or a hundred.
 #[must_use]
 pub fn rounds() -> u32 {
     let set = std::env::var("EVENKEEL_ROUNDS").ok();
-    set.map_or(34, |text| {
+    set.map_or(100, |text| {
         text.parse().expect("EVENKEEL_ROUNDS is a number")
     })
 }
