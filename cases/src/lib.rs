@@ -82,11 +82,14 @@ impl Site {
         self.fs.join("repository")
     }
 
-    /// Returns a request to back this server up.
+    /// Returns a request to back this server up, without regard for its traffic: that is there to be
+    /// backed up, and what it does to a run's length is another question.
     #[must_use]
     pub fn request(&self, snapshot: SnapshotChoice) -> BackupRequest {
         let source = Source::Live(Box::new(self.running().connect_options()));
-        BackupRequest::new(&self.repository(), source, snapshot)
+        let mut request = BackupRequest::new(&self.repository(), source, snapshot);
+        request.max_impact_percent = 100;
+        request
     }
 
     /// Kills the server with SIGKILL.

@@ -48,7 +48,8 @@ impl Evenkeel {
     /// Plans a backup of a site's server into its repository.
     #[must_use]
     pub fn backup(&self, site: &Site, flags: &[&str]) -> Command {
-        let mut command = self.command(&["backup", "--no-defaults", "-u", "root"]);
+        let mut command =
+            self.command(&["backup", "--no-defaults", "-u", "root", "--max-impact=100"]);
         command
             .arg("-S")
             .arg(site.running().socket())
