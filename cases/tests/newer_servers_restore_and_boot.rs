@@ -46,10 +46,10 @@ fn case(server: TestServer, fs: LoopFs, snapshot: SnapshotChoice) {
             "the image is at its coordinates"
         );
     }
-    assert!(
-        taken[1].0.report.bytes_stored < taken[0].0.report.bytes_stored,
-        "increments are smaller"
-    );
+    // How much was written meanwhile is up to the clients; nobody wrote to the system's tables.
+    let second = &taken[1].0.report;
+    assert_eq!(second.kind, "incremental");
+    assert!(second.bytes_changed < second.bytes_logical, "{second:?}");
 }
 
 macro_rules! cases {

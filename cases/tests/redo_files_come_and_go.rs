@@ -70,6 +70,8 @@ fn go_round(site: &Site, request: &BackupRequest, ahead: i64, told: &str) {
     let image =
         hold(request, quiet(&Cancel::new())).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
     let after = traffic.marks();
+    // What reads the live files instead of the frozen ones finds these.
+    traffic.wait_for(5);
     drop(traffic);
     clone_image(&image, &copy);
     image.release().expect("a release");
