@@ -43,7 +43,7 @@ fn end(run: Box<dyn Provider>, token: &str, way: u64) -> bool {
 fn every_edit(fs: &LoopFs, seed: u64) {
     println!("{} seed {seed:#x}", fs.kind());
     let mut random = Random(seed);
-    let datadir = fs.join(&format!("live-{seed}"));
+    let datadir = fs.join(format!("live-{seed}"));
     edits::make(&datadir, fs.kind() == "btrfs", &mut random);
     let mut base: HashMap<String, Vec<u8>> = HashMap::new();
     let mut token = "none".to_owned();
@@ -168,7 +168,7 @@ fn numbers(path: &Path, told: &str) -> Vec<u64> {
 fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
     let told = format!("{} direct {direct} seed {seed:#x}", fs.kind());
     println!("{told}");
-    let datadir = fs.join(&format!("live-{direct}"));
+    let datadir = fs.join(format!("live-{direct}"));
     fs::create_dir(&datadir).unwrap();
     let file = source(&datadir, "t.ibd");
     fs::write(&file.path, vec![0; PAGES * PAGE]).unwrap();
