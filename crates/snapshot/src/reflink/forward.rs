@@ -1,8 +1,8 @@
 //! Brings the kept clone of one file forward: only what differs from the live file is cloned again.
 //!
 //! Cloning a whole file takes about 10 µs for each of its extents, and every page that is written
-//! under a clone makes two more of them, so whole clones get slower with every run (0.5 s for 5 GB
-//! after nine rounds of 1 %). A range takes 20 to 40 µs, however fragmented the file is.
+//! under a clone makes two more of them, so whole clones get slower with every run. A range takes 20
+//! to 40 µs, however fragmented the file is.
 //!
 //! The live file may be written to meanwhile. A page that is changed after its extents were listed
 //! is cloned as it was when they were listed, or as it is when its range is cloned, and never in
