@@ -15,25 +15,38 @@ use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"EVKCHG1\n";
 const ANYTHING: u64 = u64::MAX;
+/// Ranges that are held in memory, 16 bytes each. With more of them, a file's are told as one.
+const HELD_MAX: usize = if cfg!(test) { 100 } else { 1 << 22 };
 
 /// Changes by file name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     files: HashMap<String, Changed>,
+    /// How many ranges there are in all files.
+    held: usize,
 }
 
 impl Changes {
     /// Adds what became different in a file.
     pub(super) fn add(&mut self, name: &str, more: Changed) {
-        let known = self
-            .files
-            .entry(name.to_owned())
-            .or_insert(Changed::Ranges(Vec::new()));
-        let both = match (std::mem::replace(known, Changed::Unknown), more) {
+        let known = match self.files.remove(name) {
+            None => Changed::Ranges(Vec::new()),
+            Some(known) => known,
+        };
+        self.held -= count(&known);
+        let mut both = match (known, more) {
             (Changed::Ranges(one), Changed::Ranges(other)) => Changed::Ranges(union(one, other)),
             _ => Changed::Unknown,
         };
-        *known = both;
+        if let Changed::Ranges(ranges) = &mut both
+            && self.held + ranges.len() > HELD_MAX
+            && let (Some(first), Some(last)) = (ranges.first(), ranges.last())
+        {
+            let whole = first.start..last.end;
+            *ranges = vec![whole];
+        }
+        self.held += count(&both);
+        self.files.insert(name.to_owned(), both);
     }
 
     /// Returns what is different in a file of `size` bytes.
@@ -99,9 +112,15 @@ impl Changes {
                         .collect::<Option<_>>()?,
                 ),
             };
-            let name = std::str::from_utf8(name).ok()?;
-            changes.files.insert(name.to_owned(), changed);
+            changes.add(std::str::from_utf8(name).ok()?, changed);
         }
+    }
+}
+
+fn count(changed: &Changed) -> usize {
+    match changed {
+        Changed::Unknown => 0,
+        Changed::Ranges(ranges) => ranges.len(),
     }
 }
 
@@ -190,6 +209,25 @@ mod tests {
                 prop_assert_eq!(Changes::from_bytes(&flipped), None);
             }
         }
+    }
+
+    #[test]
+    fn far_too_many_ranges_are_told_as_one() {
+        let many = |from: u64, n: u64| {
+            Changed::Ranges((from..from + n).map(|i| i * 2..i * 2 + 1).collect())
+        };
+        let mut changes = Changes::default();
+        changes.add("data/a", many(0, 90));
+        changes.add("data/b", many(5, 20));
+        let whole = 10..49;
+        assert_eq!(changes.of("data/b", 1000), Changed::Ranges(vec![whole]));
+        assert_eq!(changes.of("data/a", 1000), many(0, 90));
+        changes.add("data/a", Changed::Unknown);
+        changes.add("data/c", many(0, 90));
+        assert_eq!(
+            (changes.of("data/c", 1000), changes.held),
+            (many(0, 90), 91)
+        );
     }
 
     #[test]
