@@ -1,11 +1,14 @@
 //! Keeps the list of files true to the moment of the snapshot: binary logs come and go at any time,
 //! tables where nothing stops DDL.
 
+use super::freeze::source;
 use evenkeel_op::{Context, Result};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
+use evenkeel_snapshot::Provider;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Whether the binary logs are others than those that are listed. Looks at little more than their
@@ -50,6 +53,43 @@ pub(super) fn same_tables(one: &ServerFiles, other: &ServerFiles) -> bool {
 /// Whether any listed file is gone by now.
 pub(super) fn vanished(files: &ServerFiles) -> bool {
     files.files.iter().any(|file| !file.path.exists())
+}
+
+/// Whether an image has the tables that are listed, no more and no fewer. Looks before and after
+/// the snapshot can agree on a table that was gone at its instant, because a temporary table of
+/// the same name was made again; or on the absence of one that was there.
+pub(super) fn image_has_tables(files: &ServerFiles, provider: &dyn Provider) -> Result<bool> {
+    let tables = files.files.iter().filter(|file| is_of_table(file));
+    let listed: BTreeSet<&Path> = tables.clone().map(|file| file.path.as_path()).collect();
+    for file in tables {
+        let frozen = provider.frozen_path(&source(file));
+        if frozen
+            .symlink_metadata()
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        {
+            return Ok(false);
+        }
+    }
+    // Elsewhere than in the data directory there may be tablespaces of another server.
+    let dirs = files.dirs.iter().map(|(_, path)| path);
+    let inside = dirs.filter(|path| path.starts_with(&files.datadir));
+    for dir in inside.chain([&files.datadir]) {
+        let image = provider.frozen_dir(dir)?;
+        let failed = || format!("failed to list {}", image.display());
+        let entries = match fs::read_dir(&image) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error).context(failed),
+        };
+        for entry in entries {
+            let original = dir.join(entry.context(failed)?.file_name());
+            let is_tablespace = original.extension().is_some_and(|kind| kind == "ibd");
+            if is_tablespace && !listed.contains(original.as_path()) && !original.is_symlink() {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 fn is_of_table(file: &FoundFile) -> bool {

@@ -358,7 +358,9 @@ impl Freezer<'_> {
             _ => Duration::ZERO,
         };
         let files = self.with_redo_of_image(files)?;
-        let same = ddl_blocked || current::same_tables(&files, &rescan(&files)?);
+        let same = ddl_blocked
+            || current::same_tables(&files, &rescan(&files)?)
+                && current::image_has_tables(&files, self.provider.as_ref())?;
         if !same || current::logs_changed(&files)? {
             return Ok(None);
         }
