@@ -73,6 +73,29 @@ impl ErrorKind {
     }
 }
 
+impl ErrorKind {
+    const ALL: [Self; 12] = [
+        Self::Failed,
+        Self::Usage,
+        Self::Partial,
+        Self::Differs,
+        Self::NoRepository,
+        Self::Busy,
+        Self::WrongKey,
+        Self::Unreachable,
+        Self::Refused,
+        Self::LockTimeout,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// Returns the kind of that name, the reverse of [`ErrorKind::name`].
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// A failure: kind, sentence, cause and hints.
 ///
 /// Messages fit after "failed to …" or stand alone; they do not end in a full stop. A hint is one

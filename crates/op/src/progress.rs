@@ -1,7 +1,9 @@
 //! Typed progress events: the only way a working thread and whoever shows its progress meet.
 
+use serde::{Deserialize, Serialize};
+
 /// What a phase counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     /// Bytes.
     Bytes,
@@ -14,7 +16,7 @@ pub enum Unit {
 }
 
 /// Something worth showing happened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Event {
     /// A phase began. `total` is in `unit`, when known beforehand.
     PhaseStarted {

@@ -1,0 +1,206 @@
+//! The side that the user sees: has the repository, and lets the other host work.
+
+use crate::link::{Link, Patience, SessionId, Traffic};
+use crate::message::{self, Lane, Order, Word};
+use crate::ssh::{self, Refusal, Ssh};
+use crate::store::{Access, StoreServer};
+use evenkeel_op::{Cancel, Error, ErrorKind, Result};
+use evenkeel_repository::store::Store;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long between two attempts to connect again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often a wish to stop is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// One order for another host.
+pub struct Near<'a> {
+    /// How to get there.
+    pub ssh: &'a Ssh,
+    /// How long to put up with silence, on both sides.
+    pub patience: Patience,
+    /// The repository's objects, and what may be done to them.
+    pub store: Arc<dyn Store>,
+    /// See [`Access`].
+    pub access: Access,
+    /// Asks to stop.
+    pub cancel: &'a Cancel,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The exit code over there, or the failure.
+    pub result: Result<u8>,
+    /// What it cost.
+    pub traffic: Traffic,
+}
+
+impl Near<'_> {
+    /// Pushes the program, gives the order and hands on everything that is said until it is done.
+    /// Connects again when the connection breaks; `Unreachable` when that takes too long.
+    pub fn run(
+        &self,
+        order: &Order,
+        hear: &mut dyn FnMut(Word),
+        note: &(dyn Fn(String) + Sync),
+    ) -> Result<Outcome> {
+        let session = random()?;
+        let link = Link::new(session, self.patience);
+        link.attach(self.first(session)?);
+        let done = AtomicBool::new(false);
+        let result = std::thread::scope(|scope| {
+            scope.spawn(|| self.stay_connected(&link, session, &done, note));
+            scope.spawn(|| self.hand_on_cancel(&link, &done));
+            let result = self.serve(&link, order, hear, &done);
+            done.store(true, Ordering::SeqCst);
+            link.abort("it was closed");
+            result
+        });
+        Ok(Outcome {
+            result: result?,
+            traffic: link.traffic(),
+        })
+    }
+
+    /// Another run that ends may take the directory away that we were about to use: so twice.
+    fn first(&self, session: SessionId) -> Result<crate::Carrier> {
+        let arguments = self.arguments(session, true);
+        let again = match ssh::connect(self.ssh, &arguments) {
+            Err(Refusal::Gone) => ssh::connect(self.ssh, &arguments),
+            other => other,
+        };
+        again.map_err(|refusal| match refusal {
+            Refusal::Failed(error) | Refusal::Never(error) => error,
+            Refusal::Gone => self.gone(),
+        })
+    }
+
+    fn arguments(&self, session: SessionId, start: bool) -> Vec<String> {
+        let session: String = session.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut arguments = vec![
+            format!("--session={session}"),
+            format!("--stall={}", self.patience.stall.as_millis()),
+            format!("--loss={}", self.patience.loss.as_millis()),
+        ];
+        if start {
+            arguments.push("--start".to_owned());
+        }
+        arguments
+    }
+
+    fn serve(
+        &self,
+        link: &Link,
+        order: &Order,
+        hear: &mut dyn FnMut(Word),
+        done: &AtomicBool,
+    ) -> Result<Result<u8>> {
+        let server = StoreServer::start(self.store.clone(), self.access, link)?;
+        link.send(message::encode(Lane::Control, order, &[])?)?;
+        let mut result = None;
+        let served = loop {
+            match link.receive() {
+                Ok(Some(bytes)) => {
+                    let (lane, head, body) = message::split(&bytes)?;
+                    match lane {
+                        Lane::Ask => server.ask(head, body)?,
+                        Lane::Control => match message::head(head)? {
+                            Word::Done { outcome } => {
+                                // From here on a lost connection is an end as good as any.
+                                done.store(true, Ordering::SeqCst);
+                                result = Some(outcome.map_err(message::Failure::error));
+                            }
+                            word => hear(word),
+                        },
+                        Lane::Reply => {}
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        server.end();
+        match (result, served) {
+            (Some(result), _) => Ok(result),
+            (None, Ok(())) => Err(self.gone()),
+            (None, Err(error)) => Err(error),
+        }
+    }
+
+    /// Connects again whenever the connection breaks, until the link is lost or done.
+    fn stay_connected(
+        &self,
+        link: &Link,
+        session: SessionId,
+        done: &AtomicBool,
+        note: &(dyn Fn(String) + Sync),
+    ) {
+        let arguments = self.arguments(session, false);
+        let host = &self.ssh.destination;
+        let mut told = false;
+        while link.wait_for_loss() {
+            if done.load(Ordering::SeqCst) {
+                link.abort("it was closed");
+                return;
+            }
+            if !told {
+                note(format!("the connection to {host} broke: connecting again"));
+                told = true;
+            }
+            match ssh::connect(self.ssh, &arguments) {
+                Ok(carrier) => {
+                    link.attach(carrier);
+                    if link.wait_for_hello() {
+                        note(format!("connected to {host} again"));
+                        told = false;
+                        continue;
+                    }
+                }
+                Err(Refusal::Gone) => {
+                    link.abort(&format!("the helper on {host} is gone"));
+                    return;
+                }
+                Err(Refusal::Failed(_) | Refusal::Never(_)) => {}
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn hand_on_cancel(&self, link: &Link, done: &AtomicBool) {
+        while !done.load(Ordering::SeqCst) {
+            if let Err(error) = self.cancel.check() {
+                let signal = match error.kind() {
+                    ErrorKind::Terminated => 15,
+                    _ => 2,
+                };
+                let order = message::encode(Lane::Control, &Order::Cancel { signal }, &[]);
+                // On a link that is lost the other side stops by itself.
+                let _ = order.and_then(|order| link.send(order));
+                return;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn gone(&self) -> Error {
+        let host = &self.ssh.destination;
+        Error::new(
+            ErrorKind::Unreachable,
+            format!("the helper on {host} ended before it was done"),
+        )
+        .hint("run again: the next run cleans up what this one left there")
+    }
+}
+
+fn random() -> Result<SessionId> {
+    use evenkeel_op::Context;
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    let mut file = std::fs::File::open("/dev/urandom").context(|| "failed to open /dev/urandom")?;
+    file.read_exact(&mut bytes)
+        .context(|| "failed to read /dev/urandom")?;
+    Ok(bytes)
+}

@@ -1,0 +1,125 @@
+//! A repository's objects at the other end of a link: whoever works over there reads and writes
+//! them as if they were at hand.
+
+mod client;
+mod guard;
+mod server;
+
+pub(crate) use client::Calls;
+pub use client::LinkStore;
+pub use guard::Access;
+pub(crate) use server::StoreServer;
+
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// What is asked. Objects and locks are named by numbers that the asking side gives them.
+#[derive(Debug, Serialize, Deserialize)]
+enum Ask {
+    /// Begin an object.
+    Create {
+        object: u64,
+        name: String,
+        replace: bool,
+    },
+    /// Append the body. Not replied to: what fails is said by `Finish`.
+    Write { object: u64 },
+    /// Make it durable and visible.
+    Finish { object: u64 },
+    /// Forget an object, finished or not, or a lock. Not replied to.
+    Drop { object: u64 },
+    /// Open an object; the reply's number is its size.
+    Open { object: u64, name: String },
+    /// Read; the reply's body is what was read.
+    Read {
+        object: u64,
+        offset: u64,
+        length: u32,
+    },
+    /// List a folder; the reply's body is JSON.
+    List { folder: String },
+    /// Remove an object.
+    Remove { name: String },
+    /// Make a folder.
+    MakeFolder { name: String },
+    /// Remove an empty folder.
+    RemoveFolder { name: String },
+    /// Make removals durable.
+    SyncFolder { name: String },
+    /// Take a lock; the reply's number is 1 when it was taken.
+    Lock {
+        object: u64,
+        name: String,
+        exclusive: bool,
+    },
+}
+
+impl Ask {
+    /// The object that it is about: asks about one stay in order.
+    fn object(&self) -> Option<u64> {
+        match self {
+            Self::Create { object, .. }
+            | Self::Write { object }
+            | Self::Finish { object }
+            | Self::Drop { object }
+            | Self::Open { object, .. }
+            | Self::Read { object, .. }
+            | Self::Lock { object, .. } => Some(*object),
+            _ => None,
+        }
+    }
+
+    fn wants_reply(&self) -> bool {
+        !matches!(self, Self::Write { .. } | Self::Drop { .. })
+    }
+}
+
+/// An ask with the number of the call.
+#[derive(Debug, Serialize, Deserialize)]
+struct Asked {
+    call: u64,
+    ask: Ask,
+}
+
+/// The reply to a call.
+#[derive(Debug, Serialize, Deserialize)]
+struct Replied {
+    call: u64,
+    result: Result<u64, Fault>,
+}
+
+/// An I/O error as it crosses the link.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Fault {
+    kind: String,
+    text: String,
+}
+
+/// The kinds that a repository tells apart, and those that people do.
+const KINDS: [(io::ErrorKind, &str); 7] = [
+    (io::ErrorKind::NotFound, "not-found"),
+    (io::ErrorKind::AlreadyExists, "exists"),
+    (io::ErrorKind::PermissionDenied, "denied"),
+    (io::ErrorKind::StorageFull, "full"),
+    (io::ErrorKind::UnexpectedEof, "short"),
+    (io::ErrorKind::ReadOnlyFilesystem, "read-only"),
+    (io::ErrorKind::DirectoryNotEmpty, "not-empty"),
+];
+
+impl Fault {
+    fn of(error: &io::Error) -> Self {
+        let kind = KINDS.iter().find(|(kind, _)| *kind == error.kind());
+        Self {
+            kind: kind.map_or("other", |(_, name)| name).to_owned(),
+            text: error.to_string(),
+        }
+    }
+
+    fn error(self) -> io::Error {
+        let kind = KINDS.iter().find(|(_, name)| *name == self.kind);
+        io::Error::new(
+            kind.map_or(io::ErrorKind::Other, |(kind, _)| *kind),
+            self.text,
+        )
+    }
+}

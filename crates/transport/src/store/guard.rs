@@ -1,0 +1,171 @@
+//! What the other side may do to the repository: a database host that was taken over must not be
+//! able to spoil the backups that were made before.
+
+use evenkeel_repository::store::Store;
+use std::collections::BTreeSet;
+use std::io;
+
+/// What is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read, and note in the head what was proved.
+    Read,
+    /// Add generations; those that are complete stay as they are.
+    Append,
+}
+
+/// Checks each step.
+#[derive(Debug)]
+pub(super) struct Guard {
+    access: Access,
+    /// Folders of generations that were complete when the session began.
+    complete: BTreeSet<String>,
+}
+
+const GENERATIONS: &str = "generations";
+const HEAD: &str = "head";
+
+impl Guard {
+    pub(super) fn new(access: Access, store: &dyn Store) -> io::Result<Self> {
+        let mut complete = BTreeSet::new();
+        let folders = match store.list(GENERATIONS) {
+            Ok(folders) => folders,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        for folder in folders.into_iter().filter(|one| one.is_folder) {
+            let path = format!("{GENERATIONS}/{}", folder.name);
+            if store.list(&path)?.iter().any(|one| one.name == "manifest") {
+                complete.insert(path);
+            }
+        }
+        Ok(Self { access, complete })
+    }
+
+    /// A name that leads nowhere but into the repository.
+    pub(super) fn name(&self, name: &str) -> io::Result<()> {
+        let clean = |part: &str| {
+            !part.is_empty()
+                && part != "."
+                && part != ".."
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+        };
+        if name.is_empty() || name.split('/').all(clean) && name.split('/').count() <= 3 {
+            Ok(())
+        } else {
+            Err(denied(name))
+        }
+    }
+
+    /// Whether an object may be made, or replaced.
+    pub(super) fn create(&self, name: &str, replace: bool) -> io::Result<()> {
+        self.name(name)?;
+        let fine = match (self.access, replace) {
+            (_, true) => name == HEAD,
+            (Access::Read, false) => false,
+            (Access::Append, false) => !self.is_complete(name),
+        };
+        allow(fine, name)
+    }
+
+    /// Whether an object or folder may be removed.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        self.name(name)?;
+        let leaf = name.rsplit('/').next().unwrap_or_default();
+        let unfinished = leaf == "pending" || leaf.ends_with(".tmp");
+        let inside = name.starts_with("generations/");
+        let fine =
+            self.access == Access::Append && (unfinished || inside && !self.is_complete(name));
+        allow(fine || leaf == "head.tmp", name)
+    }
+
+    pub(super) fn make_folder(&self, name: &str) -> io::Result<()> {
+        self.name(name)?;
+        allow(self.access == Access::Append, name)
+    }
+
+    fn is_complete(&self, name: &str) -> bool {
+        let folder: Vec<&str> = name.splitn(3, '/').take(2).collect();
+        self.complete.contains(&folder.join("/"))
+    }
+}
+
+fn allow(fine: bool, name: &str) -> io::Result<()> {
+    if fine { Ok(()) } else { Err(denied(name)) }
+}
+
+fn denied(name: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("the other host may not do that to '{name}' of this repository"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_repository::store::{Existing, LocalStore};
+
+    fn guard(access: Access) -> (tempfile::TempDir, Guard) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = LocalStore::new(dir.path());
+        for folder in ["generations", "generations/1", "generations/2"] {
+            store.make_folder(folder).unwrap();
+        }
+        let made = store
+            .create("generations/1/manifest", Existing::Refuse)
+            .unwrap();
+        made.finish().unwrap();
+        let guard = Guard::new(access, &store).unwrap();
+        (dir, guard)
+    }
+
+    #[test]
+    fn a_complete_generation_stays_and_a_pending_one_may_go() {
+        let (_dir, guard) = guard(Access::Append);
+        assert!(guard.create("generations/2/pack-0000", false).is_ok());
+        assert!(guard.create("generations/3/pending", false).is_ok());
+        assert!(guard.remove("generations/2/pack-0000").is_ok());
+        assert!(guard.remove("generations/1/pending").is_ok());
+        assert!(guard.create("head", true).is_ok());
+        assert!(guard.create("generations/1/pack-0009", false).is_err());
+        assert!(guard.create("generations/2/manifest", true).is_err());
+        for name in [
+            "generations/1/manifest",
+            "generations/1/pack-0000",
+            "generations/1",
+            "repository",
+            "head",
+        ] {
+            assert!(guard.remove(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_reader_changes_nothing_but_the_head() {
+        let (_dir, guard) = guard(Access::Read);
+        assert!(guard.create("head", true).is_ok());
+        assert!(guard.create("generations/3/pending", false).is_err());
+        assert!(guard.remove("generations/2/pack-0000").is_err());
+        assert!(guard.make_folder("generations/3").is_err());
+    }
+
+    #[test]
+    fn no_name_leads_out_of_the_repository() {
+        let (_dir, guard) = guard(Access::Append);
+        for name in [
+            "/etc/passwd",
+            "../x",
+            "generations/../../x",
+            "a//b",
+            "a/b/c/d",
+            "a\0b",
+            "generations/1\n",
+        ] {
+            assert!(guard.name(name).is_err(), "{name}");
+        }
+        assert!(guard.name("generations/12/pack-0002.1.tmp").is_ok());
+    }
+}

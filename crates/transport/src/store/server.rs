@@ -1,0 +1,224 @@
+//! The side that has the repository.
+
+use super::guard::{Access, Guard};
+use super::{Ask, Asked, Fault, Replied};
+use crate::link::Link;
+use crate::message::{self, Lane};
+use crossbeam_channel::{Receiver, Sender, bounded};
+use evenkeel_op::{Context, Result};
+use evenkeel_repository::store::{Existing, Lock, LockMode, NewObject, Store, StoredObject};
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// Threads that do what is asked, so that one waiting for the disk does not hold up the rest.
+const THREADS: usize = 4;
+/// Asks that wait for a thread; beyond, the other side waits.
+const QUEUE: usize = 4;
+
+/// Does to a store what the other side asks.
+pub(crate) struct StoreServer {
+    lines: Vec<Sender<(Asked, Vec<u8>)>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl StoreServer {
+    pub(crate) fn start(store: Arc<dyn Store>, access: Access, link: &Link) -> Result<Self> {
+        let guard = Guard::new(access, &*store).context(|| "failed to look at the repository")?;
+        let guard = Arc::new(guard);
+        let mut lines = Vec::new();
+        let mut threads = Vec::new();
+        for _ in 0..THREADS {
+            let (line, asks) = bounded(QUEUE);
+            let worker = Serving {
+                store: store.clone(),
+                guard: guard.clone(),
+                link: link.clone(),
+                objects: HashMap::new(),
+            };
+            lines.push(line);
+            threads.push(std::thread::spawn(move || worker.serve(&asks)));
+        }
+        Ok(Self { lines, threads })
+    }
+
+    /// Takes an ask.
+    pub(crate) fn ask(&self, head: &[u8], body: &[u8]) -> Result<()> {
+        let asked: Asked = message::head(head)?;
+        let line = asked.ask.object().unwrap_or(asked.call) as usize % THREADS;
+        // A thread that is gone has seen the link's end.
+        let _ = self.lines[line].send((asked, body.to_vec()));
+        Ok(())
+    }
+
+    /// Gives back everything that the other side held.
+    pub(crate) fn end(self) {
+        drop(self.lines);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Something that the other side holds.
+enum Object {
+    New(Box<dyn NewObject>),
+    /// One that could not be written: why.
+    Failed(Fault),
+    Stored(Box<dyn StoredObject>),
+    Lock(#[allow(dead_code, reason = "held until dropped")] Box<dyn Lock>),
+}
+
+struct Serving {
+    store: Arc<dyn Store>,
+    guard: Arc<Guard>,
+    link: Link,
+    objects: HashMap<u64, Object>,
+}
+
+impl Serving {
+    fn serve(mut self, asks: &Receiver<(Asked, Vec<u8>)>) {
+        for (Asked { call, ask }, body) in asks {
+            let wanted = ask.wants_reply();
+            let done = self.perform(ask, &body);
+            if !wanted {
+                continue;
+            }
+            let (result, body) = match done {
+                Ok((number, body)) => (Ok(number), body),
+                Err(error) => (Err(Fault::of(&error)), Vec::new()),
+            };
+            let reply = message::encode(Lane::Reply, &Replied { call, result }, &body);
+            if reply.and_then(|reply| self.link.send(reply)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn perform(&mut self, ask: Ask, body: &[u8]) -> io::Result<(u64, Vec<u8>)> {
+        let nothing = |()| (0, Vec::new());
+        match ask {
+            Ask::Create {
+                object,
+                name,
+                replace,
+            } => {
+                self.guard.create(&name, replace)?;
+                let existing = match replace {
+                    true => Existing::Replace,
+                    false => Existing::Refuse,
+                };
+                let new = self.store.create(&name, existing)?;
+                self.objects.insert(object, Object::New(new));
+                Ok(nothing(()))
+            }
+            Ask::Write { object } => {
+                self.write(object, body);
+                Ok(nothing(()))
+            }
+            Ask::Finish { object } => match self.objects.remove(&object) {
+                Some(Object::New(new)) => new.finish().map(nothing),
+                Some(Object::Failed(fault)) => Err(fault.error()),
+                _ => Err(unknown()),
+            },
+            Ask::Drop { object } => {
+                self.objects.remove(&object);
+                Ok(nothing(()))
+            }
+            Ask::Open { object, name } => {
+                self.guard.name(&name)?;
+                let stored = self.store.open(&name)?;
+                let size = stored.size();
+                self.objects.insert(object, Object::Stored(stored));
+                Ok((size, Vec::new()))
+            }
+            Ask::Read {
+                object,
+                offset,
+                length,
+            } => self.read(object, offset, length),
+            Ask::Lock {
+                object,
+                name,
+                exclusive,
+            } => self.lock(object, &name, exclusive),
+            folder => self.folders(folder),
+        }
+    }
+
+    fn write(&mut self, object: u64, body: &[u8]) {
+        if let Some(Object::New(new)) = self.objects.get_mut(&object)
+            && let Err(error) = new.write(body)
+        {
+            // Dropped, it leaves nothing behind.
+            self.objects
+                .insert(object, Object::Failed(Fault::of(&error)));
+        }
+    }
+
+    fn read(&self, object: u64, offset: u64, length: u32) -> io::Result<(u64, Vec<u8>)> {
+        let Some(Object::Stored(stored)) = self.objects.get(&object) else {
+            return Err(unknown());
+        };
+        if length as usize > crate::frame::PAYLOAD_MAX / 2 {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut buffer = vec![0; length as usize];
+        stored.read_exact_at(offset, &mut buffer)?;
+        Ok((0, buffer))
+    }
+
+    fn lock(&mut self, object: u64, name: &str, exclusive: bool) -> io::Result<(u64, Vec<u8>)> {
+        self.guard.name(name)?;
+        let mode = match exclusive {
+            true => LockMode::Exclusive,
+            false => LockMode::Shared,
+        };
+        let lock = self.store.try_lock(name, mode)?;
+        let taken = u64::from(lock.is_some());
+        if let Some(lock) = lock {
+            self.objects.insert(object, Object::Lock(lock));
+        }
+        Ok((taken, Vec::new()))
+    }
+
+    fn folders(&self, ask: Ask) -> io::Result<(u64, Vec<u8>)> {
+        match ask {
+            Ask::List { folder } => {
+                self.guard.name(&folder)?;
+                let listed = self.store.list(&folder)?;
+                let each = listed
+                    .into_iter()
+                    .map(|one| (one.name, one.size, one.is_folder));
+                let each: Vec<(String, u64, bool)> = each.collect();
+                return Ok((0, serde_json::to_vec(&each)?));
+            }
+            Ask::Remove { name } => {
+                self.guard.remove(&name)?;
+                self.store.remove(&name)?;
+            }
+            Ask::MakeFolder { name } => {
+                self.guard.make_folder(&name)?;
+                self.store.make_folder(&name)?;
+            }
+            Ask::RemoveFolder { name } => {
+                self.guard.remove(&name)?;
+                self.store.remove_folder(&name)?;
+            }
+            Ask::SyncFolder { name } => {
+                self.guard.name(&name)?;
+                self.store.sync_folder(&name)?;
+            }
+            _ => return Err(unknown()),
+        }
+        Ok((0, Vec::new()))
+    }
+}
+
+fn unknown() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the other side asked for something it does not hold",
+    )
+}
