@@ -6,14 +6,18 @@
 
 pub mod bank;
 pub mod loopfs;
+pub mod proxy;
 pub mod scratch;
 pub mod servers;
+pub mod sshd;
 pub mod traffic;
 pub mod wait;
 
 pub use bank::{Bank, BankState};
 pub use loopfs::LoopFs;
+pub use proxy::Proxy;
 pub use scratch::Scratch;
 pub use servers::{TestServer, servers};
+pub use sshd::Sshd;
 pub use traffic::{BankTraffic, Marks};
 pub use wait::until;

@@ -25,7 +25,8 @@ pub fn run() -> ExitCode {
     for warning in argv::warnings(&words) {
         face.warn(&warning);
     }
-    let outcome = settings::with_files(cli, &words).and_then(|cli| commands::run(&cli.verb, &face));
+    let outcome = settings::with_files(cli, &words)
+        .and_then(|(cli, words)| commands::run_here_or_there(&cli.verb, &words, &face));
     face.leave(outcome)
 }
 

@@ -10,6 +10,7 @@ use evenkeel_op::{Error, Result};
 use evenkeel_repository::{Begin, BlockContent, Create, FileMeta, Repository, RunKind, Writer};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -22,6 +23,7 @@ fn main() -> Result<()> {
         return Err(Error::usage("usage: throughput REPOSITORY THREADS FILE..."));
     };
     let threads: u64 = threads.parse().map_err(|_| Error::usage("not a number"))?;
+    let place = Path::new(place);
     let repository =
         Repository::open(place).or_else(|_| Repository::create(place, Create::default()))?;
     let started = Instant::now();

@@ -66,6 +66,7 @@ pub use prune::{Prune, PrunePlan, PruneStep};
 pub use read::{BlockContent, FileReader, Reader};
 pub use rebuild::RebuildPlan;
 pub use repository::{About, Create, Repository, Summary};
+pub use store::Location;
 pub use verify::{Finding, Verify, VerifyReport};
 pub use write::{
     BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, Leaf, RunKind, Worker, Writer,

@@ -8,12 +8,11 @@ use crate::manifest::{self, Kind, Manifest};
 use crate::names;
 use crate::read::Reader;
 use crate::sealed;
-use crate::store::{Existing, LocalStore, Store};
+use crate::store::{Existing, Location, Store};
 use crate::write::{Begin, Writer};
 use evenkeel_op::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,9 +85,9 @@ pub struct About {
 }
 
 impl Repository {
-    /// Makes a repository in a local directory, which is made if need be and must be empty.
-    pub fn create(path: impl AsRef<Path>, how: Create) -> Result<Self> {
-        Self::create_on(Arc::new(LocalStore::new(path.as_ref())), how)
+    /// Makes a repository at a place that must be empty; a local directory is made if need be.
+    pub fn create(at: impl Into<Location>, how: Create) -> Result<Self> {
+        Self::create_on(at.into().store(), how)
     }
 
     /// Makes a repository on a store that holds nothing yet.
@@ -134,9 +133,9 @@ impl Repository {
         Ok(Self { store, identity })
     }
 
-    /// Opens the repository in a local directory.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_on(Arc::new(LocalStore::new(path.as_ref())))
+    /// Opens the repository at a place.
+    pub fn open(at: impl Into<Location>) -> Result<Self> {
+        Self::open_on(at.into().store())
     }
 
     /// Opens the repository on a store.

@@ -16,10 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The far end of a link, while an order is carried out.
+#[derive(Clone)]
 pub struct Far {
     link: Link,
     calls: Arc<Calls>,
-    directory: Directory,
 }
 
 /// Waits for the near side in the session's directory below `here`, takes its order, and lets
@@ -48,10 +48,9 @@ pub fn serve(
     let far = Far {
         calls: Arc::new(Calls::new(link.clone())),
         link,
-        directory,
     };
     let outcome = far.obey(cancel, perform);
-    far.directory.remove();
+    directory.remove();
     let outcome = outcome.map_err(|error| message::Failure::of(&error));
     let word = message::encode(Lane::Control, &Word::Done { outcome }, &[])?;
     if far.link.send(word).is_ok() {
@@ -125,6 +124,7 @@ fn carrier(stream: UnixStream) -> std::io::Result<Carrier> {
     Ok(Carrier {
         reader: Box::new(reader),
         writer: Box::new(writer),
+        pushed: 0,
         cut: Box::new(move || {
             // One that is closed is fine.
             let _ = stream.shutdown(Shutdown::Both);

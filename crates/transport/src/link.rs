@@ -58,6 +58,8 @@ pub struct Carrier {
     pub reader: Box<dyn Read + Send>,
     /// What leaves.
     pub writer: Box<dyn Write + Send>,
+    /// Bytes that went over it before it was one.
+    pub pushed: u64,
     /// Ends it at once, so that whoever reads or writes there gets an error.
     pub cut: Box<dyn Fn() + Send + Sync>,
 }

@@ -21,10 +21,8 @@ pub struct Near<'a> {
     pub ssh: &'a Ssh,
     /// How long to put up with silence, on both sides.
     pub patience: Patience,
-    /// The repository's objects, and what may be done to them.
-    pub store: Arc<dyn Store>,
-    /// See [`Access`].
-    pub access: Access,
+    /// The repository's objects, and what may be done to them; `None` where there is none.
+    pub repository: Option<(Arc<dyn Store>, Access)>,
     /// Asks to stop.
     pub cancel: &'a Cancel,
 }
@@ -98,7 +96,10 @@ impl Near<'_> {
         hear: &mut dyn FnMut(Word),
         done: &AtomicBool,
     ) -> Result<Result<u8>> {
-        let server = StoreServer::start(self.store.clone(), self.access, link)?;
+        let server = match &self.repository {
+            Some((store, access)) => Some(StoreServer::start(store.clone(), *access, link)?),
+            None => None,
+        };
         link.send(message::encode(Lane::Control, order, &[])?)?;
         let mut result = None;
         let served = loop {
@@ -106,7 +107,10 @@ impl Near<'_> {
                 Ok(Some(bytes)) => {
                     let (lane, head, body) = message::split(&bytes)?;
                     match lane {
-                        Lane::Ask => server.ask(head, body)?,
+                        Lane::Ask => match &server {
+                            Some(server) => server.ask(head, body)?,
+                            None => break Err(Error::failed("there is no repository to ask")),
+                        },
                         Lane::Control => match message::head(head)? {
                             Word::Done { outcome } => {
                                 // From here on a lost connection is an end as good as any.
@@ -122,7 +126,9 @@ impl Near<'_> {
                 Err(error) => break Err(error),
             }
         };
-        server.end();
+        if let Some(server) = server {
+            server.end();
+        }
         match (result, served) {
             (Some(result), _) => Ok(result),
             (None, Ok(())) => Err(self.gone()),

@@ -63,7 +63,7 @@ pub(crate) fn connect(ssh: &Ssh, arguments: &[String]) -> Result<Carrier, Refusa
     };
     let mut reader = BufReader::with_capacity(256 << 10, stdout);
     match preface(&mut reader, &mut stdin, &program) {
-        Ok(()) => Ok(carrier(child, stdin, reader)),
+        Ok(pushed) => Ok(carrier(child, stdin, reader, pushed)),
         Err(refusal) => {
             // It may be waiting for us; it ends with its pipes.
             drop(stdin);
@@ -109,13 +109,14 @@ fn spawn(ssh: &Ssh, script: &str) -> Result<Child> {
         .context(|| format!("failed to run {program}"))
 }
 
-/// Talks to the bootstrap until the program is there.
+/// Talks to the bootstrap until the program is there. Returns how many bytes of it were pushed.
 fn preface(
     reader: &mut BufReader<ChildStdout>,
     stdin: &mut ChildStdin,
     program: &Pushed,
-) -> Result<(), Refusal> {
+) -> Result<u64, Refusal> {
     let mut left = PREFACE_MAX;
+    let mut pushed = 0;
     loop {
         let mut line = Vec::new();
         let read = reader.by_ref().take(left).read_until(b'\n', &mut line);
@@ -131,24 +132,31 @@ fn preface(
         };
         match word {
             "need" => {
-                let pushed = stdin.write_all(&program.bytes).and_then(|()| stdin.flush());
-                pushed.map_err(|error| {
+                pushed += program.bytes.len() as u64;
+                let written = stdin.write_all(&program.bytes).and_then(|()| stdin.flush());
+                written.map_err(|error| {
                     Refusal::Failed(Error::failed("failed to push the program").because(error))
                 })?;
             }
             "have" => {}
-            "ready" => return Ok(()),
+            "ready" => return Ok(pushed),
             "gone" => return Err(Refusal::Gone),
             other => return Err(Refusal::Never(Error::refused(other.to_owned()))),
         }
     }
 }
 
-fn carrier(child: Child, stdin: ChildStdin, reader: BufReader<ChildStdout>) -> Carrier {
+fn carrier(
+    child: Child,
+    stdin: ChildStdin,
+    reader: BufReader<ChildStdout>,
+    pushed: u64,
+) -> Carrier {
     let child = Arc::new(Mutex::new(child));
     Carrier {
         reader: Box::new(reader),
         writer: Box::new(stdin),
+        pushed,
         cut: Box::new(move || {
             let mut child = child.lock().unwrap_or_else(|e| e.into_inner());
             // One that has ended is fine.

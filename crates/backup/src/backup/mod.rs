@@ -29,7 +29,7 @@ use crate::Run;
 use crate::facts::Facts;
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Repository, Writer};
+use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Location, Repository, Writer};
 use freeze::Frozen;
 use method::{Method, Moment};
 use read::ReadTotals;
@@ -114,10 +114,10 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     }
 }
 
-fn open_or_create(path: &Path) -> Result<Repository> {
-    match Repository::open(path) {
+fn open_or_create(at: &Location) -> Result<Repository> {
+    match Repository::open(at) {
         Err(error) if error.kind() == ErrorKind::NoRepository => {
-            Repository::create(path, Create::default())
+            Repository::create(at, Create::default())
         }
         opened => opened,
     }

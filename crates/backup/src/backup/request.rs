@@ -1,15 +1,16 @@
 //! What the caller wants backed up, and how.
 
+use evenkeel_repository::Location;
 use evenkeel_server::lock::Limits;
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One backup run.
 #[derive(Debug, Clone)]
 pub struct BackupRequest {
-    /// Directory of the repository; created when it does not exist.
-    pub repository: PathBuf,
+    /// Where the repository is; created when there is none.
+    pub repository: Location,
     /// The server.
     pub source: Source,
     /// What to compare with.
@@ -43,9 +44,9 @@ pub struct BackupRequest {
 impl BackupRequest {
     /// Makes a request with the usual settings.
     #[must_use]
-    pub fn new(repository: &Path, source: Source, snapshot: SnapshotChoice) -> Self {
+    pub fn new(repository: impl Into<Location>, source: Source, snapshot: SnapshotChoice) -> Self {
         Self {
-            repository: repository.to_owned(),
+            repository: repository.into(),
             source,
             kind: RunKind::Auto,
             snapshot,

@@ -11,7 +11,7 @@ mod write;
 use crate::Run;
 use crate::facts::Facts;
 use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_repository::{Reader, Repository};
+use evenkeel_repository::{Location, Reader, Repository};
 use serde::Serialize;
 use staging::Staging;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 pub struct RestoreRequest {
     /// The repository.
-    pub repository: PathBuf,
+    pub repository: Location,
     /// The generation; the newest when not given.
     pub generation: Option<u32>,
     /// Becomes the data directory; must not exist or be empty.
@@ -39,9 +39,9 @@ pub struct RestoreRequest {
 impl RestoreRequest {
     /// Makes a request with the usual settings.
     #[must_use]
-    pub fn new(repository: &Path, generation: Option<u32>, target: &Path) -> Self {
+    pub fn new(repository: impl Into<Location>, generation: Option<u32>, target: &Path) -> Self {
         Self {
-            repository: repository.to_owned(),
+            repository: repository.into(),
             generation,
             target: target.to_owned(),
             map_roots: BTreeMap::new(),

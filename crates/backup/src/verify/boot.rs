@@ -5,7 +5,7 @@ use crate::Run;
 use crate::facts::Facts;
 use crate::restore::{self, RestoreRequest};
 use evenkeel_op::{Context, Error, Result, Unit};
-use evenkeel_repository::{Proof, Repository};
+use evenkeel_repository::{Location, Proof, Repository};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::{Binary, Launch, Running};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone)]
 pub struct BootRequest {
     /// The repository.
-    pub repository: PathBuf,
+    pub repository: Location,
     /// The generation; the newest when not given.
     pub generation: Option<u32>,
     /// The server program; must be able to run what was backed up.

@@ -2,14 +2,13 @@
 
 use crate::Run;
 use evenkeel_op::Result;
-use evenkeel_repository::{Finding, Repository, Verify, VerifyReport};
-use std::path::{Path, PathBuf};
+use evenkeel_repository::{Finding, Location, Repository, Verify, VerifyReport};
 
 /// What to verify.
 #[derive(Debug, Clone)]
 pub struct ReadRequest {
     /// The repository.
-    pub repository: PathBuf,
+    pub repository: Location,
     /// Which of its generations.
     pub generations: Generations,
     /// Threads that decompress and hash.
@@ -30,9 +29,9 @@ pub enum Generations {
 impl ReadRequest {
     /// Makes a request with the usual settings.
     #[must_use]
-    pub fn new(repository: &Path, generations: Generations) -> Self {
+    pub fn new(repository: impl Into<Location>, generations: Generations) -> Self {
         Self {
-            repository: repository.to_owned(),
+            repository: repository.into(),
             generations,
             workers: crate::default_workers(),
         }

@@ -1,6 +1,6 @@
 //! `backup`.
 
-use super::{Connection, Locking};
+use super::{Connection, Locking, Remote};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ Examples:
   evenkeel backup /backup/shop                      The server on this host, by its socket
   evenkeel backup /backup/shop --full               Everything again, leaning on no generation
   evenkeel backup /backup/shop --against 12         Differential: what changed since generation 12
+  evenkeel backup /backup/shop --ssh root@db1       A server on another host, the repository here
   evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
   evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
 
@@ -103,6 +104,9 @@ pub struct Backup {
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,
+    /// Which host.
+    #[command(flatten)]
+    pub remote: Remote,
 }
 
 /// How to freeze the files for a moment.

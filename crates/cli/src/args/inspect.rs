@@ -1,6 +1,6 @@
 //! `settings` and `doctor`: looking without touching.
 
-use super::Connection;
+use super::{Connection, Remote};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -29,6 +29,7 @@ const DOCTOR: &str = "\
 Examples:
   evenkeel doctor                            The server on this host, by its socket
   evenkeel doctor -u backup -p --snapshot-dir /var/lib/mysql-snapshots
+  evenkeel doctor --ssh root@db1             The server on another host
   evenkeel doctor --json | jq '.methods[] | select(.usable)'
 
 Nothing is locked, written or changed; but a server that a killed backup left stopped is let run on.
@@ -44,4 +45,7 @@ pub struct Doctor {
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,
+    /// Which host.
+    #[command(flatten)]
+    pub remote: Remote,
 }

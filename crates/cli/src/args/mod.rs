@@ -4,20 +4,24 @@ mod backup;
 mod connection;
 mod cron;
 mod demo;
+mod helper;
 mod inspect;
 mod lock;
 mod repository;
+mod ssh;
 mod values;
 
 pub use backup::{Backup, BackupLock, SnapshotMethod};
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use demo::Demo;
+pub use helper::{Attach, Helper, HelperVerb, Session};
 pub use inspect::{Doctor, Settings};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{
     Forget, Generations, KeepRules, Prune, Rebuild, RepositoryCare, RepositoryVerb, Restore, Verify,
 };
+pub use ssh::Remote;
 pub use values::{Hidden, MappedRoot, percent, size, span};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -69,6 +73,20 @@ pub struct Output {
     help: Option<bool>,
 }
 
+impl Verb {
+    /// Returns the host to work on, for verbs that may work on another one.
+    #[must_use]
+    pub fn remote(&self) -> Option<&Remote> {
+        match self {
+            Self::Backup(args) => Some(&args.remote),
+            Self::Restore(args) => Some(&args.remote),
+            Self::Verify(args) => Some(&args.remote),
+            Self::Doctor(args) => Some(&args.remote),
+            _ => None,
+        }
+    }
+}
+
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum Verb {
@@ -96,4 +114,7 @@ pub enum Verb {
     Doctor(Doctor),
     /// Show all of it on a throwaway server under load.
     Demo(Demo),
+    /// Carry out orders of another host. Started by `--ssh`, not by people.
+    #[command(hide = true)]
+    Helper(Helper),
 }

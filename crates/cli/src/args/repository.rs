@@ -1,6 +1,6 @@
 //! The commands that work on a repository without a server.
 
-use super::MappedRoot;
+use super::{MappedRoot, Remote};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,6 +27,7 @@ Examples:
   evenkeel restore /backup/shop --target /srv/restored
   evenkeel restore /backup/shop --generation 12 --target /srv/restored --owner mysql
   evenkeel restore /backup/shop --target /srv/data --map-root redo=/fast/redo
+  evenkeel restore /backup/shop --target /srv/data --ssh root@db2     Onto another host
 
 The target must be empty or not exist. Until every byte is in place and synced, it holds nothing
 that a server would start on. Each block is read once, from whichever generation stored it.";
@@ -37,7 +38,7 @@ that a server would start on. Each block is read once, from whichever generation
 pub struct Restore {
     /// The repository.
     pub repository: PathBuf,
-    /// The directory that becomes the data directory.
+    /// The directory that becomes the data directory, with --ssh on the other host.
     #[arg(long, value_name = "DIR")]
     pub target: PathBuf,
     /// The generation to restore [default: the newest].
@@ -52,6 +53,9 @@ pub struct Restore {
     /// How many threads write [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
+    /// Which host.
+    #[command(flatten)]
+    pub remote: Remote,
 }
 
 const VERIFY: &str = "\
@@ -86,6 +90,9 @@ pub struct Verify {
     /// Where to restore to for --boot [default: beside the repository].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,
+    /// Which host.
+    #[command(flatten)]
+    pub remote: Remote,
 }
 
 const FORGET: &str = "\

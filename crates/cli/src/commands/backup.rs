@@ -43,7 +43,8 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
             Source::Live(Box::new(options))
         }
     };
-    let mut request = BackupRequest::new(&args.repository, source, snapshot(args)?);
+    let mut request =
+        BackupRequest::new(face.repository(&args.repository), source, snapshot(args)?);
     request.kind = match args.against {
         _ if args.full => RunKind::Full,
         Some(generation) => RunKind::Against(generation),

@@ -7,7 +7,9 @@ pub mod demo;
 pub mod doctor;
 pub mod forget;
 pub mod generations;
+mod helper;
 pub mod lock;
+mod over_ssh;
 pub mod prune;
 pub mod repository;
 pub mod restore;
@@ -18,8 +20,17 @@ pub mod verify;
 use crate::args::Verb;
 use crate::show::Face;
 use evenkeel_op::Result;
+use std::ffi::OsString;
 
-/// Runs the verb and returns its exit code.
+/// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.
+pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
+    match verb.remote().filter(|remote| remote.ssh.is_some()) {
+        Some(remote) => over_ssh::run(verb, remote, words, face),
+        None => run(verb, face),
+    }
+}
+
+/// Runs the verb on this host and returns its exit code.
 pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
     match verb {
         Verb::Backup(args) => backup::run(args, face),
@@ -34,5 +45,6 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Settings(args) => settings::run(args, face),
         Verb::Doctor(args) => doctor::run(args, face),
         Verb::Demo(args) => demo::run(args, face),
+        Verb::Helper(args) => helper::run(args, face),
     }
 }

@@ -9,7 +9,11 @@ use evenkeel_op::{Result, exit};
 
 /// Runs the command.
 pub fn run(args: &Restore, face: &Face) -> Result<u8> {
-    let mut request = RestoreRequest::new(&args.repository, args.generation, &args.target);
+    let mut request = RestoreRequest::new(
+        face.repository(&args.repository),
+        args.generation,
+        &args.target,
+    );
     for root in &args.map_root {
         request.map_roots.insert(root.id.clone(), root.dir.clone());
     }

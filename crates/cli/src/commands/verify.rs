@@ -27,15 +27,18 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         None => Generations::Newest,
     };
     if args.boot {
-        let repository = Repository::open(&args.repository)?;
+        let repository = Repository::open(face.repository(&args.repository))?;
         // Not only after everything was read.
         verify::bootable(&repository, generation(args, &repository)?)?;
     }
     let begun = Instant::now();
-    let read = verify::read(&ReadRequest::new(&args.repository, generations), run)?;
+    let read = verify::read(
+        &ReadRequest::new(face.repository(&args.repository), generations),
+        run,
+    )?;
     let seconds = begun.elapsed().as_secs_f64();
     let boot = match args.boot {
-        true if read.is_sound() => Some(boot(args, run)?),
+        true if read.is_sound() => Some(boot(args, run, face)?),
         true => {
             face.warn("the repository is damaged, so no server was started on it");
             None
@@ -52,17 +55,17 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
     Ok(if sound { exit::DONE } else { exit::DIFFERS })
 }
 
-fn boot(args: &Verify, run: Run<'_>) -> Result<BootReport> {
-    let repository = Repository::open(&args.repository)?;
+fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
+    let repository = Repository::open(face.repository(&args.repository))?;
     let generation = generation(args, &repository)?;
     let request = BootRequest {
-        repository: args.repository.clone(),
+        repository: face.repository(&args.repository),
         generation: Some(generation),
         binary: binary(args, &repository, generation)?,
-        scratch: args
-            .scratch
-            .clone()
-            .unwrap_or_else(|| beside(&args.repository)),
+        scratch: args.scratch.clone().unwrap_or_else(|| match face.is_far() {
+            true => beside(Path::new("/var/tmp/evenkeel")),
+            false => beside(&args.repository),
+        }),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         deadline: RECOVERY,
     };

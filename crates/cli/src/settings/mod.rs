@@ -9,4 +9,5 @@ mod password;
 pub use account::user;
 pub use connection::{connect, resolved};
 pub use locking::{choice, limits};
-pub use own::with_files;
+pub use own::{with_files, with_files_here};
+pub use password::with_password;

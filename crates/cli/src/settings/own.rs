@@ -49,11 +49,20 @@ fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
     }
 }
 
-/// Parses the words again with what option files say about the verb. Verbs that talk to no server
-/// read no option files.
-pub fn with_files(typed: Cli, words: &[OsString]) -> Result<Cli> {
+/// Parses the words again with what option files say about the verb, and returns what was parsed
+/// and the words it was parsed from. Verbs that talk to no server read no option files, and those
+/// that work on another host read them there.
+pub fn with_files(typed: Cli, words: &[OsString]) -> Result<(Cli, Vec<OsString>)> {
+    match typed.verb.remote() {
+        Some(remote) if remote.ssh.is_some() => Ok((typed, words.to_vec())),
+        _ => with_files_here(typed, words),
+    }
+}
+
+/// Does the same on the host that is worked on.
+pub fn with_files_here(typed: Cli, words: &[OsString]) -> Result<(Cli, Vec<OsString>)> {
     let Some((verb, connection)) = connection(&typed.verb) else {
-        return Ok(typed);
+        return Ok((typed, words.to_vec()));
     };
     let own = super::resolved(connection, verb)?.own;
     let command = crate::command();
@@ -70,11 +79,11 @@ pub fn with_files(typed: Cli, words: &[OsString]) -> Result<Cli> {
         .position(|word| word == verb)
         .filter(|_| !extra.is_empty())
     else {
-        return Ok(typed);
+        return Ok((typed, words.to_vec()));
     };
     let (before, after) = words.split_at(at + 1);
     let whole = [before, &extra, after].concat();
-    crate::parse(whole).map_err(|error| {
+    let parsed = crate::parse(whole.clone()).map_err(|error| {
         let shown = error.render().to_string();
         let first = shown.lines().next().unwrap_or_default();
         Error::usage(format!(
@@ -84,7 +93,8 @@ pub fn with_files(typed: Cli, words: &[OsString]) -> Result<Cli> {
         .hint(format!(
             "`evenkeel settings --for {verb}` shows what comes from where"
         ))
-    })
+    })?;
+    Ok((parsed, whole))
 }
 
 #[cfg(test)]

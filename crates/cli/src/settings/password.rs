@@ -1,9 +1,30 @@
 //! Asking for a password.
 
+use crate::args::Verb;
 use evenkeel_op::{Context, Error, Result};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
+
+/// Returns the words of a verb for another host, where there is no terminal: a password that is to
+/// be asked for is asked for here.
+pub fn with_password(verb: &Verb, words: &[OsString]) -> Result<Vec<OsString>> {
+    let connection = match verb {
+        Verb::Backup(args) => &args.connection,
+        Verb::Doctor(args) => &args.connection,
+        _ => return Ok(words.to_vec()),
+    };
+    if !matches!(connection.password, Some(None)) {
+        return Ok(words.to_vec());
+    }
+    let given = format!("--password={}", ask()?);
+    let each = words.iter().map(|word| match word == "--password" {
+        true => OsString::from(&given),
+        false => word.clone(),
+    });
+    Ok(each.collect())
+}
 
 /// Asks on the terminal, whatever standard input is, and shows nothing of the answer.
 pub(super) fn ask() -> Result<String> {

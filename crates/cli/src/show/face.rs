@@ -1,13 +1,17 @@
 //! The side of the program that the user sees.
 
-use super::progress::{Bars, Lines};
+use super::progress::{Bars, Lines, Told};
 use super::{Answer, failure};
 use crate::args::Output;
 use crate::signals::Signals;
 use evenkeel_op::{Cancel, Error, Event, Progress, Silent};
+use evenkeel_repository::Location;
+use evenkeel_transport::{Far, Word};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Where answers, talk and failures go, in the form that was asked for.
 pub struct Face {
@@ -15,6 +19,15 @@ pub struct Face {
     quiet: bool,
     signals: Signals,
     progress: Box<dyn Progress>,
+    /// Whoever gave the order, when that was on another host.
+    far: Option<Commander>,
+}
+
+/// The other host that has the user and the repository.
+struct Commander {
+    far: Far,
+    /// What the repository is called there.
+    place: String,
 }
 
 #[derive(Serialize)]
@@ -40,6 +53,38 @@ impl Face {
             quiet: output.quiet,
             signals,
             progress,
+            far: None,
+        }
+    }
+
+    /// Makes the face of a run for the user of another host, whose repository is called `place`.
+    #[must_use]
+    pub fn far(output: &Output, signals: Signals, far: Far, place: String) -> Self {
+        let progress: Box<dyn Progress> = match output.quiet {
+            true => Box::new(Silent),
+            false => Box::new(Told::to(far.clone())),
+        };
+        Self {
+            json: output.json,
+            quiet: output.quiet,
+            signals,
+            progress,
+            far: Some(Commander { far, place }),
+        }
+    }
+
+    /// Returns whether the user is on another host.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        self.far.is_some()
+    }
+
+    /// Returns where the repository that the user calls `path` is.
+    #[must_use]
+    pub fn repository(&self, path: &Path) -> Location {
+        match &self.far {
+            Some(commander) => Location::on(Arc::new(commander.far.store(&commander.place))),
+            None => Location::from(path),
         }
     }
 
@@ -81,12 +126,22 @@ impl Face {
     pub fn answer<A: Answer>(&self, answer: &A) {
         self.progress.event(Event::PhaseEnded);
         if self.json {
-            print_json(&Document {
+            self.print(&json(&Document {
                 schema: A::SCHEMA,
                 body: answer,
-            });
+            }));
         } else if !self.quiet {
-            print(answer.text().as_bytes());
+            self.print(answer.text().as_bytes());
+        }
+    }
+
+    /// Prints on the user's standard output.
+    pub fn print(&self, bytes: &[u8]) {
+        match &self.far {
+            Some(commander) => commander.far.say(&Word::Answer {
+                text: String::from_utf8_lossy(bytes).into_owned(),
+            }),
+            None => print(bytes),
         }
     }
 
@@ -125,10 +180,14 @@ impl Face {
 
 /// Prints one document on standard output.
 pub(super) fn print_json<T: Serialize>(document: &T) {
+    print(&json(document));
+}
+
+fn json<T: Serialize>(document: &T) -> Vec<u8> {
     // As above: plain structs.
     let mut text = serde_json::to_vec_pretty(document).unwrap_or_default();
     text.push(b'\n');
-    print(&text);
+    text
 }
 
 /// Prints on standard output. A reader that went away (`| head`) is no failure: what was asked for

@@ -2,6 +2,8 @@
 
 mod bars;
 mod lines;
+mod told;
 
 pub(super) use bars::Bars;
 pub(super) use lines::Lines;
+pub(super) use told::Told;

@@ -5,8 +5,10 @@
 //! they are finished. Only `head` is ever replaced.
 
 mod local;
+mod location;
 
 pub use local::{LocalStore, Step, Tap};
+pub use location::Location;
 
 use std::fmt::Debug;
 use std::io;

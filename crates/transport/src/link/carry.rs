@@ -15,6 +15,7 @@ pub(super) fn attach(shared: &Arc<Shared>, carrier: Carrier) {
     let Carrier {
         reader,
         writer,
+        pushed,
         cut,
     } = carrier;
     let mut state = shared.state();
@@ -32,6 +33,7 @@ pub(super) fn attach(shared: &Arc<Shared>, carrier: Carrier) {
         greeted: false,
     });
     state.traffic.connections += 1;
+    state.traffic.sent += pushed;
     shared.changed.notify_all();
     drop(state);
     for (name, run) in [

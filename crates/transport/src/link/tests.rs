@@ -7,6 +7,7 @@ fn carrier(stream: UnixStream) -> Carrier {
     Carrier {
         reader: Box::new(stream.try_clone().unwrap()),
         writer: Box::new(stream.try_clone().unwrap()),
+        pushed: 0,
         cut: Box::new(move || drop(stream.shutdown(std::net::Shutdown::Both))),
     }
 }

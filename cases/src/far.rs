@@ -1,0 +1,75 @@
+//! Another host: this one, through an ssh daemon of the test's own.
+
+use crate::leftovers::names_in;
+use evenkeel_testkit::{Proxy, Sshd, until};
+use std::fs;
+use std::process::Command;
+
+/// Another host, and the way there.
+#[derive(Debug)]
+pub struct FarHost {
+    sshd: Sshd,
+    /// What the connections go through.
+    pub proxy: Proxy,
+}
+
+impl FarHost {
+    /// Makes it. What runs over there has `environment` besides.
+    #[must_use]
+    pub fn start(environment: &[(&str, &str)]) -> Self {
+        let sshd = Sshd::start(environment);
+        let proxy = Proxy::to(sshd.port());
+        Self { sshd, proxy }
+    }
+
+    /// Makes a run work over there. It gives a lost connection `patience_s` seconds.
+    #[must_use]
+    pub fn over(&self, mut command: Command, patience_s: u32) -> Command {
+        command
+            .args(["--ssh", "root@127.0.0.1"])
+            .arg("--ssh-command")
+            .arg(self.sshd.command(self.proxy.port()))
+            .arg(format!("--ssh-patience={patience_s}s"));
+        command
+    }
+
+    /// Waits until nothing of ours is left over there: no process, no file.
+    #[track_caller]
+    pub fn assert_clean(&self, told: &str) {
+        until(&format!("{told}: no process is left over there"), || {
+            self.processes().is_empty()
+        });
+        assert_eq!(names_in(self.sshd.temporary()), [""; 0], "{told}");
+    }
+
+    /// Waits until no process is left; one that was killed may leave its program to the next.
+    #[track_caller]
+    pub fn assert_no_process(&self, told: &str) {
+        until(&format!("{told}: no process is left over there"), || {
+            self.processes().is_empty()
+        });
+    }
+
+    /// Returns the processes of ours over there: those that run from its temporary directory.
+    #[must_use]
+    pub fn processes(&self) -> Vec<i32> {
+        let pids = names_in("/proc".as_ref())
+            .into_iter()
+            .filter_map(|name| name.parse().ok());
+        let is_ours = |pid: &i32| {
+            fs::read_link(format!("/proc/{pid}/exe"))
+                .is_ok_and(|exe| exe.starts_with(self.sshd.temporary()))
+        };
+        pids.filter(is_ours).collect()
+    }
+
+    /// Returns those that lead a session.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<i32> {
+        let serves = |pid: &i32| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|word| word == b"serve")
+        };
+        self.processes().into_iter().filter(serves).collect()
+    }
+}

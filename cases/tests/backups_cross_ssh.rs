@@ -1,0 +1,98 @@
+//! Does a server on another host, where nothing is installed, back up hot and incrementally into a
+//! repository here, restore there and start there?
+
+use evenkeel_cases::Site;
+use evenkeel_cases::far::FarHost;
+use evenkeel_cases::leftovers::assert_only_the_base;
+use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{LoopFs, TestServer};
+
+const GIB: u64 = 1 << 30;
+const PATIENCE_S: u32 = 60;
+
+fn case(server: TestServer, fs: LoopFs) {
+    let mut site = Site::start(server, fs, 2_000, &[]);
+    let far = FarHost::start(&[]);
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
+    let traffic = site
+        .bank
+        .start(&site.running().connect_options(), 4)
+        .expect("traffic");
+    let mut taken = Vec::new();
+    for number in 1..=3 {
+        traffic.wait_for(50);
+        let before = traffic.marks();
+        let ended = over(evenkeel.backup(&site, &["--audit"]));
+        assert_eq!(ended.generation(), number);
+        taken.push((before, traffic.marks()));
+        far.assert_clean("after a backup");
+        assert_only_the_base(site.fs.path(), "after a backup");
+    }
+    assert_eq!(
+        traffic.lost(),
+        Vec::<String>::new(),
+        "no client was disturbed"
+    );
+    site.kill();
+    drop(traffic.stop());
+    for (number, (before, after)) in (1..).zip(&taken) {
+        let target = site.fs.join(format!("restored-{number}"));
+        let generation = format!("--generation={number}");
+        let ended = over(evenkeel.restore(&site.repository(), &target, &[&generation]));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(ended.answer["generation"], number);
+        site.check_bank_at(&target, before, after);
+    }
+    let mut verify = evenkeel.command(&["verify", "--boot"]);
+    verify
+        .arg(site.repository())
+        .arg("--server-binary")
+        .arg(&site.server.binary.path);
+    verify.arg("--scratch").arg(site.fs.join("scratch"));
+    let ended = over(verify);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.answer["boot"]["proven"], true, "{ended:?}");
+    far.assert_clean("after all");
+}
+
+#[test]
+fn mariadb_xfs() {
+    case(mariadb_10_11(), LoopFs::xfs(2 * GIB));
+}
+
+#[test]
+fn mysql8_btrfs() {
+    case(mysql_8_0_15(), LoopFs::btrfs(2 * GIB));
+}
+
+#[test]
+fn mysql57_xfs() {
+    case(mysql_5_7_22(), LoopFs::xfs(2 * GIB));
+}
+
+#[test]
+fn what_did_not_change_does_not_cross() {
+    let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 200_000, &[]);
+    let far = FarHost::start(&[]);
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
+    let program = std::fs::metadata(env!("CARGO_BIN_EXE_evenkeel-under-test")).unwrap();
+    let whole = over(evenkeel.backup(&site, &[]));
+    assert_eq!(whole.generation(), 1);
+    let logical = whole.answer["bytes_logical"].as_u64().unwrap();
+    // With and without a list of what changed.
+    for flags in [&[][..], &["--audit"]] {
+        let before = far.proxy.bytes();
+        let ended = over(evenkeel.backup(&site, flags));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let crossed = far.proxy.bytes() - before;
+        let rest = crossed.saturating_sub(program.len());
+        assert!(
+            rest * 100 < logical,
+            "{rest} of {logical} bytes crossed ({flags:?})"
+        );
+    }
+    far.assert_clean("after all");
+}

@@ -1,0 +1,104 @@
+//! A verb on another host: the words go there, the repository stays here.
+
+use crate::args::{Remote, Verb};
+use crate::settings;
+use crate::show::Face;
+use evenkeel_op::{Context, Error, Result, units};
+use evenkeel_repository::Location;
+use evenkeel_repository::store::Store;
+use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that is silent for this part of the patience is given up, so that there is time for
+/// another.
+const STALL_SHARE: u32 = 3;
+
+/// Runs the verb over there and returns its exit code.
+pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face) -> Result<u8> {
+    let ssh = ssh(remote)?;
+    let repository = repository(verb);
+    let order = Order::Run {
+        words: settings::with_password(verb, words)?
+            .iter()
+            .map(|word| word.as_bytes().to_vec())
+            .collect(),
+        repository: repository.map_or_else(String::new, |(path, _)| path.display().to_string()),
+    };
+    let near = Near {
+        ssh: &ssh,
+        patience: patience(remote.ssh_patience),
+        repository: repository.map(|(path, access)| (store(path), access)),
+        cancel: face.cancel(),
+    };
+    let mut hear = |word| match word {
+        Word::Progress(event) => face.progress().event(event),
+        Word::Answer { text } => face.print(text.as_bytes()),
+        Word::Done { .. } => {}
+    };
+    let outcome = near.run(&order, &mut hear, &|text| face.note(&text))?;
+    face.note(&told(&ssh, outcome.traffic));
+    outcome.result
+}
+
+fn store(path: &Path) -> Arc<dyn Store> {
+    Location::from(path).store()
+}
+
+fn patience(loss: Duration) -> Patience {
+    Patience {
+        stall: loss / STALL_SHARE,
+        loss,
+    }
+}
+
+/// The repository of a verb, and what may be done to it from over there.
+fn repository(verb: &Verb) -> Option<(&Path, Access)> {
+    match verb {
+        Verb::Backup(args) => Some((&args.repository, Access::Append)),
+        Verb::Restore(args) => Some((&args.repository, Access::Read)),
+        Verb::Verify(args) => Some((&args.repository, Access::Read)),
+        _ => None,
+    }
+}
+
+fn ssh(remote: &Remote) -> Result<Ssh> {
+    let destination = remote.ssh.clone().unwrap_or_default();
+    // ssh itself would take it for an option.
+    if destination.is_empty() || destination.starts_with('-') {
+        return Err(Error::usage(format!("'{destination}' is no host"))
+            .hint("name it as ssh does: --ssh root@db1"));
+    }
+    let command = shell_words::split(&remote.ssh_command)
+        .map_err(|error| Error::usage("--ssh-command makes no sense").because(error))?;
+    let program = match &remote.ssh_program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe().context(|| "failed to find this program")?,
+    };
+    Ok(Ssh {
+        command,
+        destination,
+        program,
+        sudo: remote.ssh_sudo,
+    })
+}
+
+fn told(ssh: &Ssh, traffic: Traffic) -> String {
+    let mut text = format!(
+        "link to {}: {} sent, {} received",
+        ssh.destination,
+        units::bytes(traffic.sent),
+        units::bytes(traffic.received)
+    );
+    if traffic.connections > 1 {
+        text.push_str(&format!(
+            ", {} connections, {} sent twice from here",
+            traffic.connections,
+            units::bytes(traffic.resent)
+        ));
+    }
+    text
+}
