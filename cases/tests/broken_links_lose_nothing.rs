@@ -63,12 +63,14 @@ fn a_silent_connection_is_replaced() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 2_000, &[]);
     let far = FarHost::start(&[]);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
-    let mut command = far.over(evenkeel.backup(&site, &["--rate=20M"]), 9);
+    let mut command = far.over(evenkeel.backup(&site, &["--rate=5M"]), 9);
     command
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     until("the session works", || !far.sessions().is_empty());
+    let at_work = far.proxy.bytes();
+    until("data flows", || far.proxy.bytes() > at_work + 100_000);
     far.proxy.freeze(true);
     // A third of the patience, and the connection is given up; the next one is not silent.
     until("the connection is given up", || far.proxy.connections() > 1);

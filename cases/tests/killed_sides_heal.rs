@@ -126,6 +126,8 @@ fn a_link_that_stays_broken_is_given_up_on_both_sides() {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let near = command.spawn().unwrap();
     until("the session works", || !far.sessions().is_empty());
+    let at_work = far.proxy.bytes();
+    until("data flows", || far.proxy.bytes() > at_work + 100_000);
     far.proxy.refuse(true);
     far.proxy.freeze(true);
     let ended = evenkeel_cases::program::Ended::of(&near.wait_with_output().unwrap());

@@ -14,6 +14,10 @@ use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Before there is an order, nothing is lost with a connection.
+const FIRST_ORDER: Duration = Duration::from_secs(10);
 
 /// The far end of a link, while an order is carried out.
 #[derive(Clone)]
@@ -35,7 +39,7 @@ pub fn serve(
     let directory = Directory::of(here, session);
     let listener = UnixListener::bind(directory.socket())
         .context(|| format!("failed to listen at {}", directory.socket().display()))?;
-    let link = Link::new(session, patience);
+    let link = Link::new(session, patience.min_loss(FIRST_ORDER));
     let accepting = link.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
@@ -49,7 +53,7 @@ pub fn serve(
         calls: Arc::new(Calls::new(link.clone())),
         link,
     };
-    let outcome = far.obey(cancel, perform);
+    let outcome = far.obey(patience, cancel, perform);
     directory.remove();
     let outcome = outcome.map_err(|error| message::Failure::of(&error));
     let word = message::encode(Lane::Control, &Word::Done { outcome }, &[])?;
@@ -62,12 +66,14 @@ pub fn serve(
 impl Far {
     fn obey(
         &self,
+        patience: Patience,
         cancel: &Cancel,
         perform: impl FnOnce(&Self, Vec<Vec<u8>>, String) -> Result<u8>,
     ) -> Result<u8> {
         let Some(Order::Run { words, repository }) = self.first_order()? else {
             return Err(Error::failed("the first order was none"));
         };
+        self.link.set_patience(patience);
         let receiving = (self.link.clone(), self.calls.clone(), cancel.clone());
         std::thread::spawn(move || {
             let (link, calls, cancel) = receiving;

@@ -30,6 +30,15 @@ pub struct Patience {
     pub loss: Duration,
 }
 
+impl Patience {
+    /// Returns the same, but no longer than `limit` without a connection.
+    #[must_use]
+    pub fn min_loss(mut self, limit: Duration) -> Self {
+        self.loss = self.loss.min(limit);
+        self
+    }
+}
+
 impl Default for Patience {
     fn default() -> Self {
         Self {
@@ -72,7 +81,6 @@ pub struct Link {
 
 struct Shared {
     session: SessionId,
-    patience: Patience,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -99,8 +107,7 @@ impl Link {
     pub fn new(session: SessionId, patience: Patience) -> Self {
         let shared = Arc::new(Shared {
             session,
-            patience,
-            state: Mutex::new(State::new()),
+            state: Mutex::new(State::new(patience)),
             changed: Condvar::new(),
         });
         let watched = Arc::downgrade(&shared);
@@ -114,6 +121,11 @@ impl Link {
             }
         });
         Self { shared }
+    }
+
+    /// Changes how long it puts up with silence.
+    pub fn set_patience(&self, patience: Patience) {
+        self.shared.state().patience = patience;
     }
 
     /// Goes on over this connection; the one before, if any, is cut.
@@ -190,6 +202,12 @@ impl Link {
         state.end.is_none() && state.carrier.is_some()
     }
 
+    /// Returns whether it is lost or closed.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.shared.state().end.is_some()
+    }
+
     /// Returns what went over it so far.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
@@ -208,15 +226,15 @@ impl Shared {
         let silent = state
             .carrier
             .as_ref()
-            .is_some_and(|one| now - one.heard > self.patience.stall);
+            .is_some_and(|one| now - one.heard > state.patience.stall);
         if silent {
             state.detach();
             self.changed.notify_all();
         }
         if let Some(since) = state.alone_since
-            && now - since > self.patience.loss
+            && now - since > state.patience.loss
         {
-            let span = self.patience.loss.as_secs();
+            let span = state.patience.loss.as_secs();
             state.end = Some(End::Lost(format!("there was no connection for {span} s")));
             self.changed.notify_all();
         }

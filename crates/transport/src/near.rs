@@ -4,6 +4,7 @@ use crate::link::{Link, Patience, SessionId, Traffic};
 use crate::message::{self, Lane, Order, Word};
 use crate::ssh::{self, Refusal, Ssh};
 use crate::store::{Access, StoreServer};
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_repository::store::Store;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 /// How long between two attempts to connect again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long a person may take to log in.
+const LOGIN: Duration = Duration::from_secs(120);
 /// How often a wish to stop is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -48,13 +51,16 @@ impl Near<'_> {
         let session = random()?;
         let link = Link::new(session, self.patience);
         link.attach(self.first(session)?);
+        link.send(message::encode(Lane::Control, order, &[])?)?;
         let done = AtomicBool::new(false);
+        let (ended, going_on) = crossbeam_channel::bounded::<()>(0);
         let result = std::thread::scope(|scope| {
             scope.spawn(|| self.stay_connected(&link, session, &done, note));
-            scope.spawn(|| self.hand_on_cancel(&link, &done));
-            let result = self.serve(&link, order, hear, &done);
+            scope.spawn(|| self.hand_on_cancel(&link, &going_on));
+            let result = self.serve(&link, hear, &done);
             done.store(true, Ordering::SeqCst);
             link.abort("it was closed");
+            drop(ended);
             result
         });
         Ok(Outcome {
@@ -66,10 +72,14 @@ impl Near<'_> {
     /// Another run that ends may take the directory away that we were about to use: so twice.
     fn first(&self, session: SessionId) -> Result<crate::Carrier> {
         let arguments = self.arguments(session, true);
-        let again = match ssh::connect(self.ssh, &arguments) {
-            Err(Refusal::Gone) => ssh::connect(self.ssh, &arguments),
+        let give_up = || self.cancel.is_cancelled();
+        let limit = self.patience.loss.max(LOGIN);
+        let connect = || ssh::connect(self.ssh, &arguments, limit, &give_up);
+        let again = match connect() {
+            Err(Refusal::Gone) => connect(),
             other => other,
         };
+        self.cancel.check()?;
         again.map_err(|refusal| match refusal {
             Refusal::Failed(error) | Refusal::Never(error) => error,
             Refusal::Gone => self.gone(),
@@ -92,7 +102,6 @@ impl Near<'_> {
     fn serve(
         &self,
         link: &Link,
-        order: &Order,
         hear: &mut dyn FnMut(Word),
         done: &AtomicBool,
     ) -> Result<Result<u8>> {
@@ -100,7 +109,6 @@ impl Near<'_> {
             Some((store, access)) => Some(StoreServer::start(store.clone(), *access, link)?),
             None => None,
         };
-        link.send(message::encode(Lane::Control, order, &[])?)?;
         let mut result = None;
         let served = loop {
             match link.receive() {
@@ -156,7 +164,8 @@ impl Near<'_> {
                 note(format!("the connection to {host} broke: connecting again"));
                 told = true;
             }
-            match ssh::connect(self.ssh, &arguments) {
+            let give_up = || link.is_ended() || done.load(Ordering::SeqCst);
+            match ssh::connect(self.ssh, &arguments, self.patience.stall, &give_up) {
                 Ok(carrier) => {
                     link.attach(carrier);
                     if link.wait_for_hello() {
@@ -175,8 +184,8 @@ impl Near<'_> {
         }
     }
 
-    fn hand_on_cancel(&self, link: &Link, done: &AtomicBool) {
-        while !done.load(Ordering::SeqCst) {
+    fn hand_on_cancel(&self, link: &Link, going_on: &Receiver<()>) {
+        while going_on.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             if let Err(error) = self.cancel.check() {
                 let signal = match error.kind() {
                     ErrorKind::Terminated => 15,
@@ -187,7 +196,6 @@ impl Near<'_> {
                 let _ = order.and_then(|order| link.send(order));
                 return;
             }
-            std::thread::sleep(TICK);
         }
     }
 

@@ -5,14 +5,16 @@
 //! speaks is lines that begin with `evenkeel:`; what a login shell says besides is skipped.
 
 use crate::link::Carrier;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// What becomes the program; `@NAME@` is filled in. No single quotes: it stands between them.
 const BOOTSTRAP: &str = include_str!("bootstrap.sh");
@@ -22,6 +24,9 @@ const MARK: &str = "evenkeel:";
 const PREFACE_MAX: u64 = 1 << 20;
 /// So much of what ssh says is kept for the error message.
 const SAID_MAX: usize = 2000;
+/// The program is pushed in pieces of this size.
+const PIECE: usize = 64 << 10;
+const TICK: Duration = Duration::from_millis(100);
 
 /// How to reach the other host, and what runs there.
 #[derive(Debug, Clone)]
@@ -48,8 +53,13 @@ pub(crate) enum Refusal {
 }
 
 /// Opens a connection to the program over there: `arguments` are for it, in plain letters and
-/// digits. Starts nothing new where `arguments` say so.
-pub(crate) fn connect(ssh: &Ssh, arguments: &[String]) -> Result<Carrier, Refusal> {
+/// digits. Gives up when nothing happens for `limit`, or when `give_up` says so.
+pub(crate) fn connect(
+    ssh: &Ssh,
+    arguments: &[String],
+    limit: Duration,
+    give_up: &(dyn Fn() -> bool + Sync),
+) -> Result<Carrier, Refusal> {
     let program = Pushed::read(ssh).map_err(Refusal::Never)?;
     let script = BOOTSTRAP
         .replace("@HASH@", &program.hash)
@@ -62,14 +72,68 @@ pub(crate) fn connect(ssh: &Ssh, arguments: &[String]) -> Result<Carrier, Refusa
         return Err(Refusal::Never(Error::failed("ssh has no pipes")));
     };
     let mut reader = BufReader::with_capacity(256 << 10, stdout);
-    match preface(&mut reader, &mut stdin, &program) {
+    let child = Arc::new(Mutex::new(child));
+    let watch = Watch::new(limit);
+    let (ended, going_on) = crossbeam_channel::bounded::<()>(0);
+    let talked = std::thread::scope(|scope| {
+        scope.spawn(|| watch.over(&child, &going_on, give_up));
+        let talked = preface(&mut reader, &mut stdin, &program, &watch);
+        drop(ended);
+        talked
+    });
+    match talked {
         Ok(pushed) => Ok(carrier(child, stdin, reader, pushed)),
         Err(refusal) => {
             // It may be waiting for us; it ends with its pipes.
             drop(stdin);
-            let _ = child.kill();
-            let _ = child.wait();
+            end(&child);
             Err(said.explain(ssh, refusal))
+        }
+    }
+}
+
+/// Ends a process; one that has ended is fine.
+fn end(child: &Mutex<Child>) {
+    let mut child = child.lock().unwrap_or_else(|e| e.into_inner());
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Looks after a connection that is being made.
+struct Watch {
+    limit: Duration,
+    seen: Mutex<Instant>,
+}
+
+impl Watch {
+    fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            seen: Mutex::new(Instant::now()),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Instant> {
+        self.seen.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Something happened.
+    fn renew(&self) {
+        *self.seen() = Instant::now();
+    }
+
+    /// Ends the process when nothing happens for too long, or `give_up` says so.
+    fn over(
+        &self,
+        child: &Mutex<Child>,
+        going_on: &Receiver<()>,
+        give_up: &(dyn Fn() -> bool + Sync),
+    ) {
+        while going_on.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            if give_up() || self.seen().elapsed() > self.limit {
+                end(child);
+                return;
+            }
         }
     }
 }
@@ -114,6 +178,7 @@ fn preface(
     reader: &mut BufReader<ChildStdout>,
     stdin: &mut ChildStdin,
     program: &Pushed,
+    watch: &Watch,
 ) -> Result<u64, Refusal> {
     let mut left = PREFACE_MAX;
     let mut pushed = 0;
@@ -130,10 +195,16 @@ fn preface(
         let Some(word) = line.trim_end().strip_prefix(MARK) else {
             continue;
         };
+        watch.renew();
         match word {
             "need" => {
                 pushed += program.bytes.len() as u64;
-                let written = stdin.write_all(&program.bytes).and_then(|()| stdin.flush());
+                let mut pieces = program.bytes.chunks(PIECE);
+                let written = pieces.try_for_each(|piece| {
+                    watch.renew();
+                    stdin.write_all(piece)
+                });
+                let written = written.and_then(|()| stdin.flush());
                 written.map_err(|error| {
                     Refusal::Failed(Error::failed("failed to push the program").because(error))
                 })?;
@@ -147,22 +218,16 @@ fn preface(
 }
 
 fn carrier(
-    child: Child,
+    child: Arc<Mutex<Child>>,
     stdin: ChildStdin,
     reader: BufReader<ChildStdout>,
     pushed: u64,
 ) -> Carrier {
-    let child = Arc::new(Mutex::new(child));
     Carrier {
         reader: Box::new(reader),
         writer: Box::new(stdin),
         pushed,
-        cut: Box::new(move || {
-            let mut child = child.lock().unwrap_or_else(|e| e.into_inner());
-            // One that has ended is fine.
-            let _ = child.kill();
-            let _ = child.wait();
-        }),
+        cut: Box::new(move || end(&child)),
     }
 }
 

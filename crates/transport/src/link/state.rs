@@ -1,6 +1,6 @@
 //! What a side of a link knows.
 
-use super::{Traffic, lost};
+use super::{Patience, Traffic, lost};
 use evenkeel_op::Error;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub(super) struct Attached {
 }
 
 pub(super) struct State {
+    pub(super) patience: Patience,
     /// Sent and not taken by the other side yet, oldest first.
     unacked: VecDeque<(u64, Arc<[u8]>)>,
     pub(super) unacked_bytes: usize,
@@ -62,8 +63,9 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(patience: Patience) -> Self {
         Self {
+            patience,
             unacked: VecDeque::new(),
             unacked_bytes: 0,
             last: 0,
