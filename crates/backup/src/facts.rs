@@ -45,9 +45,31 @@ pub struct Facts {
     pub settings: BTreeMap<String, String>,
     /// Directories that were backed up, by root id.
     pub roots: BTreeMap<String, String>,
+    /// Where each volume was, by its name in the generation; nothing in one of a server's files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub volumes: BTreeMap<String, String>,
 }
 
+/// The root that volumes are in.
+pub(crate) const VOLUME_ROOT: &str = "volume";
+/// The root that is a server's data directory.
+pub(crate) const DATA_ROOT: &str = "data";
+
 impl Facts {
+    /// Whether the generation is one of volumes, not of a server.
+    #[must_use]
+    pub fn is_of_volumes(&self) -> bool {
+        !self.volumes.is_empty()
+    }
+
+    /// Returns the root that a restore's target becomes.
+    pub(crate) fn main_root(&self) -> &'static str {
+        match self.is_of_volumes() {
+            true => VOLUME_ROOT,
+            false => DATA_ROOT,
+        }
+    }
+
     /// Reads the facts of a manifest.
     pub fn of(manifest: &Manifest) -> Result<Self> {
         serde_json::from_value(manifest.facts.clone()).context(|| {

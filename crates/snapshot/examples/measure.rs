@@ -31,6 +31,7 @@ fn layout(datadir: &Path) -> Layout {
         dirs: vec![],
         server_running: true,
         page_bytes: 16384,
+        volumes: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What each way of freezing can do for a server here, and which to take.
 
 use crate::btrfs::{self, BtrfsProvider};
-use crate::copy::{self, CopyProvider};
+use crate::copy::{self, CopyProvider, VolumesInPlace};
 use crate::filesystem::Kind;
 use crate::holding::{self, Holding, places};
 use crate::hook::HookProvider;
@@ -73,6 +73,8 @@ fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessmen
     let verdict = match method {
         Method::Btrfs => assess_btrfs(layout, settings),
         Method::Reflink => assess_reflink(layout, settings),
+        Method::Copy if !layout.volumes.is_empty() => copy::volumes::examine(layout)
+            .map(|()| "nobody writes to it: it can be read in place".to_owned()),
         Method::Copy => copy::refuse_if_used(layout)
             .map(|()| "no server is running: its files can be read in place".to_owned()),
         Method::Hook => assess_hook(layout, settings),
@@ -139,6 +141,7 @@ pub fn open(
     Ok(match method {
         Method::Btrfs => Box::new(BtrfsProvider::open(layout, settings, base_token)?),
         Method::Reflink => Box::new(ReflinkProvider::open(layout, settings, base_token)?),
+        Method::Copy if !layout.volumes.is_empty() => Box::new(VolumesInPlace::open(layout)?),
         Method::Copy => Box::new(CopyProvider::open(layout)?),
         Method::Hook => match &settings.hook {
             Some(command) => Box::new(HookProvider::open(layout, command)?),

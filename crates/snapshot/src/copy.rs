@@ -1,8 +1,11 @@
 //! A data directory that no server is running on: its files are read in place.
 
 mod in_use;
+pub(crate) mod volumes;
 
+pub(crate) use in_use::user_where;
 pub use in_use::{User, user_of};
+pub use volumes::VolumesInPlace;
 
 use crate::{Atomicity, Changed, Layout, Provider, SourceFile};
 use evenkeel_op::{Context, Error, Result};

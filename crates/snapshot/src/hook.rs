@@ -2,7 +2,8 @@
 //!
 //! It runs through `sh -c` with `EVENKEEL_DATADIR` set, and its last line of output is the path at
 //! which the frozen data directory can be read. The release command, if there is one, gets that
-//! path as `EVENKEEL_SNAPSHOT` and `kept` or `abandoned` as `EVENKEEL_OUTCOME`.
+//! path as `EVENKEEL_SNAPSHOT` and `kept` or `abandoned` as `EVENKEEL_OUTCOME`. Where a raw volume is
+//! to be frozen, both paths are a volume's instead.
 
 mod command;
 
@@ -26,11 +27,19 @@ impl HookProvider {
     /// files elsewhere, which the command would not know of.
     pub fn open(layout: &Layout, command: &HookCommand) -> Result<Self> {
         let failed = |path: &Path| format!("failed to find {}", path.display());
-        let datadir = layout
-            .datadir
+        let volume = match layout.volumes.as_slice() {
+            [] => None,
+            [volume] => Some(volume),
+            _ => {
+                return Err(Error::refused("a snapshot command freezes one volume")
+                    .hint("back the volumes up one by one, each into its own repository"));
+            }
+        };
+        let datadir = volume
+            .unwrap_or(&layout.datadir)
             .canonicalize()
             .context(|| failed(&layout.datadir))?;
-        for directory in &layout.dirs {
+        for directory in layout.dirs.iter().filter(|_| volume.is_none()) {
             let directory = directory.canonicalize().context(|| failed(directory))?;
             if !directory.starts_with(&datadir) {
                 return Err(outside(&directory));
@@ -70,6 +79,15 @@ impl HookProvider {
     }
 }
 
+/// Returns a path below the snapshot: of a single volume, the snapshot itself.
+fn below(snapshot: &Path, inside: &Path) -> PathBuf {
+    if inside.as_os_str().is_empty() {
+        snapshot.to_owned()
+    } else {
+        snapshot.join(inside)
+    }
+}
+
 fn outside(path: &Path) -> Error {
     Error::refused(format!("{} is outside the data directory", path.display()))
         .hint("a snapshot command covers the data directory only")
@@ -91,13 +109,15 @@ fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
     let failed = || format!("failed to find the snapshot at {}", path.display());
     let frozen = path.metadata().context(failed)?;
     let live = datadir.metadata().context(failed)?;
-    if !frozen.is_dir() {
+    if frozen.is_dir() != live.is_dir() {
+        let not = if live.is_dir() { "not " } else { "" };
         return Err(Error::failed(format!(
-            "the snapshot {} is not a directory",
-            path.display()
+            "the snapshot {} is {not}a directory",
+            path.display(),
         )));
     }
-    if (frozen.dev(), frozen.ino()) == (live.dev(), live.ino()) {
+    let same_device = frozen.rdev() != 0 && frozen.rdev() == live.rdev();
+    if same_device || (frozen.dev(), frozen.ino()) == (live.dev(), live.ino()) {
         return Err(
             Error::failed("the snapshot command printed the live data directory").hint(
                 "its last line of output must be where the frozen data directory can be read",
@@ -141,8 +161,8 @@ impl Provider for HookProvider {
             return Err(Error::failed("the snapshot command was not run"));
         };
         for path in self.files.values() {
-            let path = snapshot.join(path);
-            if !path.is_file() {
+            let path = below(snapshot, path);
+            if path.is_dir() || !path.exists() {
                 return Err(Error::failed(format!(
                     "the snapshot lacks {}",
                     path.display()
@@ -164,10 +184,8 @@ impl Provider for HookProvider {
             .get(&file.name)
             .map_or(Path::new(&file.name), PathBuf::as_path);
         // Before `instant` there is nothing to read anywhere.
-        self.snapshot
-            .as_deref()
-            .unwrap_or(Path::new("/nonexistent"))
-            .join(inside)
+        let snapshot = self.snapshot.as_deref();
+        below(snapshot.unwrap_or(Path::new("/nonexistent")), inside)
     }
 
     fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {

@@ -7,6 +7,8 @@
 //! | [`copy`] | whatever a stopped server left | no | is stopped already |
 //! | [`hook`] | what the user's own command promises | no | no |
 //!
+//! What is frozen is a server's directories, or [raw volumes and single files](volume).
+//!
 //! A run is: [`open`] a provider, `take` the files, `instant`, `seal`, read the frozen files and
 //! what `changed`, `check`, publish the generation, `commit`. Dropping a provider half-way keeps the
 //! base, or what the next run needs in its stead. Who may run beside whom is the matter of [`holding`].
@@ -23,6 +25,7 @@ mod ioctl;
 pub mod pause;
 mod provider;
 pub mod reflink;
+pub mod volume;
 
 pub use assess::{Assessment, Method, assess, choose, drop_base, heal, open};
 pub use provider::{Atomicity, Changed, Provider, SourceFile};
@@ -42,6 +45,9 @@ pub struct Layout {
     /// Bytes that the server writes in one piece, InnoDB's page size: a power of two. 0 means that
     /// it is not known.
     pub page_bytes: u64,
+    /// Raw volumes or single files that are to be frozen instead of a server's files; then `datadir`
+    /// and `dirs` are the directories that these lie in.
+    pub volumes: Vec<PathBuf>,
 }
 
 /// What the user may say about snapshots.

@@ -4,6 +4,9 @@
 //! direct I/O in flight; two pages may be of two instants. What makes the whole recoverable is the
 //! caller's matter: a [`crate::pause`] around `take`, or a splice of the redo log's checkpoint.
 //!
+//! Of a raw volume that somebody writes to, nothing is recoverable but one instant of all of it. So a
+//! single file is cloned in one call, and compared with the kept clone afterwards.
+//!
 //! The clones are kept and brought forward by the next run, so what a run costs grows with what
 //! changed: see `forward` for one file, `mirror` for what a run that dies leaves.
 
@@ -19,6 +22,7 @@ use crate::holding::{Holding, Place, places};
 use crate::{Atomicity, Changed, Layout, Provider, Settings, SourceFile};
 use evenkeel_op::{Context, Error, Result};
 use folders::Folder;
+use forward::Pages;
 use mirror::Mirror;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -35,6 +39,8 @@ pub struct ReflinkProvider {
     stores: Vec<Store>,
     base_token: Option<String>,
     page_bytes: u64,
+    /// Whether each file has to be of one instant, not only each page of it.
+    whole_files: bool,
     /// Which store the clone of each name that was taken is in.
     placed: HashMap<String, usize>,
     /// Which store files of a device go to; grows as directories on new devices are met.
@@ -69,6 +75,7 @@ impl ReflinkProvider {
                 0 => LARGEST_PAGE,
                 known => known,
             },
+            whole_files: !layout.volumes.is_empty(),
             placed: HashMap::new(),
             by_device: HashMap::new(),
         })
@@ -124,6 +131,10 @@ impl ReflinkProvider {
     /// Brings the clones of these files forward.
     fn bring(&mut self, files: &[SourceFile]) -> Result<Vec<(String, usize)>> {
         let folders = self.plan(files)?;
+        let how = Pages {
+            unit: self.page_bytes,
+            whole_files: self.whole_files,
+        };
         for store in &mut self.stores {
             store.mirror.begin()?;
         }
@@ -135,7 +146,7 @@ impl ReflinkProvider {
                 true_extents,
                 ..
             } = &mut self.stores[index];
-            folder.bring(self.page_bytes, *true_extents, |name, changed| {
+            folder.bring(how, *true_extents, |name, changed| {
                 mirror.note(name, changed);
                 brought.push((name.to_owned(), index));
             })?;

@@ -20,6 +20,7 @@ fn layout(datadir: &Path) -> Layout {
         dirs: vec![datadir.to_owned()],
         server_running: true,
         page_bytes: PAGE as u64,
+        volumes: Vec::new(),
     }
 }
 

@@ -115,6 +115,7 @@ fn pairs_of_one_instant(server: &Server, directory: &Path, pause: bool) -> usize
         dirs: vec![],
         server_running: true,
         page_bytes: 16384,
+        volumes: Vec::new(),
     };
     let mut provider = open(Method::Reflink, &layout, &Settings::default(), None).unwrap();
     let (first, second) = (files(directory, "a"), files(directory, "b"));

@@ -279,6 +279,7 @@ fn each_method_is_assessed_with_its_reason() {
         dirs: vec![],
         server_running: true,
         page_bytes: 0,
+        volumes: Vec::new(),
     };
     for assessment in assess(&nothing, &Settings::default()) {
         assert!(!assessment.usable, "{assessment:?}");

@@ -89,6 +89,17 @@ pub(super) fn choose(facts: Facts) -> Result<Choice> {
     Ok(Choice { method, moment })
 }
 
+/// Volumes have no server: each is of the one instant that the snapshot makes it.
+pub(super) fn of_volumes(atomicity: Atomicity) -> Choice {
+    Choice {
+        method: match atomicity {
+            Atomicity::Stopped => Method::Still,
+            Atomicity::Whole | Atomicity::PerFile => Method::Atomic,
+        },
+        moment: Moment::None,
+    }
+}
+
 fn still(facts: Facts) -> Result<Choice> {
     if facts.running {
         return Err(Error::refused("a server runs on this data directory")

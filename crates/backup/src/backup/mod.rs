@@ -18,6 +18,7 @@ mod stands_still;
 mod survey;
 mod suspects;
 mod turns;
+mod volumes;
 
 pub use freeze::Moments;
 pub use hold::{HeldImage, hold};
@@ -33,6 +34,7 @@ use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Location, Repositor
 use freeze::Frozen;
 use method::{Method, Moment};
 use read::ReadTotals;
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -134,14 +136,14 @@ fn begin(request: &BackupRequest, source: String) -> Begin {
     begin
 }
 
-/// Host and data directory.
+/// Host and data directory, or volumes.
 fn source_name(survey: &survey::Survey) -> String {
     let name = rustix::system::uname();
-    format!(
-        "{}:{}",
-        name.nodename().to_string_lossy(),
-        survey.files.datadir.display()
-    )
+    let mut places: Vec<String> = volumes::places(survey).into_values().collect();
+    if places.is_empty() {
+        places.push(survey.files.datadir.display().to_string());
+    }
+    format!("{}:{}", name.nodename().to_string_lossy(), places.join(","))
 }
 
 /// Stores every file, directory and link of the image.
@@ -179,6 +181,7 @@ fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
 struct ServerFacts {
     version: Option<String>,
     program: Option<String>,
+    volumes: BTreeMap<String, String>,
 }
 
 impl ServerFacts {
@@ -193,6 +196,7 @@ impl ServerFacts {
                 .as_ref()
                 .map(|abilities| abilities.version_text.clone()),
             program: program.map(|path| path.to_string_lossy().into_owned()),
+            volumes: volumes::places(survey),
         }
     }
 }
@@ -236,5 +240,6 @@ fn facts(
         roots: roots
             .map(|root| (root.id.clone(), root.path.display().to_string()))
             .collect(),
+        volumes: server.volumes.clone(),
     }
 }

@@ -285,7 +285,11 @@ fn leaf(
                 let whole = leaf.byte_range(block);
                 let front = (whole.start - range.start) as usize;
                 let data = front..front + (whole.end - whole.start) as usize;
-                let allocated = shape.allocated(&whole);
+                let mut allocated = shape.allocated(&whole);
+                if open.source.is_device() && buffer[data.clone()].iter().all(|byte| *byte == 0) {
+                    // The nearest that a device has to a hole: restored as one.
+                    allocated = 0;
+                }
                 // The buffer is empty where the whole chunk is a hole.
                 // Zeros that became a hole, or the reverse, are no other content.
                 let mut maybe_same = leaf.base_is_zero(block);

@@ -4,19 +4,21 @@
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;
 use evenkeel_server::files::FoundFile;
+use evenkeel_snapshot::volume;
 use rustix::fs::{Advice, SeekFrom};
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// An open frozen file.
 pub(super) struct Source {
     file: File,
     metadata: Metadata,
+    size: u64,
     /// Whether nothing of it is a hole.
     dense: bool,
 }
@@ -26,8 +28,11 @@ impl Source {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         // Not from the number of allocated blocks: that counts the file system's own as well.
+        let size = volume::size(&file)?;
         let first_hole = rustix::fs::seek(&file, SeekFrom::Hole(0));
-        let dense = metadata.len() == 0 || first_hole.is_ok_and(|at| at >= metadata.len());
+        let dense = size == 0
+            || metadata.file_type().is_block_device()
+            || first_hole.is_ok_and(|at| at >= size);
         if !dense {
             // What is allocated and never written is taken for data once it was read ahead. Then
             // the same file would look different from one run to the next.
@@ -36,6 +41,7 @@ impl Source {
         Ok(Self {
             file,
             metadata,
+            size,
             dense,
         })
     }
@@ -45,7 +51,12 @@ impl Source {
     }
 
     pub(super) fn size(&self) -> u64 {
-        self.metadata.len()
+        self.size
+    }
+
+    /// Whether this is a block device: what of it is in use cannot be told from what is zeros.
+    pub(super) fn is_device(&self) -> bool {
+        self.metadata.file_type().is_block_device()
     }
 
     /// Tells the kernel that a range will be read soon.
@@ -171,6 +182,12 @@ pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Resul
         shown.mtime(),
         u32::try_from(shown.mtime_nsec()).unwrap_or(0),
     );
+    if frozen.is_device() {
+        // It comes back as a disk image, which is nobody else's.
+        meta.mode = 0o600;
+        meta.allocated = frozen.size();
+        return Ok(meta);
+    }
     meta.allocated = frozen.metadata.blocks() * 512;
     meta.xattrs = xattrs(&found.path);
     Ok(meta)

@@ -76,6 +76,8 @@ pub enum Source {
         /// Settings of the server's option files, by name with underscores.
         settings: BTreeMap<String, String>,
     },
+    /// Block devices and single files, whatever is in them.
+    Volumes(Vec<PathBuf>),
 }
 
 /// What a run compares with.

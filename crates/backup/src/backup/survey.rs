@@ -2,6 +2,7 @@
 
 use super::method::{self, Choice, Facts};
 use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
+use super::volumes;
 use crate::Run;
 use evenkeel_innodb::redo;
 use evenkeel_op::{Error, Result};
@@ -40,8 +41,12 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
             without_keys(files::discover_stopped(datadir, settings)?),
             None,
         ),
+        Source::Volumes(paths) => (volumes::find(paths)?, None),
     };
-    let layout = layout_of(&files, abilities.is_some());
+    let layout = match &request.source {
+        Source::Volumes(_) => volumes::layout(&files),
+        _ => layout_of(&files, abilities.is_some()),
+    };
     let settings = Settings {
         snapshot_dirs: request.snapshot_dirs.clone(),
         hook: match &request.snapshot {
@@ -55,8 +60,8 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
     };
     let snapshot = match &request.snapshot {
         SnapshotChoice::Auto => match evenkeel_snapshot::choose(&layout, &settings) {
-            // A stopped server's files hold still anyway.
-            Err(_) if abilities.is_none() => SnapshotMethod::Copy,
+            // A stopped server's files hold still anyway, and a volume that nobody uses.
+            Err(refusal) if abilities.is_none() => in_place(&layout, &settings, refusal)?,
             chosen => chosen?,
         },
         SnapshotChoice::Btrfs => SnapshotMethod::Btrfs,
@@ -71,6 +76,18 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         settings,
         snapshot,
     })
+}
+
+/// Falls back to reading in place. Where that is refused too, the other refusals say what to do.
+fn in_place(layout: &Layout, settings: &Settings, refusal: Error) -> Result<SnapshotMethod> {
+    let mut methods = evenkeel_snapshot::assess(layout, settings).into_iter();
+    let copy = methods.find(|method| method.provider == SnapshotMethod::Copy.name());
+    match copy {
+        Some(copy) if !copy.usable && !layout.volumes.is_empty() => {
+            Err(refusal.hint(format!("copy: {}", copy.reason)))
+        }
+        _ => Ok(SnapshotMethod::Copy),
+    }
 }
 
 /// Leaves key files out: a backup that holds the keys to itself protects nothing.
@@ -104,6 +121,7 @@ pub fn layout_of(files: &ServerFiles, running: bool) -> Layout {
         dirs,
         server_running: running,
         page_bytes: u64::from(files.page_size),
+        volumes: Vec::new(),
     }
 }
 
@@ -113,6 +131,9 @@ pub(super) fn choose(
     request: &BackupRequest,
     atomicity: evenkeel_snapshot::Atomicity,
 ) -> Result<Choice> {
+    if matches!(request.source, Source::Volumes(_)) {
+        return Ok(method::of_volumes(atomicity));
+    }
     let abilities = survey.abilities.as_ref();
     let choice = method::choose(facts(
         abilities,

@@ -3,13 +3,16 @@
 mod apply;
 mod entries;
 mod names;
+mod onto;
 mod space;
 mod staging;
 mod start_options;
 mod write;
 
+pub use onto::{OntoPlan, OntoReport, OntoRequest, onto, plan_onto};
+
 use crate::Run;
-use crate::facts::Facts;
+use crate::facts::{DATA_ROOT as DATA, Facts};
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_repository::{Location, Reader, Repository};
 use serde::Serialize;
@@ -72,9 +75,6 @@ pub struct RestoreReport {
     pub start_options: Vec<String>,
 }
 
-/// The root that becomes the target itself.
-const DATA: &str = "data";
-
 /// Where everything will go: made before anything is written.
 struct Plan {
     reader: Reader,
@@ -91,7 +91,9 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     }
     fail::fail_point!("restore::created");
     let applied = apply::apply(&plan, request, run).and_then(|written| {
-        entries::relink(&plan)?;
+        if !plan.facts.is_of_volumes() {
+            entries::relink(&plan)?;
+        }
         Ok(written)
     });
     let written = match applied {
@@ -114,14 +116,15 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         .iter()
         .map(|(id, staging)| (id.clone(), staging.target().to_owned()))
         .collect();
-    let (data, others): (Vec<_>, Vec<_>) = roots.into_iter().partition(|(id, _)| id == DATA);
+    let main = facts.main_root();
+    let (data, others): (Vec<_>, Vec<_>) = roots.into_iter().partition(|(id, _)| id == main);
     let others: Vec<Staging> = others.into_iter().map(|(_, staging)| staging).collect();
     for (_, data) in &data {
         staging::publish(data, &others)?;
     }
     Ok(RestoreReport {
         generation: reader.generation(),
-        target: places[DATA].clone(),
+        target: places[main].clone(),
         files: reader.manifest().files,
         bytes_logical: reader.manifest().bytes_logical,
         bytes_written: written,
@@ -151,11 +154,12 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
         );
     }
     let mut roots = BTreeMap::new();
+    let main = facts.main_root();
     roots.insert(
-        DATA.to_owned(),
+        main.to_owned(),
         Staging::plan(&request.target, &request.target)?,
     );
-    for id in facts.roots.keys().filter(|id| *id != DATA) {
+    for id in facts.roots.keys().filter(|id| *id != main) {
         let place = request
             .map_roots
             .get(id)

@@ -70,11 +70,12 @@ fn refuse_if_short(need: &Need, free: Option<u64>) -> Result<()> {
         need.at.display(),
         units::bytes(free)
     ));
-    let others = need.roots.iter().filter(|id| *id != super::DATA);
+    let is_target = |id: &String| id == super::DATA || id == crate::facts::VOLUME_ROOT;
+    let others = need.roots.iter().filter(|id| !is_target(id));
     let error = others.fold(error, |error, id| {
         error.hint(format!("give {id} another place: --map-root {id}=DIR"))
     });
-    Err(if need.roots.iter().any(|id| id == super::DATA) {
+    Err(if need.roots.iter().any(is_target) {
         error.hint("free space, or give another --target")
     } else {
         error.hint("or free space there")

@@ -50,6 +50,12 @@ pub struct BootReport {
 /// find, and write to, those. Reads the manifest only.
 pub fn bootable(repository: &Repository, generation: u32) -> Result<()> {
     let facts = Facts::of(&repository.manifest(generation)?)?;
+    if facts.is_of_volumes() {
+        return Err(Error::refused(format!(
+            "generation {generation} holds volumes, not a server's files: there is nothing to start"
+        ))
+        .hint("without --boot every byte is verified all the same"));
+    }
     let Some((id, place)) = restore::bound_to_their_place(&facts).next() else {
         return Ok(());
     };

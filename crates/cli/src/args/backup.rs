@@ -12,6 +12,7 @@ Examples:
   evenkeel backup /backup/shop --ssh root@db1       A server on another host, the repository here
   evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
   evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
+  evenkeel backup /backup/vm1 --volume /dev/vg/vm1                          No server: a volume
 
 A path that does not exist, or an empty directory, becomes a repository; a directory that holds
 anything else is refused. The generation exists once its manifest is written, and not before.";
@@ -54,6 +55,11 @@ pub struct Backup {
     /// The data directory of a server that is stopped (with `--snapshot copy`).
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub datadir: Option<PathBuf>,
+    /// Back up this block device or file (a virtual machine's disk) instead of a server; repeat for
+    /// several, each of an instant of its own.
+    #[arg(long, value_name = "PATH", help_heading = "Snapshot",
+          conflicts_with_all = ["datadir", "stop", "keep_corrupt"])]
+    pub volume: Vec<PathBuf>,
     /// With `--snapshot hook`: the command that takes the snapshot, run under our lock; its last
     /// line of output is the path at which the data directory can then be read.
     #[arg(

@@ -28,6 +28,7 @@ Examples:
   evenkeel restore /backup/shop --generation 12 --target /srv/restored --owner mysql
   evenkeel restore /backup/shop --target /srv/data --map-root redo=/fast/redo
   evenkeel restore /backup/shop --target /srv/data --ssh root@db2     Onto another host
+  evenkeel restore /backup/vm1 --onto /dev/vg/vm1 --execute     A volume, over what is there
 
 The target must be empty or not exist. Until every byte is in place and synced, it holds nothing
 that a server would start on. Each block is read once, from whichever generation stored it.";
@@ -38,9 +39,10 @@ that a server would start on. Each block is read once, from whichever generation
 pub struct Restore {
     /// The repository.
     pub repository: PathBuf,
-    /// The directory that becomes the data directory, with --ssh on the other host.
-    #[arg(long, value_name = "DIR")]
-    pub target: PathBuf,
+    /// The directory that becomes the data directory; volumes become sparse files in it. With --ssh
+    /// it is on the other host.
+    #[arg(long, value_name = "DIR", required_unless_present = "onto")]
+    pub target: Option<PathBuf>,
     /// The generation to restore [default: the newest].
     #[arg(long, value_name = "N")]
     pub generation: Option<u32>,
@@ -50,6 +52,16 @@ pub struct Restore {
     /// Give the files to this user and its group [default: as they were, when root].
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
+    /// Overwrite this block device or file with a volume, where they differ; it must not be in use.
+    /// Without `--execute` the plan is shown and nothing happens.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["target", "map_root", "owner"])]
+    pub onto: Option<PathBuf>,
+    /// With `--onto`: which volume of the generation [default: the only one].
+    #[arg(long, value_name = "NAME", requires = "onto")]
+    pub volume: Option<String>,
+    /// With `--onto`: do it.
+    #[arg(long, requires = "onto")]
+    pub execute: bool,
     /// How many threads write [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,

@@ -33,6 +33,7 @@ pub fn run(args: &Backup, face: &Face) -> Result<u8> {
 
 fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
     let source = match &args.datadir {
+        _ if !args.volume.is_empty() => Source::Volumes(args.volume.clone()),
         Some(datadir) => Source::Stopped {
             datadir: datadir.clone(),
             settings: BTreeMap::new(),

@@ -4,16 +4,21 @@ use crate::args::Restore;
 use crate::settings;
 use crate::show::Face;
 use evenkeel_backup::Run;
-use evenkeel_backup::restore::{self, RestoreRequest};
-use evenkeel_op::{Result, exit};
+use evenkeel_backup::restore::{self, OntoRequest, RestoreRequest};
+use evenkeel_op::{Error, Result, exit};
+use std::path::Path;
 
 /// Runs the command.
 pub fn run(args: &Restore, face: &Face) -> Result<u8> {
-    let mut request = RestoreRequest::new(
-        face.repository(&args.repository),
-        args.generation,
-        &args.target,
-    );
+    if let Some(target) = &args.onto {
+        return onto(args, target, face);
+    }
+    let target = args
+        .target
+        .as_ref()
+        .ok_or_else(|| Error::usage("no target is named").hint("--target DIR or --onto PATH"))?;
+    let mut request =
+        RestoreRequest::new(face.repository(&args.repository), args.generation, target);
     for root in &args.map_root {
         request.map_roots.insert(root.id.clone(), root.dir.clone());
     }
@@ -26,5 +31,25 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
         cancel: face.cancel(),
     };
     face.answer(&restore::restore(&request, run)?);
+    Ok(exit::DONE)
+}
+
+/// Writes a volume over a device or file, or shows what that would overwrite.
+fn onto(args: &Restore, target: &Path, face: &Face) -> Result<u8> {
+    let mut request = OntoRequest::new(face.repository(&args.repository), args.generation, target);
+    request.volume.clone_from(&args.volume);
+    if let Some(workers) = args.workers {
+        request.workers = usize::from(workers);
+    }
+    let plan = restore::plan_onto(&request)?;
+    if !args.execute {
+        face.answer(&plan.report);
+        return Ok(exit::DONE);
+    }
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
+    face.answer(&restore::onto(plan, run)?);
     Ok(exit::DONE)
 }

@@ -98,6 +98,37 @@ impl ServerFiles {
             .any(|file| !in_system_schema(&file.name))
     }
 
+    /// Returns what stands for a server's files where there is no server: the given ones, all below
+    /// one root called `root`, in `dir`. Their class is [`FileClass::Other`].
+    pub fn of_no_server(
+        root: &str,
+        dir: &Path,
+        files: Vec<(String, PathBuf, u64)>,
+    ) -> Result<Self> {
+        let plan = Plan::unchecked(dir, &BTreeMap::new())?;
+        let found = |(name, path, size)| FoundFile {
+            name,
+            path,
+            class: FileClass::Other,
+            size,
+        };
+        Ok(Self {
+            datadir: dir.to_owned(),
+            roots: vec![Root {
+                id: root.to_owned(),
+                path: dir.to_owned(),
+            }],
+            files: files.into_iter().map(found).collect(),
+            dirs: Vec::new(),
+            pid: None,
+            page_size: plan.page_size,
+            settings: BTreeMap::new(),
+            excluded: Vec::new(),
+            keyring: Vec::new(),
+            plan,
+        })
+    }
+
     /// Looks at the directories again, without asking the server: for the moment in which it is
     /// stopped. Finds what it would find now, except tables newly put outside the data directory
     /// by a MySQL that keeps no `.isl` files (8.0).

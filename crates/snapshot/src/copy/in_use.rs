@@ -57,6 +57,15 @@ pub fn user_of(layout: &Layout) -> Result<Option<User>> {
 /// Returns a process, other than this one, that has a file below one of `directories` open for
 /// writing.
 fn writer_in(directories: &[PathBuf]) -> Result<Option<User>> {
+    let below = |open: &Path| {
+        fs::read_link(open).is_ok_and(|file| directories.iter().any(|dir| file.starts_with(dir)))
+    };
+    user_where(below, false)
+}
+
+/// Returns a process, other than this one, that has a file open for writing (or, with `readers`, at
+/// all) of which `wanted` says yes, given its entry in `/proc/PID/fd`.
+pub(crate) fn user_where(wanted: impl Fn(&Path) -> bool, readers: bool) -> Result<Option<User>> {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let processes = fs::read_dir("/proc").context(|| "failed to list processes")?;
     // Processes come and go, and some may not be looked at: both are passed over.
@@ -75,10 +84,8 @@ fn writer_in(directories: &[PathBuf]) -> Result<Option<User>> {
             let Ok(file) = fs::read_link(open.path()) else {
                 continue;
             };
-            if directories
-                .iter()
-                .any(|directory| file.starts_with(directory))
-                && for_writing(&process.path(), &open.file_name().to_string_lossy())
+            if wanted(&open.path())
+                && (readers || for_writing(&process.path(), &open.file_name().to_string_lossy()))
             {
                 return Ok(Some(User { pid, file }));
             }

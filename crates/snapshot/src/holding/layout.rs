@@ -1,7 +1,7 @@
 //! Where the holding directories of a data directory are.
 
 use crate::filesystem::{Identity, stable_hash};
-use crate::{Layout, Settings};
+use crate::{Layout, Settings, volume};
 use evenkeel_op::{Context, Error, Result};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +24,9 @@ pub struct Place {
 /// Returns one place for each filesystem that `layout` has directories on, the data directory's
 /// first. `Refused` when there is no place for one of them outside the server's own directories.
 pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
+    if !layout.volumes.is_empty() {
+        return places_of_volumes(layout, settings);
+    }
     let datadir = canonical(&layout.datadir)?;
     let mut directories = vec![datadir.clone()];
     for directory in &layout.dirs {
@@ -59,6 +62,35 @@ pub fn places(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
             holding: parent.join(&name),
             parent,
             inside,
+        });
+    }
+    Ok(places)
+}
+
+/// Returns one place for each filesystem that single files are on. No server looks into their
+/// directories, so the holding directory is made there.
+fn places_of_volumes(layout: &Layout, settings: &Settings) -> Result<Vec<Place>> {
+    let mut volumes = Vec::new();
+    for volume in &layout.volumes {
+        volume::refuse_devices(volume)?;
+        volumes.push(canonical(volume)?);
+    }
+    volumes.sort();
+    let name = format!(".evenkeel-{:016x}", volume::id(&volumes));
+    let mut places: Vec<Place> = Vec::new();
+    for path in &volumes {
+        let directory = path.parent().unwrap_or(path);
+        let filesystem = Identity::of(directory)?;
+        if places.iter().any(|place| place.filesystem == filesystem) {
+            continue;
+        }
+        let parent = named(filesystem, settings)?.unwrap_or_else(|| directory.to_owned());
+        places.push(Place {
+            filesystem,
+            source: directory.to_owned(),
+            holding: parent.join(&name),
+            parent,
+            inside: false,
         });
     }
     Ok(places)

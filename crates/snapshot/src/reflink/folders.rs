@@ -3,7 +3,7 @@
 //! One thread: two and four took as long or longer, on XFS with two processors. Clones of one
 //! filesystem wait for each other in its log.
 
-use super::forward::{Brought, Pair};
+use super::forward::{Brought, Pages, Pair};
 use crate::Changed;
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{Mode, OFlags};
@@ -54,7 +54,7 @@ impl Folder {
     /// Brings every clone forward, and tells in what each became different.
     pub(super) fn bring(
         &self,
-        unit: u64,
+        pages: Pages,
         true_extents: bool,
         mut tell: impl FnMut(&str, Changed),
     ) -> Result<()> {
@@ -68,7 +68,7 @@ impl Folder {
             let pair = Pair {
                 source: (&from, &file.source),
                 target: (&to, &file.target),
-                unit,
+                pages,
                 true_extents,
             };
             match pair.bring() {

@@ -31,14 +31,23 @@ pub(super) enum Brought {
     Forward(Vec<Range<u64>>),
 }
 
+/// What of a file has to be of one instant.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pages {
+    /// Bytes that are written in one piece: a power of two, at least a block of the filesystem.
+    pub(super) unit: u64,
+    /// Whether all of the file has to be, instead.
+    pub(super) whole_files: bool,
+}
+
 /// One file and its clone.
 pub(super) struct Pair<'a> {
     /// The open directory of the live file, and its name there.
     pub(super) source: (&'a File, &'a OsStr),
     /// The open directory of the clone, and its name there.
     pub(super) target: (&'a File, &'a str),
-    /// Bytes that are written in one piece: a power of two, at least a block of the filesystem.
-    pub(super) unit: u64,
+    /// What has to be of one instant.
+    pub(super) pages: Pages,
     /// Whether extents tell what differs.
     pub(super) true_extents: bool,
 }
@@ -49,6 +58,9 @@ impl Pair<'_> {
         // Not blocking: a FIFO among the files must not hold up a run that may have stopped a server.
         let read = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let source = open(self.source.0, self.source.1, read)?;
+        if self.pages.whole_files {
+            return self.at_once(&source);
+        }
         if self.true_extents {
             let write = OFlags::RDWR | OFlags::CLOEXEC;
             match open(self.target.0, OsStr::new(self.target.1), write) {
@@ -61,8 +73,29 @@ impl Pair<'_> {
                 Err(other) => return Err(other.into()),
             }
         }
-        self.anew(&source)?;
+        self.anew(&source, self.target.1)?;
         Ok(Brought::Anew)
+    }
+
+    /// Clones the file in one call: the kernel lets nobody write to it meanwhile. Ranges that are
+    /// cloned one after the other would be of several instants.
+    fn at_once(&self, source: &File) -> io::Result<Brought> {
+        let (folder, name) = self.target;
+        // No clone's name ends in this: they end in a tilde.
+        let fresh = format!("{name}new");
+        self.anew(source, &fresh)?;
+        let read = OFlags::RDONLY | OFlags::CLOEXEC;
+        let brought = match open(folder, OsStr::new(name), read) {
+            Ok(former) if self.true_extents => {
+                let now = open(folder, OsStr::new(&fresh), read)?;
+                let (former_size, size) = (former.metadata()?.len(), now.metadata()?.len());
+                let ranges = differing(Extents::of(&former), former_size, Extents::of(&now), size)?;
+                Brought::Forward(whole_units(ranges, self.pages.unit, size))
+            }
+            _ => Brought::Anew,
+        };
+        rustix::fs::renameat(folder, &fresh, folder, name)?;
+        Ok(brought)
     }
 
     fn forward(&self, source: &File, target: &File) -> io::Result<Vec<Range<u64>>> {
@@ -71,7 +104,7 @@ impl Pair<'_> {
             target.set_len(size)?;
         }
         let ranges = differing(Extents::of(target), former, Extents::of(source), size)?;
-        let ranges = whole_units(ranges, self.unit, size);
+        let ranges = whole_units(ranges, self.pages.unit, size);
         for range in &ranges {
             ioctl::clone_range(source, target, range)?;
         }
@@ -82,8 +115,8 @@ impl Pair<'_> {
         Ok(ranges)
     }
 
-    fn anew(&self, source: &File) -> Result<(), Errno> {
-        let (folder, name) = self.target;
+    fn anew(&self, source: &File, name: &str) -> Result<(), Errno> {
+        let folder = self.target.0;
         match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(other) => return Err(other),

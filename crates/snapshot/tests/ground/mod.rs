@@ -81,6 +81,7 @@ pub(crate) fn layout(datadir: &Path) -> Layout {
         dirs: vec![datadir.to_owned(), datadir.join("bank")],
         server_running: true,
         page_bytes: 16384,
+        volumes: Vec::new(),
     }
 }
 

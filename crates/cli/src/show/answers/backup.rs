@@ -4,6 +4,7 @@ use super::Answer;
 use crate::show::{Align, Table};
 use evenkeel_backup::report::{CorruptPage, GenerationReport};
 use evenkeel_op::units;
+use evenkeel_server::coordinates::Coordinates;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -42,6 +43,11 @@ impl Answer for BackupAnswer {
         );
         if let Some(line) = coordinates(report) {
             text.push_str(&format!("  {line}\n"));
+        }
+        if report.pages_checked == 0 && report.coordinates == Coordinates::default() {
+            let seconds = units::duration(Duration::from_secs_f64(report.seconds));
+            text.push_str(&format!("  {seconds}{}\n", rested(report)));
+            return text;
         }
         text.push_str(&format!(
             "  {} InnoDB pages checked, {} corrupt{}; {}{}

@@ -1,7 +1,7 @@
 //! Answers of `restore` and `verify`.
 
 use super::Answer;
-use evenkeel_backup::restore::RestoreReport;
+use evenkeel_backup::restore::{OntoReport, RestoreReport};
 use evenkeel_backup::verify::{BootReport, sentence};
 use evenkeel_op::units;
 use evenkeel_repository::VerifyReport;
@@ -20,6 +20,9 @@ impl Answer for RestoreReport {
             units::bytes(self.bytes_logical),
             units::duration(Duration::from_secs_f64(self.seconds)),
         );
+        if self.roots.contains_key("volume") {
+            return text;
+        }
         for (id, path) in self.roots.iter().filter(|(id, _)| *id != "data") {
             text.push_str(&format!("  root {id} is at {}\n", path.display()));
         }
@@ -28,6 +31,34 @@ impl Answer for RestoreReport {
             "  a server starts on it with: --datadir={} {options}\n",
             self.target.display()
         ));
+        text
+    }
+}
+
+impl Answer for OntoReport {
+    const SCHEMA: &'static str = "evenkeel/restore-onto/1";
+
+    fn text(&self) -> String {
+        let target = self.target.display();
+        let mut text = format!(
+            "generation {}: {} ({}, of {}) over {target} ({})\n",
+            self.generation,
+            self.volume,
+            units::bytes(self.bytes_logical),
+            self.source,
+            units::bytes(self.bytes_target),
+        );
+        if self.executed {
+            text.push_str(&format!(
+                "  {} differed and were written in {}\n",
+                units::bytes(self.bytes_written),
+                units::duration(Duration::from_secs_f64(self.seconds)),
+            ));
+        } else {
+            text.push_str(&format!(
+                "  what {target} holds now would be lost\nonly a plan: add --execute to do it\n"
+            ));
+        }
         text
     }
 }
