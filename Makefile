@@ -15,10 +15,10 @@ MDBOOK_VERSION := 0.5.4
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
-.PHONY: help setup demo test lint tidy docs bench
+.PHONY: help setup demo test test-vm lint tidy docs bench
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install the packages and servers that the demo and the tests need.
 	testkit/setup
@@ -31,6 +31,9 @@ test: setup ## Run every test.
 	@command -v cargo-nextest >/dev/null || cargo install --locked cargo-nextest@$(NEXTEST_VERSION)
 	cargo nextest run --locked --workspace $(ARGS)
 	cargo test --locked --workspace --doc --quiet
+
+test-vm: setup ## Run the tests that need LVM, in a virtual machine with a kernel of its own.
+	cargo xtask machine $(ARGS)
 
 lint: tidy ## Check format, clippy, dependencies and the rules of the house.
 	cargo fmt --all --check

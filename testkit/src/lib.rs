@@ -6,6 +6,7 @@
 
 pub mod bank;
 pub mod loopfs;
+pub mod lvm;
 pub mod proxy;
 pub mod scratch;
 pub mod servers;
@@ -15,6 +16,7 @@ pub mod wait;
 
 pub use bank::{Bank, BankState};
 pub use loopfs::LoopFs;
+pub use lvm::Lvm;
 pub use proxy::Proxy;
 pub use scratch::Scratch;
 pub use servers::{TestServer, servers};

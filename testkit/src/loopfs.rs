@@ -1,4 +1,5 @@
-//! Filesystems on loop devices: the ones whose snapshots are tested, and ones that are full soon.
+//! Filesystems on loop devices: the ones whose snapshots are tested, and ones that are full soon. And
+//! filesystems on devices that are there already, such as logical volumes.
 
 use crate::Scratch;
 use std::path::{Path, PathBuf};
@@ -7,13 +8,16 @@ use std::process::Command;
 /// The smallest size that `mkfs.xfs` accepts, in bytes.
 pub const XFS_BYTES_MIN: u64 = 300 << 20;
 
-/// A mounted filesystem on a sparse file. Unmounted, detached and deleted when dropped.
+/// A mounted filesystem on a sparse file: unmounted, detached and deleted when dropped. Or on a
+/// device: that is only unmounted.
 #[derive(Debug)]
 pub struct LoopFs {
     // Dropped after our own Drop has unmounted what lies in it.
-    scratch: Scratch,
+    _scratch: Scratch,
     mount: PathBuf,
     kind: &'static str,
+    /// The file or the device.
+    image: PathBuf,
 }
 
 impl LoopFs {
@@ -21,20 +25,27 @@ impl LoopFs {
     #[must_use]
     pub fn xfs(bytes: u64) -> Self {
         assert!(bytes >= XFS_BYTES_MIN, "mkfs.xfs needs 300 MiB or more");
-        Self::make("xfs", bytes, &["mkfs.xfs", "-q", "-m", "reflink=1"])
+        Self::make("xfs", bytes)
     }
 
     /// Makes a btrfs of `bytes` (at least 128 MiB).
     #[must_use]
     pub fn btrfs(bytes: u64) -> Self {
-        Self::make("btrfs", bytes, &["mkfs.btrfs", "-q"])
+        Self::make("btrfs", bytes)
     }
 
     /// Makes an ext4 of `bytes`: no reflinks, no snapshots, and soon full when small. Root may use
     /// every block of it.
     #[must_use]
     pub fn ext4(bytes: u64) -> Self {
-        Self::make("ext4", bytes, &["mkfs.ext4", "-q", "-m", "0"])
+        Self::make("ext4", bytes)
+    }
+
+    /// Makes a filesystem of a `kind` (as above) on a block device.
+    #[must_use]
+    pub fn on(device: &Path, kind: &'static str) -> Self {
+        let scratch = Scratch::new();
+        Self::put(scratch, kind, device.to_owned())
     }
 
     /// Returns where it is mounted.
@@ -68,31 +79,37 @@ impl LoopFs {
     /// Unmounts and mounts again: nothing of it is in the page cache afterwards.
     pub fn remount(&self) {
         run(Command::new("umount").arg(&self.mount));
-        mount(&self.image(), &self.mount);
+        mount(&self.image, &self.mount);
     }
 
-    fn image(&self) -> PathBuf {
-        self.scratch.join("image")
+    fn make(kind: &'static str, bytes: u64) -> Self {
+        let scratch = Scratch::new();
+        let path = scratch.join("image");
+        let image = std::fs::File::create(&path).expect("failed to create an image file");
+        image.set_len(bytes).expect("failed to size an image file");
+        Self::put(scratch, kind, path)
     }
 
-    fn make(kind: &'static str, bytes: u64, mkfs: &[&str]) -> Self {
+    fn put(scratch: Scratch, kind: &'static str, image: PathBuf) -> Self {
         assert!(
             rustix::process::geteuid().is_root(),
             "tests that mount filesystems need root: run them as root or with sudo"
         );
-        let scratch = Scratch::new();
-        let mount_point = scratch.join("fs");
         let made = Self {
-            mount: mount_point,
+            mount: scratch.join("fs"),
             kind,
-            scratch,
+            image,
+            _scratch: scratch,
         };
         std::fs::create_dir(&made.mount).expect("failed to create a mount point");
-        let image = std::fs::File::create(made.image()).expect("failed to create an image file");
-        image.set_len(bytes).expect("failed to size an image file");
-        drop(image);
-        run(Command::new(mkfs[0]).args(&mkfs[1..]).arg(made.image()));
-        mount(&made.image(), &made.mount);
+        let mkfs: &[&str] = match kind {
+            "xfs" => &["mkfs.xfs", "-q", "-m", "reflink=1"],
+            "btrfs" => &["mkfs.btrfs", "-q"],
+            "ext4" => &["mkfs.ext4", "-q", "-m", "0"],
+            other => panic!("no filesystem called {other}"),
+        };
+        run(Command::new(mkfs[0]).args(&mkfs[1..]).arg(&made.image));
+        mount(&made.image, &made.mount);
         made
     }
 }
@@ -103,10 +120,14 @@ impl Drop for LoopFs {
     }
 }
 
-/// Mounts an image; the kernel detaches the loop device with the last user.
+/// Mounts an image, whose loop device the kernel detaches with its last user, or a device.
 fn mount(image: &Path, mount: &Path) {
+    let options = match image.is_file() {
+        true => "loop,noatime",
+        false => "noatime",
+    };
     run(Command::new("mount")
-        .args(["-o", "loop,noatime"])
+        .args(["-o", options])
         .arg(image)
         .arg(mount));
 }
@@ -122,7 +143,8 @@ pub(crate) fn unmount(mount: &Path) {
     }
 }
 
-fn run(command: &mut Command) {
+/// Runs a command and returns what it printed. Panics when it fails.
+pub(crate) fn run(command: &mut Command) -> String {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
@@ -132,4 +154,5 @@ fn run(command: &mut Command) {
         "{command:?} failed: {}",
         String::from_utf8_lossy(&output.stderr)
     );
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

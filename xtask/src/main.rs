@@ -1,4 +1,5 @@
-//! Developer tasks: `cargo xtask tidy | reference [--write] | man | completions | sabotage`.
+//! Developer tasks: `cargo xtask tidy | reference [--write] | man | completions | sabotage |
+//! machine`.
 
 use anyhow::Result;
 use clap::Parser;
@@ -27,6 +28,14 @@ enum Task {
     Sabotage {
         /// The entries to try, by name; all of them when left out.
         names: Vec<String>,
+        /// Only list them.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Run the tests that need a kernel of their own in a virtual machine: exit code 4 if one fails.
+    Machine {
+        /// Parts of the names of the tests to run; all of them when left out.
+        filters: Vec<String>,
         /// Only list them.
         #[arg(long)]
         list: bool,
@@ -65,6 +74,12 @@ fn run(task: Task) -> Result<ExitCode> {
             true => Ok(()),
             false => return Ok(FOUND.into()),
         },
+        Task::Machine { filters, list } => {
+            match evenkeel_xtask::machine::run(&root, &filters, list)? {
+                true => Ok(()),
+                false => return Ok(FOUND.into()),
+            }
+        }
     }?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,10 +9,9 @@ mod trial;
 
 pub use entries::{Entry, FAULTS, LIST, check, read};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tree::Tree;
@@ -34,7 +33,8 @@ pub fn run(root: &Path, names: &[String]) -> Result<bool> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    let target = target_directory(root)?;
+    // The same for the throwaway checkout, so that dependencies are not built again.
+    let target = crate::target_directory(root)?;
     let tree = Tree::make(root, &target.join("sabotage"))?;
     let mut outcomes = Vec::new();
     for entry in &entries {
@@ -67,17 +67,4 @@ fn chosen(entries: Vec<Entry>, names: &[String]) -> Result<Vec<Entry>> {
     }
     let is_wanted = |entry: &Entry| names.is_empty() || names.contains(&entry.name);
     Ok(entries.into_iter().filter(is_wanted).collect())
-}
-
-/// Returns where cargo puts what it builds: the same for the throwaway checkout, so that
-/// dependencies are not built again.
-fn target_directory(root: &Path) -> Result<PathBuf> {
-    let told = Command::new("cargo")
-        .args(["metadata", "--format-version=1", "--no-deps"])
-        .current_dir(root)
-        .output()
-        .context("failed to run cargo metadata")?;
-    let metadata: serde_json::Value = serde_json::from_slice(&told.stdout)?;
-    let path = metadata["target_directory"].as_str();
-    Ok(path.context("cargo names no target directory")?.into())
 }

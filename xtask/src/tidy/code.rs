@@ -41,7 +41,14 @@ const UNSAFE_ALLOWED: [&str; 3] = [
 ];
 
 /// Crates that meet the user or the developer and so may print, exit and read the environment.
-const FACES: [&str; 5] = ["crates/cli/", "xtask/", "testkit/", "cases/", "bench/"];
+const FACES: [&str; 6] = [
+    "crates/cli/",
+    "xtask/",
+    "testkit/",
+    "cases/",
+    "bench/",
+    "vm/",
+];
 
 /// Token sequences that no file may hold.
 const NOWHERE: [(&str, &str); 4] = [

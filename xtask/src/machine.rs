@@ -1,0 +1,121 @@
+//! Runs the tests of `vm/` inside a virtual machine, whose kernel has what theirs needs: QEMU without
+//! KVM, Debian's kernel, the host's own root under a layer of the machine's.
+
+mod built;
+mod qemu;
+mod verdict;
+
+use anyhow::{Context, Result, bail, ensure};
+use built::Built;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How long one test may take, in seconds: ten times what it takes on a quiet machine.
+const TEST_SECONDS: u64 = 600;
+/// How long the machine may take to start and to end.
+const BOOT: Duration = Duration::from_secs(240);
+/// How long all tests may take together.
+const ALL: Duration = Duration::from_secs(45 * 60);
+/// The disk that takes what tests write, and the spare ones: sparse files.
+const SCRATCH_BYTES: u64 = 8 << 30;
+const SPARE_BYTES: u64 = 4 << 30;
+const SPARE_DISKS: [&str; 3] = ["vdb", "vdc", "vdd"];
+
+/// Builds and runs the tests whose names contain one of `filters`, or all. Returns whether every one
+/// of them passed. An error when there is none, or no machine to be had.
+pub fn run(root: &Path, filters: &[String], list: bool) -> Result<bool> {
+    let target = crate::target_directory(root)?;
+    let built = Built::make(root)?;
+    let wanted = built.tests(filters)?;
+    ensure!(!wanted.is_empty(), "no test is called like {filters:?}");
+    if list {
+        wanted.iter().for_each(|test| println!("{test}"));
+        return Ok(true);
+    }
+    let kernel = set_up(root)?;
+    let room = Room::make(&target.join("machine"))?;
+    let plan = wanted.iter().fold(String::new(), |mut plan, test| {
+        let program = test.program.display();
+        let _ = writeln!(plan, "{TEST_SECONDS}\t{program}\t{}", test.name);
+        plan
+    });
+    let disks = SPARE_DISKS.map(|disk| format!("/dev/{disk}")).join(" ");
+    let environment = format!(
+        "EVENKEEL_SPARE_DISKS='{disks}'\nEVENKEEL_UNDER_TEST='{}'\nHOME='{}'\n",
+        built.under_test.display(),
+        std::env::var("HOME").context("HOME is not set")?,
+    );
+    room.write("plan", &plan)?;
+    room.write("environment", &environment)?;
+    room.write("modules", &kernel.display().to_string())?;
+    let deadline = BOOT + ALL.min(Duration::from_secs(TEST_SECONDS * wanted.len() as u64));
+    let seconds = qemu::run(root, &kernel, &room, deadline)?;
+    verdict::judge(&wanted, &room.read("verdict")?, seconds)
+}
+
+/// Installs what is missing and returns the directory of the machine's kernel.
+fn set_up(root: &Path) -> Result<PathBuf> {
+    let output = Command::new(root.join("vm/setup"))
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("failed to run vm/setup")?;
+    ensure!(output.status.success(), "vm/setup failed");
+    Ok(String::from_utf8(output.stdout)?.trim().into())
+}
+
+/// A directory for one run, and for one run at a time; removed when dropped.
+struct Room {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Room {
+    fn make(path: &Path) -> Result<Self> {
+        let lock = File::create(path.with_extension("lock"))?;
+        if lock.try_lock().is_err() {
+            bail!("a machine runs already: {} is taken", path.display());
+        }
+        // A run that was killed left it.
+        if path.exists() {
+            fs::remove_dir_all(path)?;
+        }
+        fs::create_dir_all(path)?;
+        let room = Self {
+            path: path.to_owned(),
+            _lock: lock,
+        };
+        let scratch = room.disk("vda", SCRATCH_BYTES)?;
+        let made = Command::new("/sbin/mke2fs")
+            .args(["-q", "-F", "-t", "ext4", "-m", "0"])
+            .arg(scratch)
+            .status();
+        ensure!(made.context("mke2fs")?.success(), "mke2fs failed");
+        for spare in SPARE_DISKS {
+            room.disk(spare, SPARE_BYTES)?;
+        }
+        Ok(room)
+    }
+
+    fn disk(&self, name: &str, bytes: u64) -> Result<PathBuf> {
+        let path = self.path.join(name);
+        File::create(&path)?.set_len(bytes)?;
+        Ok(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        fs::write(self.path.join(name), text).with_context(|| format!("failed to write {name}"))
+    }
+
+    fn read(&self, name: &str) -> Result<String> {
+        fs::read_to_string(self.path.join(name)).with_context(|| format!("failed to read {name}"))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}

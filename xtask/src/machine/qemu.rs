@@ -1,0 +1,72 @@
+//! The machine itself: started, watched, and ended when its time is over.
+
+use super::{Room, SPARE_DISKS};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often the machine is asked whether it still runs.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// A machine; killed when dropped.
+struct Machine(Child);
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs a machine until it powers itself off; its console is our standard output. Returns how many
+/// seconds that took. An error when it is not off at the deadline.
+pub(super) fn run(root: &Path, kernel: &Path, room: &Room, deadline: Duration) -> Result<u64> {
+    let started = Instant::now();
+    let child = command(root, kernel, room).spawn();
+    let mut machine = Machine(child.context("failed to start qemu-system-x86_64")?);
+    while started.elapsed() < deadline {
+        if let Some(status) = machine.0.try_wait()? {
+            // How it ended does not matter: only what it told of each test does.
+            if !status.success() {
+                bail!("the machine ended with {status}");
+            }
+            return Ok(started.elapsed().as_secs());
+        }
+        std::thread::sleep(LOOK);
+    }
+    bail!("the machine is still on after {} s", deadline.as_secs());
+}
+
+fn command(root: &Path, kernel: &Path, room: &Room) -> Command {
+    // With the last argument of setpriv the machine dies with us, however we die.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+    // No KVM: nested, it hangs, and what is measured here is not speed.
+    command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"]);
+    command.args(["-m", "1536", "-nodefaults", "-display", "none"]);
+    command.args(["-no-reboot", "-device", "virtio-rng-pci"]);
+    command.arg("-kernel").arg(kernel.join("vmlinuz"));
+    command.arg("-initrd").arg(kernel.join("initrd"));
+    // What the host's kernel was told to write down does not matter once the machine is off.
+    for disk in std::iter::once("vda").chain(SPARE_DISKS) {
+        let file = room.path.join(disk);
+        command.arg("-drive").arg(format!(
+            "file={},if=virtio,format=raw,cache=unsafe,discard=unmap",
+            file.display()
+        ));
+    }
+    command.args([
+        "-virtfs",
+        "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
+    ]);
+    command.args(["-serial", "stdio", "-serial"]);
+    command.arg(format!("file:{}", room.path.join("verdict").display()));
+    command.arg("-append").arg(format!(
+        "console=ttyS0 quiet panic=-1 rdinit=/init evenkeel.inside={} evenkeel.run={}",
+        root.join("vm/inside").display(),
+        room.path.display()
+    ));
+    command.stdin(Stdio::null());
+    command
+}
