@@ -69,5 +69,6 @@ pub use repository::{About, Create, Repository, Summary};
 pub use store::Location;
 pub use verify::{Finding, Verify, VerifyReport};
 pub use write::{
-    BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, Leaf, RunKind, Worker, Writer,
+    BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, GrowingBuilder, Leaf, RunKind,
+    Worker, Writer,
 };

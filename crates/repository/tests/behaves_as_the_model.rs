@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::memory::MemoryStore;
-use support::{Block, Model, ModelFile, assert_sound, back_up, check, forget, prune};
+use support::{
+    Block, Model, ModelFile, assert_sound, back_up, back_up_streamed, check, forget, prune,
+};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -48,6 +50,7 @@ enum Step {
         only_changes: bool,
     },
     BackUpFull,
+    BackUpStreamed,
     BackUpAgainst {
         which: u8,
         only_changes: bool,
@@ -85,6 +88,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => file().prop_map(|file| Step::Drop { file }),
         6 => any::<bool>().prop_map(|only_changes| Step::BackUp { only_changes }),
         1 => Just(Step::BackUpFull),
+        3 => Just(Step::BackUpStreamed),
         2 => (any::<u8>(), any::<bool>())
             .prop_map(|(which, only_changes)| Step::BackUpAgainst { which, only_changes }),
         2 => (any::<u8>(), 1..4u8).prop_map(|(which, count)| Step::Forget { which, count }),
@@ -184,6 +188,10 @@ impl World {
                 self.back_up(RunKind::Incremental, base, only_changes);
             }
             Step::BackUpFull => self.back_up(RunKind::Full, None, false),
+            Step::BackUpStreamed => {
+                let done = back_up_streamed(&self.repo, RunKind::Incremental, &self.now).unwrap();
+                self.generations.insert(done.generation, self.now.clone());
+            }
             Step::BackUpAgainst {
                 which,
                 only_changes,

@@ -2,6 +2,7 @@
 
 use super::builder::FileBuilder;
 use super::commit;
+use super::growing::GrowingBuilder;
 use super::shared::Shared;
 use super::worker::Worker;
 use crate::catalog::Catalog;
@@ -223,6 +224,15 @@ impl Writer {
     /// Begins a regular file, compared with `base` if there is one. Any order of names will do.
     pub fn file_builder(&self, meta: FileMeta, base: Option<Arc<BaseFile>>) -> Result<FileBuilder> {
         FileBuilder::new(self.shared.clone(), meta, base)
+    }
+
+    /// Begins a regular file whose length is told at its end; the one in `meta` means nothing.
+    pub fn growing_builder(
+        &self,
+        meta: FileMeta,
+        base: Option<Arc<BaseFile>>,
+    ) -> Result<GrowingBuilder> {
+        GrowingBuilder::new(self.shared.clone(), meta, base)
     }
 
     /// Adds a directory or a symbolic link.

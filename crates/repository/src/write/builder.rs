@@ -46,16 +46,8 @@ impl FileBuilder {
         meta: FileMeta,
         base: Option<Arc<BaseFile>>,
     ) -> Result<Self> {
+        check_block_size(&meta)?;
         let size = meta.block_size;
-        if meta.kind != FileKind::File
-            || !size.is_power_of_two()
-            || !(512..=1 << 20).contains(&size)
-        {
-            return Err(Error::failed(format!(
-                "'{}' cannot be stored in blocks of {size} bytes",
-                meta.name
-            )));
-        }
         // Blocks of another size have nothing in common.
         let base = base.filter(|base| base.meta().block_size == size);
         let blocks = meta.blocks();
@@ -126,9 +118,7 @@ impl FileBuilder {
     }
 
     fn take_leaf(&self, leaf: &Leaf) -> Result<()> {
-        if let Some(missing) = leaf.entries.iter().position(|one| *one == Entry::Absent) {
-            return Err(self.never_given(leaf.blocks().start + missing as u64));
-        }
+        check_given(&self.meta, leaf)?;
         let count = leaf.entries.len();
         let old = leaf
             .base
@@ -138,7 +128,7 @@ impl FileBuilder {
         let child = if unchanged {
             None
         } else {
-            Some(self.write_leaf(leaf)?)
+            Some(write_leaf(&self.shared, self.id, &self.meta, leaf)?)
         };
         let mut state = held(&self.state);
         if state.owed == Some(leaf.index) {
@@ -148,28 +138,6 @@ impl FileBuilder {
             Some(child) => self.place(&mut state, 0, leaf.index, child),
             None => Ok(()),
         }
-    }
-
-    fn write_leaf(&self, leaf: &Leaf) -> Result<Child> {
-        let entries = &leaf.entries;
-        for (entry, child) in [(Entry::Hole, Child::Hole), (Entry::Zero, Child::Zero)] {
-            if entries.iter().all(|one| *one == entry) {
-                return Ok(child);
-            }
-        }
-        let full = leaf.base.as_ref().and_then(|base| base.full.as_ref());
-        let (kind, body) = match full {
-            Some((at, old))
-                if leaf::count_changes(old, entries) * CHANGES_SHARE <= entries.len() =>
-            {
-                (
-                    RecordKind::LeafChanges,
-                    leaf::encode_changes(*at, old, entries),
-                )
-            }
-            _ => (RecordKind::Leaf, leaf::encode_full(entries)),
-        };
-        Ok(Child::Record(self.append(kind, 0, leaf.index, &body)?))
     }
 
     fn append(&self, kind: RecordKind, level: u8, index: u64, body: &[u8]) -> Result<RecordRef> {
@@ -258,10 +226,7 @@ impl FileBuilder {
     }
 
     fn never_given(&self, block: u64) -> Error {
-        Error::failed(format!(
-            "block {block} of '{}' was never given and is not in the base",
-            self.meta.name
-        ))
+        never_given(&self.meta, block)
     }
 
     /// Writes what is left of the map and adds the file to the generation.
@@ -313,6 +278,63 @@ impl FileBuilder {
             _ => Err(self.never_given(0)),
         }
     }
+}
+
+/// Refuses what cannot be stored in blocks.
+pub(super) fn check_block_size(meta: &FileMeta) -> Result<()> {
+    let size = meta.block_size;
+    if meta.kind != FileKind::File || !size.is_power_of_two() || !(512..=1 << 20).contains(&size) {
+        return Err(Error::failed(format!(
+            "'{}' cannot be stored in blocks of {size} bytes",
+            meta.name
+        )));
+    }
+    Ok(())
+}
+
+fn check_given(meta: &FileMeta, leaf: &Leaf) -> Result<()> {
+    match leaf.entries.iter().position(|one| *one == Entry::Absent) {
+        Some(missing) => Err(never_given(meta, leaf.blocks().start + missing as u64)),
+        None => Ok(()),
+    }
+}
+
+fn never_given(meta: &FileMeta, block: u64) -> Error {
+    Error::failed(format!(
+        "block {block} of '{}' was never given and is not in the base",
+        meta.name
+    ))
+}
+
+/// Writes a leaf of the file with this identity, as changes to the base's where that is shorter.
+pub(super) fn write_leaf(
+    shared: &Shared,
+    file: u64,
+    meta: &FileMeta,
+    leaf: &Leaf,
+) -> Result<Child> {
+    check_given(meta, leaf)?;
+    let entries = &leaf.entries;
+    for (entry, child) in [(Entry::Hole, Child::Hole), (Entry::Zero, Child::Zero)] {
+        if entries.iter().all(|one| *one == entry) {
+            return Ok(child);
+        }
+    }
+    let full = leaf.base.as_ref().and_then(|base| base.full.as_ref());
+    let (kind, body) = match full {
+        Some((at, old)) if leaf::count_changes(old, entries) * CHANGES_SHARE <= entries.len() => (
+            RecordKind::LeafChanges,
+            leaf::encode_changes(*at, old, entries),
+        ),
+        _ => (RecordKind::Leaf, leaf::encode_full(entries)),
+    };
+    let id = RecordId {
+        file,
+        level: 0,
+        index: leaf.index,
+    };
+    let at = shared.with_maps(|maps| maps.append(kind, id, &body))?;
+    Ok(Child::Record(at))
 }
 
 /// Returns the first block that the base does not have with the same length.

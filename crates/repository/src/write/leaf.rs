@@ -65,6 +65,12 @@ impl Leaf {
         start..(start + u64::from(self.block_size)).min(self.size)
     }
 
+    /// Returns where in the file the last of its blocks ends.
+    pub(crate) fn end(&self) -> u64 {
+        let last = self.blocks().end.saturating_sub(1);
+        self.byte_range(last).end
+    }
+
     /// Gives a block: all of its bytes.
     pub fn put(&mut self, worker: &mut Worker, block: u64, bytes: &[u8]) -> Result<Change> {
         let range = self.byte_range(block);

@@ -3,6 +3,7 @@
 mod begin;
 mod builder;
 mod commit;
+mod growing;
 mod leaf;
 mod maps;
 mod shared;
@@ -11,6 +12,7 @@ mod worker;
 pub use begin::{BaseFile, BaseInfo, Begin, RunKind, Writer};
 pub use builder::FileBuilder;
 pub use commit::CommitInfo;
+pub use growing::GrowingBuilder;
 pub use leaf::{Change, Leaf};
 pub use worker::Worker;
 pub(crate) use worker::{FrameEncoder, PackWriter};

@@ -6,8 +6,8 @@ pub mod memory;
 
 use evenkeel_op::{Cancel, Result, Silent};
 use evenkeel_repository::{
-    Begin, BlockContent, CommitInfo, FileKind, FileMeta, Forget, Prune, Reader, Repository,
-    RunKind, Verify, VerifyReport, Writer,
+    Begin, BlockContent, CommitInfo, FileKind, FileMeta, Forget, Leaf, Prune, Reader, Repository,
+    RunKind, Verify, VerifyReport, Worker, Writer,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -138,19 +138,48 @@ pub fn give(writer: &Writer, model: &Model, before: Option<&Model>) -> Result<()
         for (index, blocks) in wanted.iter().rev() {
             let mut leaf = builder.leaf(*index)?;
             for &i in blocks {
-                match file.bytes(i as usize) {
-                    None => leaf.hole(&mut worker, i)?,
-                    Some(bytes) if bytes.len() == file.length(i as usize) => {
-                        leaf.put(&mut worker, i, &bytes)?
-                    }
-                    Some(front) => leaf.put_with_tail_hole(&mut worker, i, &front)?,
-                };
+                give_block(&mut leaf, &mut worker, file, i)?;
             }
             builder.set_leaf(leaf)?;
         }
         builder.finish()?;
     }
     worker.finish()
+}
+
+/// Backs the model up as a stream would: all of it, lengths told at the end.
+pub fn back_up_streamed(repo: &Repository, kind: RunKind, model: &Model) -> Result<CommitInfo> {
+    let mut begin = Begin::new(kind, "model");
+    begin.pack_bytes_max = 20_000;
+    let writer = repo.begin(begin)?;
+    let mut worker = writer.worker()?;
+    for (name, file) in model {
+        let meta = FileMeta::file(name, 0, file.block_size);
+        let builder = writer.growing_builder(meta, writer.base_file(name)?)?;
+        let full = builder.leaf_bytes();
+        let leaves = file.size.div_ceil(full);
+        // Workers are done in any order.
+        for index in (0..leaves).map(|at| (at + 2) % leaves) {
+            let bytes = full.min(file.size - index * full);
+            let mut leaf = builder.leaf(index, bytes)?;
+            for i in leaf.blocks() {
+                give_block(&mut leaf, &mut worker, file, i)?;
+            }
+            builder.set_leaf(leaf)?;
+        }
+        builder.finish(file.size)?;
+    }
+    worker.finish()?;
+    writer.commit(serde_json::json!(1), serde_json::json!(1))
+}
+
+fn give_block(leaf: &mut Leaf, worker: &mut Worker, file: &ModelFile, i: u64) -> Result<()> {
+    match file.bytes(i as usize) {
+        None => leaf.hole(worker, i)?,
+        Some(bytes) if bytes.len() == file.length(i as usize) => leaf.put(worker, i, &bytes)?,
+        Some(front) => leaf.put_with_tail_hole(worker, i, &front)?,
+    };
+    Ok(())
 }
 
 /// What a generation gives back: the model, or the first difference or error.
