@@ -72,6 +72,14 @@ pub struct Abilities {
     pub show_replica_status: bool,
     /// `SHOW ALL SLAVES STATUS`: several replication sources, MariaDB's way.
     pub show_all_replicas_status: bool,
+    /// `STOP REPLICA`, `START REPLICA` and so on; else `SLAVE`.
+    pub replica_statements: bool,
+    /// `CHANGE REPLICATION SOURCE TO`; else `CHANGE MASTER TO`.
+    pub change_replication_source: bool,
+    /// A replica may ask its source for the key that a password is sent under, without TLS.
+    pub source_public_key: bool,
+    /// Parallel workers may leave transactions out that `UNTIL SQL_AFTER_MTS_GAPS` makes up for.
+    pub parallel_gaps: bool,
     /// `performance_schema.log_status` gives all coordinates in one read.
     pub log_status: bool,
     /// How the redo log lies on disk.
@@ -139,6 +147,10 @@ impl Abilities {
             show_binary_log_status: mysql(8, 2, 0),
             show_replica_status: mysql(8, 0, 22) || maria(10, 5, 1),
             show_all_replicas_status: maria(10, 0, 0),
+            replica_statements: mysql(8, 0, 22),
+            change_replication_source: mysql(8, 0, 23),
+            source_public_key: mysql(8, 0, 4),
+            parallel_gaps: mysql(5, 6, 6),
             log_status: mysql(8, 0, 11),
             redo_layout: RedoLayout::of(flavour, version),
             dictionary_in_innodb: mysql(8, 0, 0),
@@ -193,5 +205,7 @@ mod tests {
         assert!(!of("8.0.15").show_replica_status);
         assert!(of("8.4.0").show_replica_status && of("8.4.0").show_binary_log_status);
         assert!(!of("10.11.1-MariaDB").show_binary_log_status);
+        assert!(of("8.4.0").replica_statements && of("8.4.0").change_replication_source);
+        assert!(!of("8.0.15").replica_statements && !of("11.8.2-MariaDB").replica_statements);
     }
 }

@@ -10,3 +10,4 @@ pub mod lock;
 pub mod login_path;
 pub mod option_file;
 pub mod options;
+pub mod replication;

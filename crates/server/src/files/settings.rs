@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What a restored server must be told, or a person wants to know: kept with a generation.
-const SETTINGS: [&str; 62] = [
+const SETTINGS: [&str; 63] = [
     "aria_log_dir_path",
     "aria_log_file_size",
     "character_set_server",
@@ -57,6 +57,7 @@ const SETTINGS: [&str; 62] = [
     "master_info_repository",
     "partial_revokes",
     "plugin_dir",
+    "port",
     "relay_log_basename",
     "relay_log_index",
     "relay_log_info_repository",

@@ -1,0 +1,295 @@
+//! What is left of a stop when everybody who could end it was killed: a note of what it stopped.
+//!
+//! The note lies in a directory that does not outlive the machine's uptime, is written before the
+//! stop and removed after it. Whoever stopped the applier holds a lock on it, so a note that nobody
+//! holds is one of a run that died. Its first line is a JSON object ([`Noted`]); once the appliers
+//! stand, a second line says where: one that is somewhere else by then was started since, and is
+//! not ours to start. Only notes of the same user count: a note makes somebody run `START SLAVE`.
+
+use super::statements::{self, Order};
+use super::status::{Position, Replication, ThreadState};
+use crate::abilities::Abilities;
+use crate::connect::Session;
+use crate::options::ConnectOptions;
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Where root's notes are. Not beside those of paused processes, which are read by others too.
+const OF_ROOT: &str = "/run/evenkeel/appliers";
+/// Where everybody else's are, each in a directory of their own.
+const OF_OTHERS: &str = "/tmp/evenkeel-applier-";
+/// More than any note is long.
+const LENGTH_MAX: u64 = 1 << 20;
+
+/// A process, for as long as the machine runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Process {
+    boot: String,
+    pid: i32,
+    /// Clock ticks since boot: field 22 of `/proc/PID/stat`.
+    start: u64,
+}
+
+impl Process {
+    pub(super) fn of(pid: i32) -> Result<Self> {
+        let failed = || format!("failed to look at process {pid}");
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").context(failed)?;
+        Ok(Self {
+            boot: boot.trim().to_owned(),
+            pid,
+            start: start_of(pid).context(failed)?,
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.pid, self.start)
+    }
+
+    /// Whether it is there, and the same.
+    pub(super) fn is_there(&self) -> bool {
+        Self::of(self.pid).is_ok_and(|now| now == *self)
+    }
+}
+
+fn start_of(pid: i32) -> io::Result<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The second field is the program's name in parentheses, which may hold anything.
+    let fields = text.rsplit_once(')').map(|(_, rest)| rest);
+    let start = fields.and_then(|fields| fields.split_whitespace().nth(19)?.parse().ok());
+    start.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+/// What a note says of a server, and of the channels whose appliers are stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Noted {
+    pub(super) process: Process,
+    /// Host, port, id and data directory, as the server says them.
+    pub(super) server: String,
+    pub(super) channels: Vec<String>,
+}
+
+/// Returns what tells a server from another.
+pub(super) fn identity(session: &mut Session) -> Result<String> {
+    let sql = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@server_id, @@datadir)";
+    Ok(session.value(sql)?.unwrap_or_default())
+}
+
+/// Where each applier stands, by channel.
+pub(super) type Stands = Vec<(String, Option<Position>)>;
+
+/// The note of a stop that lasts. Whoever ends the stop removes it.
+#[derive(Debug)]
+pub(super) struct Note {
+    path: PathBuf,
+    /// Open for the lock on it.
+    file: File,
+}
+
+impl Note {
+    /// Notes what is about to be stopped. `Busy` when another run does so now.
+    pub(super) fn write(noted: &Noted) -> Result<Self> {
+        let path = own_directory()?.join(noted.process.name());
+        let place = path.display().to_string();
+        let failed = || format!("failed to write {place}");
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .context(failed)?;
+        file.try_lock().map_err(|error| {
+            Error::new(
+                ErrorKind::Busy,
+                "another run of evenkeel holds this server's applier now",
+            )
+            .hint("try again")
+            .because(error)
+        })?;
+        file.set_len(0).context(failed)?;
+        let note = Self { path, file };
+        note.line(noted).context(failed)?;
+        Ok(note)
+    }
+
+    /// Adds where the appliers stand. Without it a later run can only go by that they stand.
+    pub(super) fn stands(&self, stands: &Stands) {
+        let _ = self.line(stands);
+    }
+
+    fn line(&self, value: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_string(value)?;
+        text.push('\n');
+        (&self.file).write_all(text.as_bytes())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn remove(self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// An applier that a killed run left standing.
+#[derive(Debug)]
+pub struct LeftStanding {
+    /// The channels; the default one has an empty name.
+    pub channels: Vec<String>,
+    /// Whether they were started.
+    pub started: Result<()>,
+    /// What starts them by hand.
+    pub statements: Vec<String>,
+}
+
+/// Starts the appliers that a killed run of this user left standing on the server that `options`
+/// lead to. `None` when there is none, or it is not ours to start. Connects only if there is a note.
+#[must_use]
+pub fn heal(options: &ConnectOptions) -> Option<LeftStanding> {
+    let directory = directory();
+    let notes = fs::read_dir(directory).ok()?.flatten();
+    notes
+        .filter_map(|entry| heal_one(&entry.path(), options))
+        .last()
+}
+
+fn heal_one(path: &Path, options: &ConnectOptions) -> Option<LeftStanding> {
+    let (file, noted, stands) = open(path)?;
+    // Locked: its writer lives, and starts the applier itself.
+    file.try_lock().ok()?;
+    if !noted.process.is_there() {
+        // The server was restarted, and its appliers with it, or they are not meant to run.
+        let _ = fs::remove_file(path);
+        return None;
+    }
+    let mut session = Session::open(options).ok()?;
+    if identity(&mut session).ok()? != noted.server {
+        return None;
+    }
+    let abilities = Abilities::probe(&mut session).ok()?;
+    let statement = |channel: &String| statements::applier(Order::Start, channel, &abilities);
+    let statements: Vec<String> = noted.channels.iter().map(statement).collect();
+    let left = start_standing(&mut session, &abilities, &noted.channels, stands.as_ref());
+    let (channels, started) = match left {
+        Ok(channels) => (channels, Ok(())),
+        Err(error) => (noted.channels, Err(error)),
+    };
+    // What could not be started is to be tried again.
+    if started.is_ok() {
+        let _ = fs::remove_file(path);
+    }
+    (started.is_err() || !channels.is_empty()).then_some(LeftStanding {
+        channels,
+        started,
+        statements,
+    })
+}
+
+fn open(path: &Path) -> Option<(File, Noted, Option<Stands>)> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    file.metadata()
+        .ok()
+        .filter(|meta| meta.is_file() && meta.uid() == geteuid().as_raw())?;
+    let mut text = String::new();
+    Read::by_ref(&mut file)
+        .take(LENGTH_MAX)
+        .read_to_string(&mut text)
+        .ok()?;
+    let mut lines = text.lines();
+    let noted = serde_json::from_str(lines.next()?).ok()?;
+    let stands = lines
+        .next()
+        .and_then(|line| serde_json::from_str(line).ok());
+    Some((file, noted, stands))
+}
+
+/// Starts those of `channels` that stand where they were left, and returns them.
+///
+/// Where nothing says how they were left, a stop may still be under way, of an applier that runs
+/// until its transaction ends: a start waits for that, so it is asked for in any case. An applier
+/// that is to stop by itself is one that is closing its gaps for us: it goes on for good.
+pub(super) fn start_standing(
+    session: &mut Session,
+    abilities: &Abilities,
+    channels: &[String],
+    stands: Option<&Stands>,
+) -> Result<Vec<String>> {
+    let now = Replication::read(session, abilities)?;
+    let mut started = Vec::new();
+    for channel in now
+        .channels
+        .iter()
+        .filter(|one| channels.contains(&one.name))
+    {
+        let runs = channel.applier == ThreadState::Running;
+        let left = stands.and_then(|all| all.iter().find(|(name, _)| *name == channel.name));
+        if left.is_some_and(|(_, place)| runs || *place != channel.executed) {
+            continue;
+        }
+        if runs && channel.until {
+            session.run(&statements::applier(Order::Stop, &channel.name, abilities))?;
+        }
+        session.run(&statements::applier(Order::Start, &channel.name, abilities))?;
+        started.push(channel.name.clone());
+    }
+    Ok(started)
+}
+
+fn directory() -> PathBuf {
+    match geteuid() {
+        user if user.is_root() => PathBuf::from(OF_ROOT),
+        user => PathBuf::from(format!("{OF_OTHERS}{}", user.as_raw())),
+    }
+}
+
+/// Makes the directory for this user's notes.
+fn own_directory() -> Result<PathBuf> {
+    let directory = directory();
+    let failed = || format!("failed to make {}", directory.display());
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&directory)
+        .context(failed)
+        .map_err(|error| {
+            error.hint(
+                "a stop of the applier is noted there, so that the next command can end it if \
+                 this one is killed",
+            )
+        })?;
+    let meta = fs::symlink_metadata(&directory).context(failed)?;
+    if !meta.is_dir() || meta.uid() != geteuid().as_raw() {
+        return Err(
+            Error::refused(format!("{} is somebody else's", directory.display()))
+                .hint("move it away"),
+        );
+    }
+    Ok(directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_itself_and_no_other() {
+        let own = Process::of(std::process::id() as i32).unwrap();
+        assert!(own.is_there());
+        let other = Process {
+            start: own.start + 1,
+            ..own
+        };
+        assert!(!other.is_there());
+    }
+}

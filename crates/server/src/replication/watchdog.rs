@@ -1,0 +1,296 @@
+//! The process that starts the applier when nobody else does.
+//!
+//! It is a program of its own, started before the stop: a bare fork could not speak to a server. It
+//! connects before the stop, too, so that no login is in the way later. What to do, with the
+//! password, comes over its standard input, which says by its end that the other process is gone.
+
+use super::note::{self, Process};
+use crate::abilities::Abilities;
+use crate::connect::Session;
+use crate::options::{ConnectOptions, Secret};
+use evenkeel_op::{Context, Error, Result, exit};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// The watchdog's exit code when the time was up.
+const DEADLINE: u8 = 3;
+/// What is said to it when the applier runs again.
+const DONE: &str = "done\n";
+/// What it says when it is ready.
+const READY: &str = "ready";
+/// For how long it tries to start an applier that it has to start.
+const TRIES_FOR: Duration = Duration::from_secs(3600);
+const PAUSE: Duration = Duration::from_secs(1);
+/// How often it looks whether what it started goes on.
+const LOOKS: u32 = 4;
+const LOOK_PAUSE: Duration = Duration::from_millis(250);
+
+/// How to start the watchdog: a program that calls [`watch`] with its standard streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program.
+    pub path: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+}
+
+/// What the watchdog is told at first.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    place: Place,
+    pub(super) process: Process,
+    pub(super) channels: Vec<String>,
+    /// Removed once the applier runs again.
+    pub(super) note: PathBuf,
+    pub(super) limit: Duration,
+}
+
+/// [`ConnectOptions`], written down.
+#[derive(Debug, Serialize, Deserialize)]
+struct Place {
+    host: Option<String>,
+    port: Option<u16>,
+    socket: Option<PathBuf>,
+    user: Option<String>,
+    password: Option<String>,
+    ssl_mode: String,
+    ssl_files: [Option<PathBuf>; 3],
+    connect_timeout: Duration,
+}
+
+impl Place {
+    fn of(options: &ConnectOptions) -> Self {
+        Self {
+            host: options.host.clone(),
+            port: options.port,
+            socket: options.socket.clone(),
+            user: options.user.clone(),
+            password: options.password.as_ref().map(|one| one.reveal().to_owned()),
+            ssl_mode: options.ssl_mode.name().to_owned(),
+            ssl_files: [&options.ssl_ca, &options.ssl_cert, &options.ssl_key].map(Clone::clone),
+            connect_timeout: options.connect_timeout,
+        }
+    }
+
+    fn options(self) -> Result<ConnectOptions> {
+        let [ssl_ca, ssl_cert, ssl_key] = self.ssl_files;
+        Ok(ConnectOptions {
+            host: self.host,
+            port: self.port,
+            socket: self.socket,
+            user: self.user,
+            password: self.password.map(Secret::new),
+            ssl_mode: self.ssl_mode.parse()?,
+            ssl_ca,
+            ssl_cert,
+            ssl_key,
+            connect_timeout: self.connect_timeout,
+        })
+    }
+}
+
+impl Order {
+    pub(super) fn new(
+        options: &ConnectOptions,
+        noted: &note::Noted,
+        note: PathBuf,
+        limit: Duration,
+    ) -> Self {
+        Self {
+            place: Place::of(options),
+            process: noted.process.clone(),
+            channels: noted.channels.clone(),
+            note,
+            limit,
+        }
+    }
+}
+
+/// Why the watchdog ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// It was told to.
+    Told,
+    /// The time was up: it started the applier.
+    Deadline,
+    /// It was killed, or failed.
+    Lost,
+}
+
+/// A running watchdog. Dropping it makes it start the applier at once.
+#[derive(Debug)]
+pub(super) struct Watchdog {
+    child: Child,
+    line: Option<ChildStdin>,
+}
+
+impl Watchdog {
+    /// Starts it and waits until it is ready to act.
+    pub(super) fn start(program: &Program, order: &Order) -> Result<Self> {
+        let failed = || "failed to start the watchdog of the applier";
+        let mut child = Command::new(&program.path)
+            .args(&program.args)
+            // It must not hold a file system that is to be unmounted.
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context(failed)?;
+        let line = child.stdin.take();
+        let answers = child.stdout.take();
+        let mut watchdog = Self { child, line };
+        let mut text =
+            serde_json::to_string(order).map_err(|error| Error::failed(failed()).because(error))?;
+        text.push('\n');
+        watchdog.tell(&text).context(failed)?;
+        // It may print other things before.
+        for answer in BufReader::new(answers.ok_or_else(|| Error::failed(failed()))?).lines() {
+            let answer = answer.context(failed)?;
+            if answer == READY {
+                return Ok(watchdog);
+            }
+            if let Some(why) = answer.strip_prefix("failed: ") {
+                watchdog.end();
+                return Err(Error::failed(failed()).because(why.to_owned()));
+            }
+        }
+        watchdog.end();
+        Err(Error::failed(failed()).because("it ended"))
+    }
+
+    fn tell(&mut self, text: &str) -> std::io::Result<()> {
+        match &mut self.line {
+            Some(line) => line.write_all(text.as_bytes()).and_then(|()| line.flush()),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells it that the applier runs again, waits for its end, and returns why it ended.
+    pub(super) fn dismiss(mut self) -> Ending {
+        self.end()
+    }
+
+    fn end(&mut self) -> Ending {
+        // It may have ended by itself; its exit code tells.
+        let _ = self.tell(DONE);
+        self.line = None;
+        let code = self.child.wait().ok().and_then(|status| status.code());
+        match code.and_then(|code| u8::try_from(code).ok()) {
+            Some(exit::DONE) => Ending::Told,
+            Some(DEADLINE) => Ending::Deadline,
+            _ => Ending::Lost,
+        }
+    }
+}
+
+/// The whole life of the watchdog: reads its order from `input`, says on `output` when it is ready,
+/// and starts the applier when that has to be done. Returns its exit code.
+pub fn watch(input: impl Read + Send + 'static, mut output: impl Write) -> u8 {
+    // Out of reach of a terminal's Ctrl-C and hang-up. Fails for the leader of a process group,
+    // which nobody starts us as.
+    let _ = rustix::process::setsid();
+    let mut input = BufReader::new(input);
+    let guard = read_order(&mut input).and_then(Guard::new);
+    let mut guard = match guard {
+        Ok(guard) => guard,
+        Err(error) => {
+            let _ = writeln!(output, "failed: {}", error.chain());
+            return exit::FAILED;
+        }
+    };
+    if writeln!(output, "{READY}")
+        .and_then(|()| output.flush())
+        .is_err()
+    {
+        return exit::FAILED;
+    }
+    let (sender, told) = channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let done = input.read_line(&mut text).is_ok() && text == DONE;
+        let _ = sender.send(done);
+    });
+    match told.recv_timeout(guard.limit) {
+        Ok(true) => return exit::DONE,
+        Err(RecvTimeoutError::Timeout) => {
+            guard.start();
+            return DEADLINE;
+        }
+        // Not a word: the other process is gone.
+        Ok(false) | Err(RecvTimeoutError::Disconnected) => {}
+    }
+    guard.start();
+    exit::DONE
+}
+
+fn read_order(input: &mut impl BufRead) -> Result<Order> {
+    let failed = || "failed to read what to watch";
+    let mut text = String::new();
+    input.read_line(&mut text).context(failed)?;
+    serde_json::from_str(&text).context(failed)
+}
+
+struct Guard {
+    options: ConnectOptions,
+    session: Option<Session>,
+    abilities: Abilities,
+    process: Process,
+    channels: Vec<String>,
+    note: PathBuf,
+    limit: Duration,
+}
+
+impl Guard {
+    fn new(order: Order) -> Result<Self> {
+        let options = order.place.options()?;
+        let mut session = Session::open(&options)?;
+        // It may have to wait as long as the applier stands.
+        session.run("SET SESSION wait_timeout = 28800")?;
+        Ok(Self {
+            abilities: Abilities::probe(&mut session)?,
+            session: Some(session),
+            options,
+            process: order.process,
+            channels: order.channels,
+            note: order.note,
+            limit: order.limit,
+        })
+    }
+
+    /// Starts the applier, again and again until it is started or there is nothing to start any
+    /// more. What is left undone after all is what the note is for.
+    fn start(&mut self) {
+        let until = Instant::now() + TRIES_FOR;
+        // A server that was restarted starts its appliers itself, or is meant not to.
+        while self.process.is_there() && Instant::now() < until {
+            if self.try_start().is_ok() {
+                break;
+            }
+            // The next try is on another connection.
+            self.session = None;
+            std::thread::sleep(PAUSE);
+        }
+        if !self.process.is_there() || self.session.is_some() {
+            let _ = std::fs::remove_file(&self.note);
+        }
+    }
+
+    fn try_start(&mut self) -> Result<()> {
+        let session = match &mut self.session {
+            Some(session) => session,
+            none => none.insert(Session::open(&self.options)?),
+        };
+        // A stop that was sent just before the sender's end may be done only now: look again.
+        for _ in 0..LOOKS {
+            note::start_standing(session, &self.abilities, &self.channels, None)?;
+            std::thread::sleep(LOOK_PAUSE);
+        }
+        Ok(())
+    }
+}
