@@ -46,6 +46,28 @@ pub const BTRFS: [&str; 5] = [
     "snapshot::holding::snapshot_deleted",
 ];
 
+/// Points of a backup that stops a replica's applier.
+pub const APPLIER: [&str; 7] = [
+    "applier::noted",
+    "applier::guarded",
+    "applier::stopped",
+    "applier::stands",
+    "backup::applier_stopped",
+    "applier::starting",
+    "applier::started",
+];
+
+/// Those of them at which it stands.
+pub const APPLIER_STANDS: [&str; 4] = [
+    "applier::stopped",
+    "applier::stands",
+    "backup::applier_stopped",
+    "applier::starting",
+];
+
+/// Where workers make up for what they left out (MySQL).
+pub const CLOSING_GAPS: [&str; 1] = ["applier::closing_gaps"];
+
 /// Points of a restore.
 pub const RESTORE: [&str; 7] = [
     "restore::created",
@@ -66,6 +88,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&REFLINK)
         .chain(&SPLICE)
         .chain(&BTRFS)
+        .chain(&APPLIER)
+        .chain(&CLOSING_GAPS)
         .chain(&RESTORE)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();

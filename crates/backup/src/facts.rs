@@ -4,6 +4,7 @@ use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Result};
 use evenkeel_repository::Manifest;
 use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::replication::SourceCoordinates;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,6 +38,12 @@ pub struct Facts {
     pub lock_ms: f64,
     /// How long commits stood still.
     pub write_pause_ms: f64,
+    /// How long the applier of a replica stood.
+    #[serde(default)]
+    pub applier_ms: f64,
+    /// Where a replica was in the binary logs of its sources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source_coordinates: Vec<SourceCoordinates>,
     /// The server's version, when it ran.
     pub server_version: Option<String>,
     /// The server's program, when it ran.
@@ -103,6 +110,8 @@ pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
         rested_s: facts.rested_s,
         lock_ms: facts.lock_ms,
         write_pause_ms: facts.write_pause_ms,
+        applier_ms: facts.applier_ms,
+        source_coordinates: facts.source_coordinates,
         snapshot: facts.snapshot,
         coordinates,
     })

@@ -1,6 +1,7 @@
 //! What a backup came to: a public contract, the same in JSON, in the manifest and on the screen.
 
 use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::replication::SourceCoordinates;
 use serde::{Deserialize, Serialize};
 
 /// One generation, as `backup` and `generations` report it.
@@ -40,10 +41,17 @@ pub struct GenerationReport {
     pub lock_ms: f64,
     /// How long commits stood still.
     pub write_pause_ms: f64,
+    /// How long the applier of a replica stood (`--stop-applier`).
+    #[serde(default)]
+    pub applier_ms: f64,
     /// Snapshot provider, with the method where it has several: `reflink/splice`.
     pub snapshot: String,
     /// Binary log position and GTIDs the image corresponds to.
     pub coordinates: Coordinates,
+    /// Where the image is in the binary logs of the sources that the server replicates from; empty
+    /// for a server that is no replica.
+    #[serde(default)]
+    pub source_coordinates: Vec<SourceCoordinates>,
 }
 
 /// One InnoDB page that failed its checksum.

@@ -17,6 +17,9 @@ use std::process::ExitCode;
 #[must_use]
 pub fn run() -> ExitCode {
     let words = argv::take();
+    if let Some(code) = commands::watch_applier::asked_for(&words) {
+        return code;
+    }
     let cli = match parse(words.clone()) {
         Ok(cli) => cli,
         Err(error) => return show::usage(&error, &words),

@@ -5,6 +5,7 @@
 //! first, the redo log is cloned last, and the saved checkpoint is put over the clone's. That only
 //! holds if the log did not wrap meanwhile, which is checked.
 
+use super::applier::Applier;
 use super::current;
 use super::method::{Choice, Method, Moment};
 use super::request::{BackupRequest, Source};
@@ -15,6 +16,7 @@ use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
 use evenkeel_server::lock::{Held, Locker};
+use evenkeel_server::replication::SourceCoordinates;
 use evenkeel_snapshot::{Provider, SourceFile, pause};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,6 +27,8 @@ pub(super) struct Frozen {
     pub(super) provider: Box<dyn Provider>,
     pub(super) files: ServerFiles,
     pub(super) coordinates: Coordinates,
+    pub(super) source_coordinates: Vec<SourceCoordinates>,
+    pub(super) applier_stood: Duration,
     pub(super) held: Held,
     pub(super) choice: Choice,
     pub(super) instant: Moments,
@@ -101,6 +105,7 @@ pub(super) fn freeze(
             provider,
             run,
             listed: None,
+            applier: Applier::default(),
         };
         let turn = freezer.run().and_then(|turn| {
             if matches!(turn, Turn::Done(_)) {
@@ -111,11 +116,14 @@ pub(super) fn freeze(
         let again = match turn {
             Ok(Turn::Done(done)) => {
                 let (files, coordinates, held, instant) = *done;
+                let (source_coordinates, applier_stood) = freezer.applier.places(&coordinates, run);
                 let provider = freezer.provider;
                 return Ok(Frozen {
                     provider,
                     files,
                     coordinates,
+                    source_coordinates,
+                    applier_stood,
                     held,
                     choice,
                     instant,
@@ -158,6 +166,7 @@ struct Freezer<'a> {
     run: Run<'a>,
     /// The files that were to be frozen.
     listed: Option<ServerFiles>,
+    applier: Applier,
 }
 
 impl Freezer<'_> {
@@ -165,8 +174,14 @@ impl Freezer<'_> {
         match (&self.request.source, self.choice.method) {
             (Source::Live(options), method) if method != Method::Still => {
                 let limits = self.request.limits.clone();
-                let locker = Locker::open(options, limits, self.run.progress, self.run.cancel)?;
-                self.live(locker)
+                let pid = self.survey.files.pid;
+                self.applier = Applier::meet(self.request, options, pid, self.run)?;
+                let turn = Locker::open(options, limits, self.run.progress, self.run.cancel)
+                    .and_then(|locker| self.live(locker));
+                // Also when nothing came of it; the first error is the one to report.
+                let went_on = self.applier.go_on();
+                let turn = turn?;
+                went_on.map(|()| turn)
             }
             _ => self.still().map(|done| Turn::Done(Box::new(done))),
         }
@@ -231,6 +246,7 @@ impl Freezer<'_> {
         fail::fail_point!("backup::freeze::before_release");
         let mut held = locker.release()?;
         held.writes_stopped = held.writes_stopped.max(stopped);
+        self.applier.go_on()?;
         if let Some(header) = spliced {
             self.splice(&files, &header)?;
         }
@@ -293,6 +309,7 @@ impl Freezer<'_> {
         if matches!(self.choice.moment, Moment::BlockCommit | Moment::GlobalRead) {
             locker.flush_engine_logs()?;
             asked = Some(locker.coordinates()?);
+            self.applier.look(locker)?;
         }
         fail::fail_point!("backup::freeze::moment");
         let limit = self.request.limits.hold;

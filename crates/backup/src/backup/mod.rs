@@ -1,6 +1,7 @@
 //! Backs up a server's files: once everything, then only what changed.
 
 mod ahead;
+mod applier;
 mod culprits;
 mod current;
 mod freeze;
@@ -22,7 +23,7 @@ mod volumes;
 
 pub use freeze::Moments;
 pub use hold::{HeldImage, hold};
-pub use request::{BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
+pub use request::{ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
 pub use stands_still::stands_still;
 pub use survey::layout_of;
 
@@ -234,6 +235,8 @@ fn facts(
         rested_s: totals.rested.as_secs_f64(),
         lock_ms: frozen.held.lock.as_secs_f64() * 1000.0,
         write_pause_ms: frozen.held.writes_stopped.as_secs_f64() * 1000.0,
+        applier_ms: frozen.applier_stood.as_secs_f64() * 1000.0,
+        source_coordinates: frozen.source_coordinates.clone(),
         server_version: server.version.clone(),
         server_program: server.program.clone(),
         settings: frozen.files.settings.clone(),

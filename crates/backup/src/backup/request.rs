@@ -3,6 +3,7 @@
 use evenkeel_repository::Location;
 use evenkeel_server::lock::Limits;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::replication::Program;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -26,6 +27,8 @@ pub struct BackupRequest {
     pub lock: LockWish,
     /// How long to wait for the lock and to hold it.
     pub limits: Limits,
+    /// What becomes of the applier of a replica meanwhile.
+    pub applier: ApplierWish,
     /// Read everything, and treat a change outside the candidate ranges as an error.
     pub audit: bool,
     /// Limit on reading, in bytes per second; 0 means none.
@@ -54,6 +57,7 @@ impl BackupRequest {
             stop_server: false,
             lock: LockWish::Auto,
             limits: Limits::default(),
+            applier: ApplierWish::GoesOn,
             audit: false,
             rate_bytes_per_s: 0,
             max_impact_percent: 5,
@@ -120,4 +124,13 @@ pub enum LockWish {
     GlobalRead,
     /// None: only where the snapshot is atomic, the coordinates are read from the image.
     None,
+}
+
+/// What becomes of the applier of a replica while its files are frozen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApplierWish {
+    /// It goes on.
+    GoesOn,
+    /// It stands; this program starts it again if we do not live to do it.
+    Stop(Program),
 }

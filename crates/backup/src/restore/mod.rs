@@ -15,6 +15,7 @@ use crate::Run;
 use crate::facts::{DATA_ROOT as DATA, Facts};
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_repository::{Location, Reader, Repository};
+use evenkeel_server::replication::{Seeding, seeding};
 use serde::Serialize;
 use staging::Staging;
 use std::collections::BTreeMap;
@@ -73,6 +74,8 @@ pub struct RestoreReport {
     pub roots: BTreeMap<String, PathBuf>,
     /// Options that a server needs to start on it.
     pub start_options: Vec<String>,
+    /// How it becomes a replica; none when that is not known.
+    pub replica: Option<Seeding>,
 }
 
 /// Where everything will go: made before anything is written.
@@ -122,7 +125,13 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     for (_, data) in &data {
         staging::publish(data, &others)?;
     }
+    let manifest = reader.manifest();
+    let host = manifest.source.split(':').next().unwrap_or_default();
+    let own = crate::facts::report_of(manifest)?.coordinates;
+    // The files are in place: a hint that cannot be given is no reason to fail.
+    let replica = seeding(&facts.source_coordinates, &own, &facts.settings, host).unwrap_or(None);
     Ok(RestoreReport {
+        replica,
         generation: reader.generation(),
         target: places[main].clone(),
         files: reader.manifest().files,

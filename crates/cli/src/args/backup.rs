@@ -10,6 +10,7 @@ Examples:
   evenkeel backup /backup/shop --full               Everything again, leaning on no generation
   evenkeel backup /backup/shop --against 12         Differential: what changed since generation 12
   evenkeel backup /backup/shop --ssh root@db1       A server on another host, the repository here
+  evenkeel backup /backup/shop --stop-applier       A replica, to seed other replicas with
   evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
   evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
   evenkeel backup /backup/vm1 --volume /dev/vg/vm1                          No server: a volume
@@ -52,6 +53,11 @@ pub struct Backup {
     /// the redo log's checkpoint.
     #[arg(long, help_heading = "Snapshot")]
     pub stop: bool,
+    /// On a replica: let its applier (SQL thread) stand while the files are frozen, so that the place
+    /// in the source's binary log is known: such a backup seeds new replicas of the same source.
+    /// It goes on before anything is read.
+    #[arg(long, conflicts_with = "datadir", help_heading = "Snapshot")]
+    pub stop_applier: bool,
     /// The data directory of a server that is stopped (with `--snapshot copy`).
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub datadir: Option<PathBuf>,

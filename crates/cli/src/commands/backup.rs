@@ -5,7 +5,9 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::BackupAnswer;
 use evenkeel_backup::Run;
-use evenkeel_backup::backup::{self, BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
+use evenkeel_backup::backup::{
+    self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
+};
 use evenkeel_op::{Error, Result, exit};
 use std::collections::BTreeMap;
 
@@ -53,6 +55,9 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
     };
     request.snapshot_dirs.clone_from(&args.snapshot_dir);
     request.stop_server = args.stop;
+    if args.stop_applier {
+        request.applier = ApplierWish::Stop(super::watch_applier::program());
+    }
     request.lock = lock(args.lock);
     request.limits = settings::limits(&args.locking);
     request.audit = args.audit;

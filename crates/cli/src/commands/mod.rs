@@ -16,6 +16,7 @@ pub mod restore;
 mod resume;
 pub mod settings;
 pub mod verify;
+pub mod watch_applier;
 
 use crate::args::Verb;
 use crate::show::Face;

@@ -1,9 +1,10 @@
 //! What every command that talks to a server does first: a server that a killed run left stopped
-//! could not answer.
+//! could not answer, and an applier that one left standing falls behind.
 
 use crate::show::Face;
 use evenkeel_server::connect::server_behind;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::replication;
 use evenkeel_snapshot::pause;
 use std::cell::LazyCell;
 
@@ -25,5 +26,23 @@ pub(super) fn resume(options: &ConnectOptions, face: &Face) {
                 error.chain()
             )),
         }
+    }
+    start_appliers(options, face);
+}
+
+fn start_appliers(options: &ConnectOptions, face: &Face) {
+    let Some(left) = replication::heal(options) else {
+        return;
+    };
+    match left.started {
+        Ok(()) => face.warn(
+            "the applier was still stopped by a run of evenkeel that was killed; it runs again",
+        ),
+        Err(error) => face.warn(&format!(
+            "the applier is still stopped by a run of evenkeel that was killed: {}; start it with: \
+             {}",
+            error.chain(),
+            left.statements.join("; ")
+        )),
     }
 }

@@ -5,6 +5,7 @@ use crate::show::{Align, Table};
 use evenkeel_backup::report::{CorruptPage, GenerationReport};
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::replication::SourceCoordinates;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -43,6 +44,13 @@ impl Answer for BackupAnswer {
         );
         if let Some(line) = coordinates(report) {
             text.push_str(&format!("  {line}\n"));
+        }
+        for source in &report.source_coordinates {
+            text.push_str(&format!("  {}\n", in_source(source)));
+        }
+        if report.applier_ms > 0.0 {
+            let stood = millis(report.applier_ms);
+            text.push_str(&format!("  the applier stood still for {stood}\n"));
         }
         if report.pages_checked == 0 && report.coordinates == Coordinates::default() {
             let seconds = units::duration(Duration::from_secs_f64(report.seconds));
@@ -190,4 +198,26 @@ fn coordinates(report: &GenerationReport) -> Option<String> {
         text.push_str(&format!(", GTID {gtid}"));
     }
     Some(text)
+}
+
+/// Says where an image is in the binary log of a source.
+fn in_source(source: &SourceCoordinates) -> String {
+    let mut text = format!("replicates from {}", source.host);
+    if let Some(port) = source.port {
+        text.push_str(&format!(":{port}"));
+    }
+    if !source.channel.is_empty() {
+        text.push_str(&format!(" (channel '{}')", source.channel));
+    }
+    match (&source.binlog_file, source.binlog_position) {
+        (Some(file), Some(position)) => {
+            text.push_str(&format!(", was at {file}:{position} there"));
+        }
+        _ if source.goes_by_gtid() => text.push_str(", goes on by GTID"),
+        _ => text.push_str(", where it was there is not known"),
+    }
+    if let Some(gtid) = &source.gtid {
+        text.push_str(&format!(", GTID {gtid}"));
+    }
+    text
 }

@@ -5,7 +5,9 @@ use evenkeel_backup::restore::{OntoReport, RestoreReport};
 use evenkeel_backup::verify::{BootReport, sentence};
 use evenkeel_op::units;
 use evenkeel_repository::VerifyReport;
+use evenkeel_server::replication::Seeding;
 use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 
 impl Answer for RestoreReport {
@@ -31,6 +33,9 @@ impl Answer for RestoreReport {
             "  a server starts on it with: --datadir={} {options}\n",
             self.target.display()
         ));
+        if let Some(seeding) = &self.replica {
+            text.push_str(&as_replica(seeding, &self.target));
+        }
         text
     }
 }
@@ -61,6 +66,29 @@ impl Answer for OntoReport {
         }
         text
     }
+}
+
+/// Says how the restored server becomes a replica.
+fn as_replica(seeding: &Seeding, target: &Path) -> String {
+    let whose = match seeding.of {
+        "source" => "of the same source",
+        _ => "of the server that was backed up",
+    };
+    let mut text = format!("to make it a new replica {whose}:\n");
+    for name in &seeding.remove {
+        text.push_str(&format!("  remove {}\n", target.join(name).display()));
+    }
+    text.push_str(&format!(
+        "  start it with, besides: {}\n  and run there:\n",
+        seeding.start_options.join(" ")
+    ));
+    for statement in &seeding.statements {
+        text.push_str(&format!("    {statement}\n"));
+    }
+    for note in &seeding.notes {
+        text.push_str(&format!("  note: {note}\n"));
+    }
+    text
 }
 
 /// What `verify` found.

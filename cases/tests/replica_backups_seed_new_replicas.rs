@@ -1,0 +1,343 @@
+//! Does a backup of a replica, restored, become a new replica of the same source by exactly what
+//! `restore` says? And one of a source a replica of that source?
+
+use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_cases::{SMALL, Site};
+use evenkeel_server::abilities::{Flavour, RedoLayout};
+use evenkeel_server::launch::Running;
+use evenkeel_server::replication::ThreadState;
+use evenkeel_testkit::replicas::{ACCOUNT, status, wait_until_it_applies};
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_testkit::{Bank, By, LoopFs, TestServer, wait_until_caught_up};
+use serde_json::Value;
+use std::fs;
+
+const GIB: u64 = 1 << 30;
+
+/// A source with a bank, and what is to be backed up: a replica of it, or the source itself.
+struct Case {
+    source: Option<Running>,
+    site: Site,
+    evenkeel: Evenkeel,
+}
+
+fn options(server: &TestServer, by: By, more: &[&'static str]) -> Vec<&'static str> {
+    let own = SMALL.iter().filter(|arg| !arg.starts_with("--server-id"));
+    let mut args: Vec<&str> = own.copied().collect();
+    if RedoLayout::of(server.binary.flavour, server.binary.version) == RedoLayout::Directory {
+        args.retain(|arg| !arg.starts_with("--innodb-log-file-size"));
+        args.push("--innodb-redo-log-capacity=64M");
+    }
+    args.extend(by.options(server));
+    args.extend(more);
+    args
+}
+
+fn evenkeel() -> Evenkeel {
+    Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
+}
+
+impl Case {
+    fn of_a_replica(server: TestServer, fs: LoopFs, by: By, more: &[&'static str]) -> Self {
+        let plan = |name: &str, more: &[&'static str]| {
+            let args = options(&server, by, more);
+            server.prepare(&fs.join(name), &args).with_networking()
+        };
+        let source = server.run(&plan("source", &["--server-id=1"]));
+        By::allow(&source);
+        let bank = Bank::load(&mut source.session().unwrap(), 500).unwrap();
+        let launch = plan("data", &[&["--server-id=2"], more].concat());
+        let running = server.run(&launch);
+        by.follow(&source, &running);
+        wait_until_caught_up(&source, &running);
+        Self {
+            source: Some(source),
+            site: Site {
+                running: Some(running),
+                launch,
+                bank,
+                server,
+                fs,
+            },
+            evenkeel: evenkeel(),
+        }
+    }
+
+    fn of_a_source(server: TestServer, fs: LoopFs, by: By) -> Self {
+        let args = options(&server, by, &["--server-id=1"]);
+        let launch = server.prepare(&fs.join("data"), &args).with_networking();
+        let running = server.run(&launch);
+        By::allow(&running);
+        let bank = Bank::load(&mut running.session().unwrap(), 500).unwrap();
+        Self {
+            source: None,
+            site: Site {
+                running: Some(running),
+                launch,
+                bank,
+                server,
+                fs,
+            },
+            evenkeel: evenkeel(),
+        }
+    }
+
+    fn source(&self) -> &Running {
+        self.source.as_ref().unwrap_or_else(|| self.site.running())
+    }
+
+    /// Backs up under traffic, restores, and returns what both said.
+    fn back_up_and_restore(&self, flags: &[&str]) -> (Ended, Ended) {
+        let options = self.source().connect_options();
+        let traffic = self.site.bank.start(&options, 4).unwrap();
+        traffic.wait_for(50);
+        let done = run(self.evenkeel.backup(&self.site, flags));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        traffic.wait_for(50);
+        assert_eq!(traffic.lost(), Vec::<String>::new());
+        drop(traffic.stop());
+        let target = self.site.fs.join("new");
+        let restored = run(self.evenkeel.restore(&self.site.repository(), &target, &[]));
+        assert_eq!(restored.code, Some(0), "{restored:?}");
+        (done, restored)
+    }
+
+    /// Does what `restore` said, and returns the new replica.
+    fn seed(&self, replica: &Value) -> Running {
+        let texts = |name: &str| -> Vec<String> {
+            let all = replica[name].as_array().expect(name).iter();
+            all.map(|text| text.as_str().unwrap().to_owned()).collect()
+        };
+        let target = self.site.fs.join("new");
+        for name in texts("remove") {
+            fs::remove_file(target.join(name)).unwrap();
+        }
+        let mut launch = self.site.launch.clone();
+        launch.datadir = target;
+        for option in texts("start_options") {
+            let id = "<a number that no other server has>";
+            launch.extra_args.push(option.replace(id, "3"));
+        }
+        let new = self.site.server.run(&launch);
+        for channel in status(&new).channels {
+            assert_eq!(channel.receiver, ThreadState::Stopped, "{channel:?}");
+            assert_eq!(channel.applier, ThreadState::Stopped, "{channel:?}");
+        }
+        let mut session = new.session().unwrap();
+        for statement in texts("statements") {
+            let sql = statement
+                .replace("<password>", ACCOUNT.1)
+                .replace("<user>", ACCOUNT.0);
+            session.run(&sql).expect(&sql);
+        }
+        new
+    }
+
+    /// The new replica has what the source has.
+    fn check(&self, new: &Running) {
+        wait_until_it_applies(new);
+        wait_until_caught_up(self.source(), new);
+        let bank = &self.site.bank;
+        let there = bank.check(&mut self.source().session().unwrap()).unwrap();
+        let here = bank.check(&mut new.session().unwrap()).unwrap();
+        assert_eq!(here, there);
+        assert!(here.transfers > 100);
+        let checksums = |running: &Running| {
+            let mut session = running.session().unwrap();
+            let tables = (0..bank.tables).map(|n| format!("bank.accounts_{n}"));
+            let tables: Vec<String> = tables.chain(["bank.ledger".to_owned()]).collect();
+            let rows = session.rows(&format!("CHECKSUM TABLE {}", tables.join(", ")));
+            let rows = rows.unwrap().into_iter();
+            rows.map(|row| row.at(1).unwrap().to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(checksums(new), checksums(self.source()));
+    }
+}
+
+/// Workers that apply in parallel.
+fn workers(server: &TestServer) -> [&'static str; 2] {
+    match server.binary.flavour {
+        Flavour::MariaDb => [
+            "--slave-parallel-threads=4",
+            "--slave-parallel-mode=optimistic",
+        ],
+        Flavour::MySql if server.binary.version.major > 8 => [
+            "--replica-parallel-workers=4",
+            "--replica-preserve-commit-order=OFF",
+        ],
+        Flavour::MySql => [
+            "--slave-parallel-workers=4",
+            "--slave-parallel-type=LOGICAL_CLOCK",
+        ],
+    }
+}
+
+fn seeds(server: TestServer, fs: LoopFs, by: By, flags: &[&str]) {
+    let workers = workers(&server);
+    let case = Case::of_a_replica(server, fs, by, &workers);
+    let (done, restored) = case.back_up_and_restore(flags);
+    wait_until_it_applies(case.site.running());
+    let told = &done.answer["source_coordinates"][0];
+    assert_eq!(told["host"], "127.0.0.1", "{done:?}");
+    assert_eq!(told["port"], case.source().port().unwrap(), "{done:?}");
+    let stopped = flags.contains(&"--stop-applier");
+    assert_eq!(told["binlog_file"].is_string(), stopped, "{done:?}");
+    assert_eq!(told["binlog_position"].is_u64(), stopped, "{done:?}");
+    match (by, case.site.server.binary.flavour) {
+        (By::Gtid, _) => assert!(told["gtid"].is_string(), "{done:?}"),
+        // It may have received more than it applied.
+        (By::Position, Flavour::MariaDb) => assert_eq!(told["gtid"], Value::Null, "{done:?}"),
+        // MySQL 9 has GTIDs also where they are not asked for.
+        (By::Position, Flavour::MySql) => {}
+    }
+    let stood = done.answer["applier_ms"].as_f64().unwrap();
+    assert_eq!(stood > 0.0, stopped, "{done:?}");
+    let replica = &restored.answer["replica"];
+    assert_eq!(replica["of"], "source", "{restored:?}");
+    let new = case.seed(replica);
+    case.check(&new);
+}
+
+#[test]
+fn mariadb_by_position() {
+    seeds(
+        mariadb_10_11(),
+        LoopFs::xfs(4 * GIB),
+        By::Position,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mariadb_by_gtid() {
+    seeds(
+        mariadb_10_11(),
+        LoopFs::btrfs(4 * GIB),
+        By::Gtid,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mariadb_by_gtid_as_it_goes() {
+    seeds(mariadb_10_11(), LoopFs::xfs(4 * GIB), By::Gtid, &[]);
+}
+
+#[test]
+fn mysql8_by_position() {
+    seeds(
+        mysql_8_0_15(),
+        LoopFs::xfs(4 * GIB),
+        By::Position,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mysql8_by_gtid_as_it_goes() {
+    seeds(mysql_8_0_15(), LoopFs::xfs(4 * GIB), By::Gtid, &[]);
+}
+
+#[test]
+fn mysql57_by_position() {
+    seeds(
+        mysql_5_7_22(),
+        LoopFs::btrfs(4 * GIB),
+        By::Position,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mysql57_by_gtid() {
+    seeds(
+        mysql_5_7_22(),
+        LoopFs::xfs(4 * GIB),
+        By::Gtid,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mariadb_11_by_position() {
+    seeds(
+        mariadb_11_8(),
+        LoopFs::xfs(4 * GIB),
+        By::Position,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mysql9_by_position() {
+    seeds(
+        mysql_9(),
+        LoopFs::xfs(4 * GIB),
+        By::Position,
+        &["--stop-applier"],
+    );
+}
+
+#[test]
+fn mysql9_by_gtid_as_it_goes() {
+    seeds(mysql_9(), LoopFs::btrfs(4 * GIB), By::Gtid, &[]);
+}
+
+/// A place that nobody can know is not guessed.
+#[test]
+fn by_position_as_it_goes() {
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        let workers = workers(&server);
+        let case = Case::of_a_replica(server, LoopFs::xfs(4 * GIB), By::Position, &workers);
+        let (done, restored) = case.back_up_and_restore(&[]);
+        assert!(done.said.contains("--stop-applier"), "{done:?}");
+        let told = &done.answer["source_coordinates"][0];
+        assert_eq!(told["binlog_file"], Value::Null, "{done:?}");
+        assert_eq!(told["positioning"], "file", "{done:?}");
+        assert_eq!(restored.answer["replica"], Value::Null, "{restored:?}");
+    }
+}
+
+/// Under a read lock, a table that is written with the data tells: without workers.
+#[test]
+fn by_position_as_it_goes_under_a_read_lock() {
+    let case = Case::of_a_replica(mysql_8_0_15(), LoopFs::xfs(4 * GIB), By::Position, &[]);
+    let (done, restored) = case.back_up_and_restore(&["--lock=ftwrl"]);
+    let told = &done.answer["source_coordinates"][0];
+    assert!(told["binlog_file"].is_string(), "{done:?}");
+    let new = case.seed(&restored.answer["replica"]);
+    case.check(&new);
+}
+
+#[test]
+fn sources_seed_replicas_of_themselves() {
+    for (server, by) in [
+        (mariadb_10_11(), By::Gtid),
+        (mysql_8_0_15(), By::Gtid),
+        (mysql_5_7_22(), By::Position),
+    ] {
+        let name = server.name;
+        let case = Case::of_a_source(server, LoopFs::xfs(4 * GIB), by);
+        let (done, restored) = case.back_up_and_restore(&["--stop-applier"]);
+        assert!(done.said.contains("replicates from nobody"), "{done:?}");
+        assert_eq!(done.answer["source_coordinates"], serde_json::json!([]));
+        let mut replica = restored.answer["replica"].clone();
+        assert_eq!(replica["of"], "itself", "{name}: {restored:?}");
+        // The host by whose name the source is reached is this one.
+        let statements = replica["statements"].as_array_mut().unwrap();
+        let port = case.source().port().unwrap();
+        let change = statements.iter_mut().find(|one| {
+            let text = one.as_str().unwrap();
+            text.starts_with("CHANGE MASTER") && text.contains(&format!("MASTER_PORT={port}"))
+        });
+        let change = change.expect("a statement that names the port");
+        let text = change.as_str().unwrap();
+        let host = text
+            .split('\'')
+            .find(|part| !part.is_empty() && !part.contains(' '));
+        *change = text.replace(host.unwrap(), "127.0.0.1").into();
+        let new = case.seed(&replica);
+        case.check(&new);
+    }
+}

@@ -1,0 +1,148 @@
+//! The applier of a replica, while its files are frozen.
+//!
+//! What an image of a replica holds is a place in its source's binary log. While the applier stands,
+//! that place is what its status says. While it goes on, only tables that are written in the applied
+//! transactions themselves can tell, and only while commits wait; where that is not so, the place is
+//! left out rather than guessed. A replica that goes by GTIDs needs none: its image knows by itself.
+
+use super::request::{ApplierWish, BackupRequest};
+use crate::Run;
+use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::lock::Locker;
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::replication::{
+    Replication, SourceCoordinates, StopLimits, Stopped, applied_under_lock,
+};
+use std::time::Duration;
+
+/// The appliers of a server that is being frozen.
+#[derive(Debug, Default)]
+pub(super) struct Applier {
+    /// Set while they stand.
+    stopped: Option<Stopped>,
+    sources: Vec<SourceCoordinates>,
+    stood: Duration,
+    /// The server's own binary log has what it applies: its GTIDs are those of the image.
+    logs_what_it_applies: bool,
+}
+
+impl Applier {
+    /// Looks at the replication of a server, and stops it where that is wanted. Before any lock.
+    pub(super) fn meet(
+        request: &BackupRequest,
+        options: &ConnectOptions,
+        pid: Option<i32>,
+        run: Run<'_>,
+    ) -> Result<Self> {
+        let ApplierWish::Stop(program) = &request.applier else {
+            return Self::look_on(options, run);
+        };
+        let pid = pid.ok_or_else(|| {
+            Error::refused(
+                "the server's process was not found, so nothing could tell later that its applier \
+                 was left standing",
+            )
+            .hint("run evenkeel on the server's own host, as root or as its user")
+        })?;
+        let limits = StopLimits {
+            deadline: request.limits.deadline,
+            // The locks are waited for and held meanwhile.
+            hold: request.limits.deadline + request.limits.hold,
+        };
+        let stopped = Stopped::stop(options, pid, program, &limits, run.progress, run.cancel)?;
+        let Some(stopped) = stopped else {
+            run.progress
+                .note("the server replicates from nobody: there is no applier to stop".to_owned());
+            return Ok(Self::default());
+        };
+        fail::fail_point!("backup::applier_stopped");
+        Ok(Self {
+            sources: stopped.coordinates(),
+            stopped: Some(stopped),
+            ..Self::default()
+        })
+    }
+
+    fn look_on(options: &ConnectOptions, run: Run<'_>) -> Result<Self> {
+        let mut session = Session::open(options)?;
+        let abilities = Abilities::probe(&mut session)?;
+        let found = match Replication::read(&mut session, &abilities) {
+            Err(error) if error.kind() == ErrorKind::Refused => {
+                run.progress.note(format!(
+                    "whether the server is a replica is not known: {}",
+                    error.chain()
+                ));
+                return Ok(Self::default());
+            }
+            found => found?,
+        };
+        if found.channels.is_empty() {
+            return Ok(Self::default());
+        }
+        let mut logs = false;
+        for name in ["log_slave_updates", "log_replica_updates"] {
+            let value = session.variable(name)?;
+            logs |= value.is_some_and(|value| value.eq_ignore_ascii_case("ON"));
+        }
+        Ok(Self {
+            sources: found.channels.iter().map(SourceCoordinates::of).collect(),
+            logs_what_it_applies: logs && abilities.flavour == Flavour::MySql,
+            ..Self::default()
+        })
+    }
+
+    /// Reads what can be known of appliers that go on. While commits wait.
+    pub(super) fn look(&mut self, locker: &mut Locker<'_>) -> Result<()> {
+        if self.stopped.is_some() || self.sources.is_empty() {
+            return Ok(());
+        }
+        let abilities = locker.abilities().clone();
+        let applied = applied_under_lock(locker.session(), &abilities)?;
+        for source in &mut self.sources {
+            if source.goes_by_gtid() {
+                source.gtid.clone_from(&applied.gtid);
+                continue;
+            }
+            let place = applied.positions.iter();
+            let place = place.filter(|(channel, _)| *channel == source.channel);
+            let place = place.map(|(_, place)| place.clone()).next();
+            *source = source.clone().at(place);
+        }
+        Ok(())
+    }
+
+    /// Lets appliers go on that were stopped. Fails when they did not stand all the time.
+    pub(super) fn go_on(&mut self) -> Result<()> {
+        let Some(stopped) = self.stopped.take() else {
+            return Ok(());
+        };
+        self.stood = stopped.stood();
+        stopped.start()
+    }
+
+    /// Returns the places in the sources' binary logs that belong to an image at `own`, and how
+    /// long the appliers stood.
+    pub(super) fn places(
+        &self,
+        own: &Coordinates,
+        run: Run<'_>,
+    ) -> (Vec<SourceCoordinates>, Duration) {
+        let mut sources = self.sources.clone();
+        for source in &mut sources {
+            if self.logs_what_it_applies {
+                source.gtid.clone_from(&own.gtid);
+            }
+            if !source.is_known() {
+                run.progress.note(format!(
+                    "where this image is in the binary log of {} is not known: add --stop-applier \
+                     if it is to seed a replica",
+                    source.host
+                ));
+            }
+        }
+        (sources, self.stood)
+    }
+}
