@@ -299,6 +299,25 @@ fn by_position_as_it_goes() {
     }
 }
 
+/// What the hint of `restore` warns of.
+#[test]
+fn a_restored_replica_would_replicate_by_itself() {
+    let case = Case::of_a_replica(
+        mariadb_10_11(),
+        LoopFs::xfs(4 * GIB),
+        By::Position,
+        &["--relay-log=relay"],
+    );
+    let (_, restored) = case.back_up_and_restore(&["--stop-applier"]);
+    let mut launch = case.site.launch.clone();
+    launch.datadir = case.site.fs.join("new");
+    let new = case.site.server.run(&launch);
+    let channel = &status(&new).channels[0];
+    assert_eq!(channel.applier, ThreadState::Running, "{channel:?}");
+    let options = restored.answer["replica"]["start_options"].to_string();
+    assert!(options.contains("--skip-slave-start"), "{options}");
+}
+
 /// Under a read lock, a table that is written with the data tells: without workers.
 #[test]
 fn by_position_as_it_goes_under_a_read_lock() {

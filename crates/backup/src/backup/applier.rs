@@ -95,12 +95,22 @@ impl Applier {
     }
 
     /// Reads what can be known of appliers that go on. While commits wait.
-    pub(super) fn look(&mut self, locker: &mut Locker<'_>) -> Result<()> {
+    pub(super) fn look(&mut self, locker: &mut Locker<'_>, run: Run<'_>) {
         if self.stopped.is_some() || self.sources.is_empty() {
-            return Ok(());
+            return;
         }
         let abilities = locker.abilities().clone();
-        let applied = applied_under_lock(locker.session(), &abilities)?;
+        let applied = match applied_under_lock(locker.session(), &abilities) {
+            Ok(applied) => applied,
+            // An account for backups need not read these tables. A lost connection is noticed when
+            // the lock is released.
+            Err(error) => {
+                let why = error.chain();
+                run.progress
+                    .note(format!("how far the applier is cannot be read: {why}"));
+                return;
+            }
+        };
         for source in &mut self.sources {
             if source.goes_by_gtid() {
                 source.gtid.clone_from(&applied.gtid);
@@ -111,7 +121,6 @@ impl Applier {
             let place = place.map(|(_, place)| place.clone()).next();
             *source = source.clone().at(place);
         }
-        Ok(())
     }
 
     /// Lets appliers go on that were stopped. Fails when they did not stand all the time.

@@ -309,7 +309,7 @@ impl Freezer<'_> {
         if matches!(self.choice.moment, Moment::BlockCommit | Moment::GlobalRead) {
             locker.flush_engine_logs()?;
             asked = Some(locker.coordinates()?);
-            self.applier.look(locker)?;
+            self.applier.look(locker, self.run);
         }
         fail::fail_point!("backup::freeze::moment");
         let limit = self.request.limits.hold;

@@ -151,9 +151,6 @@ pub fn seeding(
         format!("--server-id={SERVER_ID}"),
     ];
     let mysql = abilities.flavour == Flavour::MySql;
-    if abilities.replica_statements {
-        options[0] = "--skip-replica-start".to_owned();
-    }
     if mysql && on("gtid_mode") {
         options
             .extend(["gtid-mode", "enforce-gtid-consistency"].map(|name| format!("--{name}=ON")));
@@ -268,9 +265,6 @@ fn notes(sources: &[SourceCoordinates], abilities: &Abilities) -> Vec<String> {
          was backed up"
             .to_owned(),
     ];
-    if abilities.replica_statements {
-        notes[0] = notes[0].replace("slave", "replica");
-    }
     if abilities.flavour == Flavour::MySql {
         notes.push(
             "auto.cnf holds the old server's UUID: two servers with one cannot replicate from the \

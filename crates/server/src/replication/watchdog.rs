@@ -26,6 +26,8 @@ const READY: &str = "ready";
 /// For how long it tries to start an applier that it has to start.
 const TRIES_FOR: Duration = Duration::from_secs(3600);
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long it may take to be ready, besides the connection.
+const READY_WAIT: Duration = Duration::from_secs(20);
 /// How often it looks whether what it started goes on.
 const LOOKS: u32 = 4;
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
@@ -149,19 +151,19 @@ impl Watchdog {
             serde_json::to_string(order).map_err(|error| Error::failed(failed()).because(error))?;
         text.push('\n');
         watchdog.tell(&text).context(failed)?;
-        // It may print other things before.
-        for answer in BufReader::new(answers.ok_or_else(|| Error::failed(failed()))?).lines() {
-            let answer = answer.context(failed)?;
-            if answer == READY {
-                return Ok(watchdog);
-            }
-            if let Some(why) = answer.strip_prefix("failed: ") {
-                watchdog.end();
-                return Err(Error::failed(failed()).because(why.to_owned()));
-            }
-        }
+        let answers = answers.ok_or_else(|| Error::failed(failed()))?;
+        let (sender, said) = channel();
+        // Ends with the watchdog's output, at the latest when it is killed below.
+        std::thread::spawn(move || sender.send(is_ready(answers)));
+        let limit = order.place.connect_timeout + READY_WAIT;
+        let why = match said.recv_timeout(limit) {
+            Ok(None) => return Ok(watchdog),
+            Ok(Some(why)) => why,
+            Err(_) => "it was not ready in time".to_owned(),
+        };
+        let _ = watchdog.child.kill();
         watchdog.end();
-        Err(Error::failed(failed()).because("it ended"))
+        Err(Error::failed(failed()).because(why))
     }
 
     fn tell(&mut self, text: &str) -> std::io::Result<()> {
@@ -187,6 +189,23 @@ impl Watchdog {
             _ => Ending::Lost,
         }
     }
+}
+
+/// Reads what a watchdog says until it is ready; else returns why it is not.
+fn is_ready(answers: impl Read) -> Option<String> {
+    // It may print other things before.
+    for answer in BufReader::new(answers)
+        .lines()
+        .map_while(std::result::Result::ok)
+    {
+        if answer == READY {
+            return None;
+        }
+        if let Some(why) = answer.strip_prefix("failed: ") {
+            return Some(why.to_owned());
+        }
+    }
+    Some("it ended".to_owned())
 }
 
 /// The whole life of the watchdog: reads its order from `input`, says on `output` when it is ready,
