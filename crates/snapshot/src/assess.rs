@@ -5,6 +5,7 @@ use crate::copy::{self, CopyProvider, VolumesInPlace};
 use crate::filesystem::Kind;
 use crate::holding::{self, Holding, places};
 use crate::hook::HookProvider;
+use crate::lvm::{self, LvmProvider};
 use crate::reflink::{self, ReflinkProvider};
 use crate::{Atomicity, Layout, Provider, Settings};
 use evenkeel_op::{Error, Result};
@@ -17,6 +18,8 @@ pub enum Method {
     Btrfs,
     /// File-by-file clones.
     Reflink,
+    /// A snapshot of a logical volume.
+    Lvm,
     /// A stopped server's files, in place.
     Copy,
     /// The user's own command.
@@ -25,7 +28,13 @@ pub enum Method {
 
 impl Method {
     /// All of them, best first.
-    pub const ALL: [Self; 4] = [Self::Btrfs, Self::Reflink, Self::Copy, Self::Hook];
+    pub const ALL: [Self; 5] = [
+        Self::Btrfs,
+        Self::Reflink,
+        Self::Lvm,
+        Self::Copy,
+        Self::Hook,
+    ];
 
     /// Returns its name, which is also its provider's.
     #[must_use]
@@ -33,6 +42,7 @@ impl Method {
         match self {
             Self::Btrfs => "btrfs",
             Self::Reflink => "reflink",
+            Self::Lvm => "lvm",
             Self::Copy => "copy",
             Self::Hook => "hook",
         }
@@ -70,9 +80,14 @@ pub fn assess(layout: &Layout, settings: &Settings) -> Vec<Assessment> {
 }
 
 fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessment {
+    let mut lists = false;
     let verdict = match method {
         Method::Btrfs => assess_btrfs(layout, settings),
         Method::Reflink => assess_reflink(layout, settings),
+        Method::Lvm => lvm::examine(layout, settings).map(|(reason, thin)| {
+            lists = thin;
+            reason
+        }),
         Method::Copy if !layout.volumes.is_empty() => copy::volumes::examine(layout)
             .map(|()| "nobody writes to it: it can be read in place".to_owned()),
         Method::Copy => copy::refuse_if_used(layout)
@@ -82,6 +97,7 @@ fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessmen
     let (atomicity, change_list) = match method {
         Method::Btrfs => (Atomicity::Whole, true),
         Method::Reflink => (Atomicity::PerFile, change_list(layout)),
+        Method::Lvm => (Atomicity::Whole, lists),
         Method::Copy => (Atomicity::Stopped, false),
         Method::Hook => (Atomicity::Whole, false),
     };
@@ -141,6 +157,7 @@ pub fn open(
     Ok(match method {
         Method::Btrfs => Box::new(BtrfsProvider::open(layout, settings, base_token)?),
         Method::Reflink => Box::new(ReflinkProvider::open(layout, settings, base_token)?),
+        Method::Lvm => Box::new(LvmProvider::open(layout, settings, base_token)?),
         Method::Copy if !layout.volumes.is_empty() => Box::new(VolumesInPlace::open(layout)?),
         Method::Copy => Box::new(CopyProvider::open(layout)?),
         Method::Hook => match &settings.hook {
@@ -153,17 +170,17 @@ pub fn open(
     })
 }
 
-/// Returns the best method that needs no decision of the user: btrfs, else reflink. `Refused` with
-/// every reason when neither is usable.
+/// Returns the best method that needs no decision of the user: btrfs, else reflink, else LVM. `Refused`
+/// with every reason when none is usable.
 pub fn choose(layout: &Layout, settings: &Settings) -> Result<Method> {
     let mut refusal = Error::refused(format!(
-        "{} can be frozen neither by btrfs nor by reflink",
-        layout.datadir.display()
+        "{} can be frozen neither by btrfs nor by reflink nor by LVM",
+        layout.volumes.first().unwrap_or(&layout.datadir).display()
     ));
-    for method in [Method::Btrfs, Method::Reflink] {
-        let assessment = assess_one(method, layout, settings);
+    for method in candidates(layout) {
+        let assessment = assess_one(*method, layout, settings);
         if assessment.usable {
-            return Ok(method);
+            return Ok(*method);
         }
         refusal = refusal.hint(format!("{}: {}", method.name(), assessment.reason));
     }
@@ -173,10 +190,21 @@ pub fn choose(layout: &Layout, settings: &Settings) -> Result<Method> {
     ))
 }
 
-/// Deletes what dead runs left in the holding directories of a layout, and returns those in which
-/// there was something.
+/// Of single files, a clone keeps less than a snapshot of all that is beside them.
+fn candidates(layout: &Layout) -> &'static [Method] {
+    match layout.volumes.is_empty() {
+        true => &[Method::Btrfs, Method::Reflink, Method::Lvm],
+        false => &[Method::Reflink, Method::Lvm],
+    }
+}
+
+/// Deletes what dead runs left in the holding directories of a layout and of its LVM volumes, and
+/// returns those in which there was something: for LVM, the data directory.
 pub fn heal(layout: &Layout, settings: &Settings) -> Result<Vec<PathBuf>> {
     let mut healed = Vec::new();
+    if lvm::heal(layout)? {
+        healed.push(layout.datadir.clone());
+    }
     for place in places(layout, settings)? {
         if holding::heal(&place.holding)? {
             healed.push(place.holding);
@@ -187,6 +215,7 @@ pub fn heal(layout: &Layout, settings: &Settings) -> Result<Vec<PathBuf>> {
 
 /// Deletes the kept bases of a layout: their space comes back, and the next run reads everything.
 pub fn drop_base(layout: &Layout, settings: &Settings) -> Result<()> {
+    lvm::drop_base(layout)?;
     for place in places(layout, settings)? {
         if holding::is_ours(&place.holding) {
             Holding::open(&place.holding)?.drop_base()?;

@@ -16,11 +16,27 @@ mod map;
 mod walk;
 
 pub use map::{Extents, Place, Segment};
-pub use walk::differing;
+pub use walk::{differing, differing_on};
 
 use evenkeel_op::{Context, Result};
 use std::fs::File;
 use std::ops::Range;
+
+/// Returns the byte ranges of `now` that may differ from `base`, where the two lie in two read-only
+/// snapshots of one disk, which differ at the addresses in `overwritten` (sorted, disjoint) and nowhere
+/// else. The filesystem must be one whose addresses are the disk's, and both snapshots of moments in
+/// which everything was written out.
+pub fn changed_on(base: &File, now: &File, overwritten: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
+    let size = |file: &File| {
+        file.metadata()
+            .map(|m| m.len())
+            .context(|| "failed to stat a frozen file")
+    };
+    let (base_size, now_size) = (size(base)?, size(now)?);
+    let (base, now) = (Extents::addresses_of(base), Extents::addresses_of(now));
+    differing_on(base, base_size, now, now_size, overwritten)
+        .context(|| "failed to list the extents of a frozen file")
+}
 
 /// Returns the byte ranges of `now` that may differ from `base`: sorted, disjoint, inside `now`.
 /// Everything outside is byte-equal in `base`. A part of `now` beyond the end of `base` is reported

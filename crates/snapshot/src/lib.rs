@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`btrfs`] | one subvolume | yes | no |
 //! | [`reflink`] | each file for itself: needs [`pause`] or the caller's splice of the redo log | yes | only with `pause` |
+//! | [`lvm`] | one logical volume | if it is thin | no |
 //! | [`copy`] | whatever a stopped server left | no | is stopped already |
 //! | [`hook`] | what the user's own command promises | no | no |
 //!
@@ -22,6 +23,7 @@ pub mod filesystem;
 pub mod holding;
 pub mod hook;
 mod ioctl;
+pub mod lvm;
 pub mod pause;
 mod provider;
 pub mod reflink;
@@ -59,6 +61,8 @@ pub struct Settings {
     pub snapshot_dirs: Vec<PathBuf>,
     /// The user's own snapshot command.
     pub hook: Option<HookCommand>,
+    /// How large a thick LVM snapshot is made, in bytes; a share of its origin when not given.
+    pub snapshot_bytes: Option<u64>,
 }
 
 /// The user's own snapshot command.

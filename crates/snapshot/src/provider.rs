@@ -35,7 +35,7 @@ pub enum Changed {
 
 /// A way of freezing files. Calls come in the order in which they are listed here.
 pub trait Provider: Send + Sync {
-    /// Returns `btrfs`, `reflink`, `copy` or `hook`.
+    /// Returns `btrfs`, `reflink`, `lvm`, `copy` or `hook`.
     fn name(&self) -> &'static str;
 
     /// Returns what the snapshot is atomic over.
@@ -74,6 +74,12 @@ pub trait Provider: Send + Sync {
 
     /// Returns where a file may differ from the base that the provider was opened with.
     fn changed(&self, file: &SourceFile) -> Result<Changed>;
+
+    /// Fails when the snapshot is lost, or is about to be: asked again and again while it is read, so
+    /// it takes no time.
+    fn holds(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Fails if the frozen files did not stay frozen. To be called after the last byte was read and
     /// before the generation is published.

@@ -17,7 +17,7 @@ use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Context, Error, Result, Unit};
 use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
-use evenkeel_snapshot::Changed;
+use evenkeel_snapshot::{Changed, Provider};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -66,6 +66,7 @@ struct Shop<'a> {
     turns: Turns,
     /// Set by the first error, so that everybody else stops.
     failed: Cancel,
+    provider: &'a dyn Provider,
     run: Run<'a>,
 }
 
@@ -97,6 +98,7 @@ pub(super) fn read(
         ahead: Ahead::default(),
         turns: Turns::begin(request, run),
         failed: Cancel::new(),
+        provider: frozen.provider.as_ref(),
         run,
     };
     let (send, receive) = bounded::<Item>(QUEUE);
@@ -236,6 +238,7 @@ fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<(
             .failed
             .check()
             .and_then(|()| shop.run.cancel.check())
+            .and_then(|()| shop.provider.holds())
             .and_then(|()| {
                 let Item { open, plan } = item;
                 leaf(&mut worker, &open, &plan, &mut buffer, shop)

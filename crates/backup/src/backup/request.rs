@@ -21,6 +21,8 @@ pub struct BackupRequest {
     /// Where clones are kept between runs, instead of beside the data directory: at most one for
     /// each file system.
     pub snapshot_dirs: Vec<PathBuf>,
+    /// How large a thick LVM snapshot is made, in bytes; a share of its origin when not given.
+    pub snapshot_bytes: Option<u64>,
     /// Stop the server process for the length of the clone instead of splicing the checkpoint.
     pub stop_server: bool,
     /// Which lock stands around the snapshot.
@@ -54,6 +56,7 @@ impl BackupRequest {
             kind: RunKind::Auto,
             snapshot,
             snapshot_dirs: Vec::new(),
+            snapshot_bytes: None,
             stop_server: false,
             lock: LockWish::Auto,
             limits: Limits::default(),
@@ -104,6 +107,8 @@ pub enum SnapshotChoice {
     Btrfs,
     /// A clone of each file (XFS, btrfs).
     Reflink,
+    /// A snapshot of the LVM volume.
+    Lvm,
     /// No snapshot: the server is stopped.
     Copy,
     /// The user's own command, run under the lock.

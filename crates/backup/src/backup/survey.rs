@@ -49,6 +49,7 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
     };
     let settings = Settings {
         snapshot_dirs: request.snapshot_dirs.clone(),
+        snapshot_bytes: request.snapshot_bytes,
         hook: match &request.snapshot {
             SnapshotChoice::Hook { command, release } => Some(HookCommand {
                 create: command.clone(),
@@ -66,6 +67,7 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         },
         SnapshotChoice::Btrfs => SnapshotMethod::Btrfs,
         SnapshotChoice::Reflink => SnapshotMethod::Reflink,
+        SnapshotChoice::Lvm => SnapshotMethod::Lvm,
         SnapshotChoice::Copy => SnapshotMethod::Copy,
         SnapshotChoice::Hook { .. } => SnapshotMethod::Hook,
     };

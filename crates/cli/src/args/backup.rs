@@ -49,6 +49,9 @@ pub struct Backup {
     /// directory beside the server's].
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub snapshot_dir: Vec<PathBuf>,
+    /// With a thick LVM volume: how large its snapshot is made [default: 20 % of the volume].
+    #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Snapshot")]
+    pub snapshot_size: Option<u64>,
     /// With reflink: freeze the server's process while its files are cloned, instead of splicing
     /// the redo log's checkpoint.
     #[arg(long, help_heading = "Snapshot")]
@@ -130,6 +133,8 @@ pub enum SnapshotMethod {
     Btrfs,
     /// A reflink clone of every file (XFS, btrfs).
     Reflink,
+    /// A snapshot of the LVM volume, thin or thick.
+    Lvm,
     /// The files themselves, of a server that is stopped.
     Copy,
     /// Your own command.

@@ -54,6 +54,7 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
         None => RunKind::Auto,
     };
     request.snapshot_dirs.clone_from(&args.snapshot_dir);
+    request.snapshot_bytes = args.snapshot_size;
     request.stop_server = args.stop;
     if args.stop_applier {
         request.applier = ApplierWish::Stop(super::watch_applier::program());
@@ -76,6 +77,7 @@ fn snapshot(args: &Backup) -> Result<SnapshotChoice> {
         SnapshotMethod::Auto if args.hook.is_none() => SnapshotChoice::Auto,
         SnapshotMethod::Btrfs => SnapshotChoice::Btrfs,
         SnapshotMethod::Reflink => SnapshotChoice::Reflink,
+        SnapshotMethod::Lvm => SnapshotChoice::Lvm,
         SnapshotMethod::Copy => SnapshotChoice::Copy,
         SnapshotMethod::Hook | SnapshotMethod::Auto => SnapshotChoice::Hook {
             command: args.hook.clone().ok_or_else(|| {

@@ -33,7 +33,7 @@ pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
         checks.push(process_check(found));
         let settings = Settings {
             snapshot_dirs: args.snapshot_dir.clone(),
-            hook: None,
+            ..Settings::default()
         };
         let assessed = assess(&layout_of(found, true), &settings);
         checks.push(method_check(&assessed));
@@ -134,7 +134,7 @@ fn method_check(assessed: &[Assessment]) -> Check {
         Some(method) => fine("snapshot", format!("{} works", method.provider)),
         None => {
             let error = Error::refused("no snapshot method works by itself")
-                .hint("move the data directory to XFS or btrfs")
+                .hint("move the data directory to XFS or btrfs, or onto an LVM volume")
                 .hint("or give a snapshot command of your own: --snapshot hook --hook COMMAND");
             wrong("snapshot", &error)
         }

@@ -9,7 +9,8 @@ use std::io;
 pub enum Place {
     /// Nowhere: a hole or an unwritten extent, which read as zeros.
     Zeros,
-    /// At this byte address of the filesystem, referred to by some other file too.
+    /// At this byte address of the filesystem, where nobody overwrites it: some other file refers to
+    /// it too, or it is in a snapshot of the whole disk.
     Shared(u64),
     /// Somewhere that proves nothing: this file's alone, not yet written, encoded, inline.
     Opaque,
@@ -48,6 +49,8 @@ pub struct Extents<'a> {
     waiting: Option<RawExtent>,
     last_seen: bool,
     ended: bool,
+    /// Whether an address is to be believed though no other file refers to it.
+    unshared: bool,
 }
 
 impl<'a> Extents<'a> {
@@ -63,6 +66,17 @@ impl<'a> Extents<'a> {
             waiting: None,
             last_seen: false,
             ended: false,
+            unshared: false,
+        }
+    }
+
+    /// The same for a file in a snapshot of a whole disk: nothing in it is overwritten, whether or not
+    /// two files share it.
+    #[must_use]
+    pub fn addresses_of(file: &'a File) -> Self {
+        Self {
+            unshared: true,
+            ..Self::of(file)
         }
     }
 
@@ -123,7 +137,7 @@ impl<'a> Extents<'a> {
         let whole = Segment {
             start: extent.logical,
             end,
-            place: place(&extent),
+            place: place(&extent, self.unshared),
         };
         Ok(Some(Segment {
             start,
@@ -144,7 +158,7 @@ impl Iterator for Extents<'_> {
 }
 
 /// Returns what an extent's flags allow to be believed of its address.
-fn place(extent: &RawExtent) -> Place {
+fn place(extent: &RawExtent, unshared: bool) -> Place {
     const PROVES_NOTHING: u32 = ioctl::EXTENT_UNKNOWN
         | ioctl::EXTENT_DELALLOC
         | ioctl::EXTENT_ENCODED
@@ -156,7 +170,7 @@ fn place(extent: &RawExtent) -> Place {
         Place::Opaque
     } else if extent.flags & ioctl::EXTENT_UNWRITTEN != 0 {
         Place::Zeros
-    } else if extent.flags & ioctl::EXTENT_SHARED == 0 {
+    } else if !unshared && extent.flags & ioctl::EXTENT_SHARED == 0 {
         Place::Opaque
     } else {
         Place::Shared(extent.physical)
@@ -168,12 +182,26 @@ mod tests {
     use super::*;
 
     fn with(flags: u32) -> Place {
-        place(&RawExtent {
+        believed(flags, false)
+    }
+
+    fn believed(flags: u32, unshared: bool) -> Place {
+        let extent = RawExtent {
             physical: 4096,
             length: 4096,
             flags,
             ..RawExtent::default()
-        })
+        };
+        place(&extent, unshared)
+    }
+
+    #[test]
+    fn on_a_frozen_disk_an_address_need_not_be_shared() {
+        assert_eq!(believed(0, true), Place::Shared(4096));
+        for flag in [0x2, 0x4, 0x8, 0x80, 0x100, 0x200, 0x400] {
+            assert_eq!(believed(flag, true), Place::Opaque, "{flag:#x}");
+        }
+        assert_eq!(believed(ioctl::EXTENT_UNWRITTEN, true), Place::Zeros);
     }
 
     #[test]

@@ -12,6 +12,18 @@ pub fn differing(
     now: impl IntoIterator<Item = io::Result<Segment>>,
     now_size: u64,
 ) -> io::Result<Vec<Range<u64>>> {
+    differing_on(base, base_size, now, now_size, &[])
+}
+
+/// The same for two files on two states of one disk, which differ at the addresses in `overwritten`:
+/// sorted, disjoint.
+pub fn differing_on(
+    base: impl IntoIterator<Item = io::Result<Segment>>,
+    base_size: u64,
+    now: impl IntoIterator<Item = io::Result<Segment>>,
+    now_size: u64,
+    overwritten: &[Range<u64>],
+) -> io::Result<Vec<Range<u64>>> {
     let (mut base, mut now) = (base.into_iter(), now.into_iter());
     let common = base_size.min(now_size);
     let mut ranges = Vec::new();
@@ -21,13 +33,12 @@ pub fn differing(
         let old_here = covering(&mut old, &mut base, at)?;
         let new_here = covering(&mut new, &mut now, at)?;
         let end = old_here.end.min(new_here.end).min(common);
-        let equal = match (old_here.place_at(at), new_here.place_at(at)) {
-            (Place::Zeros, Place::Zeros) => true,
-            (Place::Shared(old), Place::Shared(new)) => old == new,
-            _ => false,
-        };
-        if !equal {
-            push(&mut ranges, at..end);
+        match (old_here.place_at(at), new_here.place_at(at)) {
+            (Place::Zeros, Place::Zeros) => {}
+            (Place::Shared(old), Place::Shared(new)) if old == new => {
+                push_overwritten(&mut ranges, at..end, new, overwritten);
+            }
+            _ => push(&mut ranges, at..end),
         }
         at = end;
     }
@@ -55,6 +66,25 @@ fn covering(
                 }
             },
         }
+    }
+}
+
+/// Appends what of a range of a file, stored from `address` on, lies where the disk was overwritten.
+fn push_overwritten(
+    ranges: &mut Vec<Range<u64>>,
+    range: Range<u64>,
+    address: u64,
+    overwritten: &[Range<u64>],
+) {
+    let end = address.saturating_add(range.end - range.start);
+    let first = overwritten.partition_point(|part| part.end <= address);
+    for part in overwritten[first..]
+        .iter()
+        .take_while(|part| part.start < end)
+    {
+        let from = part.start.max(address) - address;
+        let to = part.end.min(end) - address;
+        push(ranges, range.start + from..range.start + to);
     }
 }
 
@@ -135,6 +165,32 @@ mod tests {
                 prop_assert_eq!(reported, !equal, "byte {}", at);
             }
             prop_assert!(ranges.iter().all(|r| r.start < r.end && r.end <= now_size));
+        }
+
+        #[test]
+        fn reports_what_lies_where_the_disk_was_overwritten(
+            base in blocks(), now in blocks(), written in proptest::collection::vec(any::<bool>(), 6),
+        ) {
+            let overwritten: Vec<_> = (0u64..6)
+                .filter(|address| written[*address as usize])
+                .map(|address| address..address + 1)
+                .collect();
+            let (base_size, now_size) = (base.len() as u64, now.len() as u64);
+            let ranges =
+                differing_on(merged(&base), base_size, merged(&now), now_size, &overwritten).unwrap();
+            for pair in ranges.windows(2) {
+                prop_assert!(pair[0].end < pair[1].start);
+            }
+            for at in 0..now_size {
+                let i = at as usize;
+                let equal = at < base_size && base[i] == now[i] && match now[i] {
+                    Place::Shared(address) => !written[address as usize],
+                    Place::Zeros => true,
+                    Place::Opaque => false,
+                };
+                let reported = ranges.iter().any(|range| range.contains(&at));
+                prop_assert_eq!(reported, !equal, "byte {}", at);
+            }
         }
     }
 
