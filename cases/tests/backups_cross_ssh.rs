@@ -73,6 +73,34 @@ fn mysql57_xfs() {
 }
 
 #[test]
+fn blocks_may_be_compressed_where_they_are_kept() {
+    let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 20_000, &[]);
+    let far = FarHost::start(&[]);
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
+    let crossed = |flags: &[&str]| {
+        let before = far.proxy.bytes();
+        let ended = over(evenkeel.backup(&site, flags));
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        let stored = ended.answer["bytes_stored"].as_u64().unwrap();
+        (far.proxy.bytes() - before, stored)
+    };
+    let (there, stored_there) = crossed(&["--full"]);
+    let (here, stored_here) = crossed(&["--full", "--compress-at=repository"]);
+    assert!(
+        here > there + stored_there,
+        "{here} and {there} bytes crossed"
+    );
+    assert!(
+        stored_here < stored_there * 11 / 10,
+        "{stored_here} and {stored_there} stored"
+    );
+    let mut verify = evenkeel.command(&["verify", "--all"]);
+    verify.arg(site.repository());
+    assert_eq!(run(verify).code, Some(0));
+}
+
+#[test]
 fn what_did_not_change_does_not_cross() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 200_000, &[]);
     let far = FarHost::start(&[]);

@@ -24,6 +24,15 @@ enum Ask {
     },
     /// Append the body. Not replied to: what fails is said by `Finish`.
     Write { object: u64 },
+    /// Compress the body, a frame of a pack, and append it. The reply's number is the frame's length
+    /// and, in the upper half, its checksum.
+    Frame {
+        object: u64,
+        level: i32,
+        seed: u32,
+        number: u32,
+        lengths: Vec<u32>,
+    },
     /// Make it durable and visible.
     Finish { object: u64 },
     /// Forget an object, finished or not, or a lock. Not replied to.
@@ -60,6 +69,7 @@ impl Ask {
         match self {
             Self::Create { object, .. }
             | Self::Write { object }
+            | Self::Frame { object, .. }
             | Self::Finish { object }
             | Self::Drop { object }
             | Self::Open { object, .. }

@@ -21,7 +21,7 @@ pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{
     Forget, Generations, KeepRules, Prune, Rebuild, RepositoryCare, RepositoryVerb, Restore, Verify,
 };
-pub use ssh::Remote;
+pub use ssh::{CompressAt, Remote};
 pub use values::{Hidden, MappedRoot, percent, size, span};
 
 use clap::{ArgAction, Args, Parser, Subcommand};

@@ -1,6 +1,6 @@
 //! Another host, to work on.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,7 +21,21 @@ pub struct Remote {
     /// How long a lost connection may stay lost before both sides give up and clean up.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::span)]
     pub ssh_patience: Duration,
+    /// Where blocks are compressed: over there, or where the repository is, which spares the other
+    /// host's processors and costs the link.
+    #[arg(long, value_name = "WHERE", default_value = "source")]
+    pub compress_at: CompressAt,
     /// The program to push, for a host of another kind [default: this one].
     #[arg(long, value_name = "FILE")]
     pub ssh_program: Option<PathBuf>,
+}
+
+/// Where blocks are compressed.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CompressAt {
+    /// Where they are read.
+    #[default]
+    Source,
+    /// Where they are kept.
+    Repository,
 }

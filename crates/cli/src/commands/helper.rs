@@ -68,7 +68,7 @@ fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, face: &Face) -> Result<u8
     let cli = crate::parse(words.clone()).map_err(|error| {
         Error::usage("the other side does not understand the command line").because(error)
     })?;
-    let far_face = Face::far(&cli.output, face.signals().clone(), far.clone(), place);
+    let far_face = Face::far(&cli, face.signals().clone(), far.clone(), place);
     // What is over there for the other side is here for us.
     let (cli, _) = settings::with_files_here(cli, &words)?;
     super::run(&cli.verb, &far_face)

@@ -2,7 +2,7 @@
 
 use super::progress::{Bars, Lines, Told};
 use super::{Answer, failure};
-use crate::args::Output;
+use crate::args::{Cli, CompressAt, Output};
 use crate::signals::Signals;
 use evenkeel_op::{Cancel, Error, Event, Progress, Silent};
 use evenkeel_repository::Location;
@@ -28,6 +28,8 @@ struct Commander {
     far: Far,
     /// What the repository is called there.
     place: String,
+    /// Blocks are compressed there.
+    compresses: bool,
 }
 
 #[derive(Serialize)]
@@ -59,7 +61,9 @@ impl Face {
 
     /// Makes the face of a run for the user of another host, whose repository is called `place`.
     #[must_use]
-    pub fn far(output: &Output, signals: Signals, far: Far, place: String) -> Self {
+    pub fn far(cli: &Cli, signals: Signals, far: Far, place: String) -> Self {
+        let output = &cli.output;
+        let compress_at = cli.verb.remote().map(|remote| remote.compress_at);
         let progress: Box<dyn Progress> = match output.quiet {
             true => Box::new(Silent),
             false => Box::new(Told::to(far.clone())),
@@ -69,7 +73,11 @@ impl Face {
             quiet: output.quiet,
             signals,
             progress,
-            far: Some(Commander { far, place }),
+            far: Some(Commander {
+                far,
+                place,
+                compresses: compress_at == Some(CompressAt::Repository),
+            }),
         }
     }
 
@@ -83,7 +91,10 @@ impl Face {
     #[must_use]
     pub fn repository(&self, path: &Path) -> Location {
         match &self.far {
-            Some(commander) => Location::on(Arc::new(commander.far.store(&commander.place))),
+            Some(commander) => {
+                let store = commander.far.store(&commander.place);
+                Location::on(Arc::new(store.compressing_there(commander.compresses)))
+            }
             None => Location::from(path),
         }
     }

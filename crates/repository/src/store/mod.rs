@@ -4,9 +4,11 @@
 //! Objects are written once, from front to back, and become visible and durable together when
 //! they are finished. Only `head` is ever replaced.
 
+mod frames;
 mod local;
 mod location;
 
+pub use frames::{FrameEncoder, MadeFrame, RawFrame};
 pub use local::{LocalStore, Step, Tap};
 pub use location::Location;
 
@@ -46,6 +48,12 @@ pub struct Listed {
 pub trait NewObject: Send {
     /// Appends all of `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Appends a frame that the place where it is kept compresses; `None` when that is the
+    /// caller's to do.
+    fn write_frame(&mut self, frame: &RawFrame<'_>) -> io::Result<Option<MadeFrame>> {
+        let _ = frame;
+        Ok(None)
+    }
     /// Makes the object durable, then visible under its name.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }

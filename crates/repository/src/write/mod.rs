@@ -14,5 +14,5 @@ pub use builder::FileBuilder;
 pub use commit::CommitInfo;
 pub use growing::GrowingBuilder;
 pub use leaf::{Change, Leaf};
+pub(crate) use worker::PackWriter;
 pub use worker::Worker;
-pub(crate) use worker::{FrameEncoder, PackWriter};

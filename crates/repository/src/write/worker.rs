@@ -8,7 +8,7 @@ use crate::format::frame::{self, FRAME_RAW_MAX, FRAME_SLOTS_MAX, TableEntry};
 use crate::format::header::{HEADER_LENGTH, ObjectId};
 use crate::manifest::ObjectInfo;
 use crate::map::Place;
-use crate::store::{Existing, NewObject, Store};
+use crate::store::{Existing, FrameEncoder, NewObject, RawFrame, Store};
 use evenkeel_op::{Context, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -32,23 +32,6 @@ pub(crate) struct Counts {
     pub(crate) bytes_given: u64,
     pub(crate) blocks_changed: u64,
     pub(crate) bytes_changed: u64,
-}
-
-/// A compressor and the buffer it compresses into.
-pub(crate) struct FrameEncoder {
-    compressor: zstd::bulk::Compressor<'static>,
-    out: Vec<u8>,
-}
-
-impl FrameEncoder {
-    pub(crate) fn new(level: i32) -> Result<Self> {
-        let compressor =
-            zstd::bulk::Compressor::new(level).context(|| "failed to set up compression")?;
-        Ok(Self {
-            compressor,
-            out: Vec::new(),
-        })
-    }
 }
 
 /// Writes one pack, frame after frame.
@@ -88,15 +71,26 @@ impl PackWriter {
         lengths: &[u32],
         raw: &[u8],
     ) -> Result<()> {
-        let FrameEncoder { compressor, out } = encoder;
-        let number = self.next_frame();
-        let mut entry = frame::encode(out, compressor, self.seed, number, lengths, raw)
-            .context(|| "failed to compress a frame")?;
-        self.object
-            .write(out)
-            .map_err(|error| store_failed("write", &self.id.name(), error))?;
+        let frame = RawFrame {
+            level: encoder.level(),
+            seed: self.seed,
+            number: self.next_frame(),
+            lengths,
+            raw,
+        };
+        let failed = |error| store_failed("write", &self.id.name(), error);
+        let made = match self.object.write_frame(&frame).map_err(failed)? {
+            Some(made) => made,
+            None => {
+                let encoded = encoder.encode(&frame);
+                let (bytes, made) = encoded.context(|| "failed to compress a frame")?;
+                self.object.write(bytes).map_err(failed)?;
+                made
+            }
+        };
+        let mut entry = made.entry(&frame);
         entry.offset = self.offset;
-        self.offset += out.len() as u64;
+        self.offset += u64::from(made.length);
         self.table.push(entry);
         Ok(())
     }

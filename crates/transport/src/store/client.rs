@@ -5,7 +5,7 @@ use crate::link::Link;
 use crate::message::{self, Lane};
 use crossbeam_channel::{Sender, bounded};
 use evenkeel_repository::store::{
-    Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject,
+    Existing, Listed, Lock, LockMode, MadeFrame, NewObject, RawFrame, Store, StoredObject,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -52,13 +52,17 @@ impl Calls {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    fn ask(&self, ask: Ask) -> Answer {
+        self.ask_with(ask, &[])
+    }
+
     fn send(&self, call: u64, ask: Ask, body: &[u8]) -> io::Result<()> {
         let message = message::encode(Lane::Ask, &Asked { call, ask }, body);
         let sent = message.and_then(|message| self.link.send(message));
         sent.map_err(io::Error::other)
     }
 
-    fn ask(&self, ask: Ask) -> Answer {
+    fn ask_with(&self, ask: Ask, body: &[u8]) -> Answer {
         let call = self.number();
         let (sender, receiver) = bounded(1);
         {
@@ -68,7 +72,7 @@ impl Calls {
             }
             waiting.calls.insert(call, sender);
         }
-        if let Err(error) = self.send(call, ask, &[]) {
+        if let Err(error) = self.send(call, ask, body) {
             self.waiting().calls.remove(&call);
             return Err(error);
         }
@@ -110,6 +114,7 @@ fn lost() -> io::Error {
 pub struct LinkStore {
     calls: Arc<Calls>,
     place: String,
+    compresses: bool,
 }
 
 impl fmt::Debug for LinkStore {
@@ -120,7 +125,18 @@ impl fmt::Debug for LinkStore {
 
 impl LinkStore {
     pub(crate) fn new(calls: Arc<Calls>, place: String) -> Self {
-        Self { calls, place }
+        Self {
+            calls,
+            place,
+            compresses: false,
+        }
+    }
+
+    /// Leaves the compressing to the side with the repository: blocks cross the link as they are.
+    #[must_use]
+    pub fn compressing_there(mut self, there: bool) -> Self {
+        self.compresses = there;
+        self
     }
 
     fn done(&self, ask: Ask) -> io::Result<()> {
@@ -157,7 +173,10 @@ impl Store for LinkStore {
             name: name.to_owned(),
             replace: existing == Existing::Replace,
         })?;
-        Ok(Box::new(LinkNew(self.held(object))))
+        Ok(Box::new(LinkNew {
+            held: self.held(object),
+            compresses: self.compresses,
+        }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StoredObject>> {
@@ -229,18 +248,40 @@ impl fmt::Debug for LinkLock {
 
 impl Lock for LinkLock {}
 
-struct LinkNew(Held);
+struct LinkNew {
+    held: Held,
+    /// The other side compresses.
+    compresses: bool,
+}
 
 impl NewObject for LinkNew {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let object = self.0.object;
+        let object = self.held.object;
         let mut parts = bytes.chunks(BODY_MAX);
-        parts.try_for_each(|part| self.0.calls.send(0, Ask::Write { object }, part))
+        parts.try_for_each(|part| self.held.calls.send(0, Ask::Write { object }, part))
+    }
+
+    fn write_frame(&mut self, frame: &RawFrame<'_>) -> io::Result<Option<MadeFrame>> {
+        if !self.compresses {
+            return Ok(None);
+        }
+        let ask = Ask::Frame {
+            object: self.held.object,
+            level: frame.level,
+            seed: frame.seed,
+            number: frame.number,
+            lengths: frame.lengths.to_vec(),
+        };
+        let (made, _) = self.held.calls.ask_with(ask, frame.raw)?;
+        Ok(Some(MadeFrame {
+            length: made as u32,
+            crc: (made >> 32) as u32,
+        }))
     }
 
     fn finish(self: Box<Self>) -> io::Result<()> {
-        let object = self.0.object;
-        self.0.calls.ask(Ask::Finish { object }).map(|_| ())
+        let object = self.held.object;
+        self.held.calls.ask(Ask::Finish { object }).map(|_| ())
     }
 }
 

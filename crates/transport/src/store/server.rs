@@ -6,7 +6,9 @@ use crate::link::Link;
 use crate::message::{self, Lane};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::{Context, Result};
-use evenkeel_repository::store::{Existing, Lock, LockMode, NewObject, Store, StoredObject};
+use evenkeel_repository::store::{
+    Existing, FrameEncoder, Lock, LockMode, NewObject, RawFrame, Store, StoredObject,
+};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ impl StoreServer {
                 guard: guard.clone(),
                 link: link.clone(),
                 objects: HashMap::new(),
+                encoder: None,
             };
             lines.push(line);
             threads.push(std::thread::spawn(move || worker.serve(&asks)));
@@ -75,6 +78,8 @@ struct Serving {
     guard: Arc<Guard>,
     link: Link,
     objects: HashMap<u64, Object>,
+    /// For frames that are compressed here.
+    encoder: Option<FrameEncoder>,
 }
 
 impl Serving {
@@ -117,6 +122,22 @@ impl Serving {
                 self.write(object, body);
                 Ok(nothing(()))
             }
+            Ask::Frame {
+                object,
+                level,
+                seed,
+                number,
+                lengths,
+            } => {
+                let frame = RawFrame {
+                    level,
+                    seed,
+                    number,
+                    lengths: &lengths,
+                    raw: body,
+                };
+                self.frame(object, &frame).map(|made| (made, Vec::new()))
+            }
             Ask::Finish { object } => match self.objects.remove(&object) {
                 Some(Object::New(new)) => new.finish().map(nothing),
                 Some(Object::Failed(fault)) => Err(fault.error()),
@@ -155,6 +176,19 @@ impl Serving {
             self.objects
                 .insert(object, Object::Failed(Fault::of(&error)));
         }
+    }
+
+    fn frame(&mut self, object: u64, frame: &RawFrame<'_>) -> io::Result<u64> {
+        let encoder = match &mut self.encoder {
+            Some(encoder) if encoder.level() == frame.level => encoder,
+            other => other.insert(FrameEncoder::new(frame.level).map_err(io::Error::other)?),
+        };
+        let Some(Object::New(new)) = self.objects.get_mut(&object) else {
+            return Err(unknown());
+        };
+        let (bytes, made) = encoder.encode(frame)?;
+        new.write(bytes)?;
+        Ok(u64::from(made.length) | u64::from(made.crc) << 32)
     }
 
     fn read(&self, object: u64, offset: u64, length: u32) -> io::Result<(u64, Vec<u8>)> {

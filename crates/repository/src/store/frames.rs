@@ -1,0 +1,88 @@
+//! Frames of packs: who compresses them.
+
+use crate::format::frame::{self, TableEntry};
+use evenkeel_op::{Context, Result};
+use std::io;
+
+/// A frame that is not compressed yet.
+#[derive(Debug, Clone, Copy)]
+pub struct RawFrame<'a> {
+    /// zstd level.
+    pub level: i32,
+    /// What checksums in its pack begin with.
+    pub seed: u32,
+    /// Its number in the pack.
+    pub number: u32,
+    /// Length of each block, in bytes.
+    pub lengths: &'a [u32],
+    /// The blocks, one after another.
+    pub raw: &'a [u8],
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeFrame {
+    /// Length of the whole frame, in bytes.
+    pub length: u32,
+    /// Its checksum.
+    pub crc: u32,
+}
+
+impl MadeFrame {
+    pub(crate) fn entry(self, frame: &RawFrame<'_>) -> TableEntry {
+        TableEntry {
+            offset: 0,
+            length: self.length,
+            raw_length: frame.raw.len() as u32,
+            slots: frame.lengths.len() as u32,
+            crc: self.crc,
+        }
+    }
+}
+
+/// A compressor and the buffer it compresses into.
+pub struct FrameEncoder {
+    level: i32,
+    compressor: zstd::bulk::Compressor<'static>,
+    out: Vec<u8>,
+}
+
+impl FrameEncoder {
+    /// Sets up compression of a zstd level.
+    pub fn new(level: i32) -> Result<Self> {
+        let compressor =
+            zstd::bulk::Compressor::new(level).context(|| "failed to set up compression")?;
+        Ok(Self {
+            level,
+            compressor,
+            out: Vec::new(),
+        })
+    }
+
+    /// Returns the zstd level.
+    #[must_use]
+    pub fn level(&self) -> i32 {
+        self.level
+    }
+
+    /// Compresses a frame; returns its bytes and what is to be remembered of them. The level is
+    /// this encoder's.
+    pub fn encode(&mut self, frame: &RawFrame<'_>) -> io::Result<(&[u8], MadeFrame)> {
+        let Self {
+            compressor, out, ..
+        } = self;
+        let RawFrame {
+            seed,
+            number,
+            lengths,
+            raw,
+            ..
+        } = *frame;
+        let entry = frame::encode(out, compressor, seed, number, lengths, raw)?;
+        let made = MadeFrame {
+            length: entry.length,
+            crc: entry.crc,
+        };
+        Ok((out, made))
+    }
+}
