@@ -318,6 +318,63 @@ fn a_restored_replica_would_replicate_by_itself() {
     assert!(options.contains("--skip-slave-start"), "{options}");
 }
 
+/// The account that the book recommends for backups may not see a replica's status on MariaDB.
+#[test]
+fn an_account_that_may_not_look_backs_up_all_the_same() {
+    let case = Case::of_a_replica(mariadb_10_11(), LoopFs::xfs(4 * GIB), By::Gtid, &[]);
+    let mut session = case.site.running().session().unwrap();
+    for sql in [
+        "CREATE USER looker@localhost",
+        "GRANT RELOAD, PROCESS, BINLOG MONITOR ON *.* TO looker@localhost",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let done = run(case.evenkeel.backup(&case.site, &["-u", "looker"]));
+    assert!(done.generation() > 0);
+    assert!(done.said.contains("SLAVE MONITOR"), "{done:?}");
+    session
+        .run("GRANT SLAVE MONITOR ON *.* TO looker@localhost")
+        .unwrap();
+    let done = run(case.evenkeel.backup(&case.site, &["-u", "looker"]));
+    assert_eq!(
+        done.answer["source_coordinates"][0]["positioning"], "gtid",
+        "{done:?}"
+    );
+    // The table of what was applied is another matter; the image has it.
+    assert_eq!(
+        done.answer["source_coordinates"][0]["gtid"],
+        Value::Null,
+        "{done:?}"
+    );
+    let refused = run(case
+        .evenkeel
+        .backup(&case.site, &["-u", "looker", "--stop-applier"]));
+    assert_eq!(refused.code, Some(14), "{refused:?}");
+    wait_until_it_applies(case.site.running());
+    // A server that is no replica says nothing of it.
+    let mut of_source = case.evenkeel.command(&[
+        "backup",
+        "--no-defaults",
+        "-u",
+        "looker",
+        "--max-impact=100",
+    ]);
+    let mut session = case.source().session().unwrap();
+    for sql in [
+        "CREATE USER looker@localhost",
+        "GRANT RELOAD, PROCESS, BINLOG MONITOR ON *.* TO looker@localhost",
+    ] {
+        session.run(sql).unwrap();
+    }
+    of_source
+        .arg("-S")
+        .arg(case.source().socket())
+        .arg(case.site.fs.join("repository-of-the-source"));
+    let done = run(of_source);
+    assert!(done.generation() > 0);
+    assert!(!done.said.contains("replica"), "{done:?}");
+}
+
 /// Under a read lock, a table that is written with the data tells: without workers.
 #[test]
 fn by_position_as_it_goes_under_a_read_lock() {

@@ -11,6 +11,7 @@ use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::files::{FoundFile, ServerFiles};
 use evenkeel_server::lock::Locker;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::{
@@ -34,13 +35,13 @@ impl Applier {
     pub(super) fn meet(
         request: &BackupRequest,
         options: &ConnectOptions,
-        pid: Option<i32>,
+        files: &ServerFiles,
         run: Run<'_>,
     ) -> Result<Self> {
         let ApplierWish::Stop(program) = &request.applier else {
-            return Self::look_on(options, run);
+            return Self::look_on(options, files, run);
         };
-        let pid = pid.ok_or_else(|| {
+        let pid = files.pid.ok_or_else(|| {
             Error::refused(
                 "the server's process was not found, so nothing could tell later that its applier \
                  was left standing",
@@ -66,15 +67,19 @@ impl Applier {
         })
     }
 
-    fn look_on(options: &ConnectOptions, run: Run<'_>) -> Result<Self> {
+    fn look_on(options: &ConnectOptions, files: &ServerFiles, run: Run<'_>) -> Result<Self> {
         let mut session = Session::open(options)?;
         let abilities = Abilities::probe(&mut session)?;
         let found = match Replication::read(&mut session, &abilities) {
+            // Most servers are no replicas, and an account for backups need not look.
             Err(error) if error.kind() == ErrorKind::Refused => {
-                run.progress.note(format!(
-                    "whether the server is a replica is not known: {}",
-                    error.chain()
-                ));
+                if looks_like_a_replica(files) {
+                    run.progress.note(format!(
+                        "the server seems to be a replica; of whom, and where it is, is not \
+                         known: {}",
+                        error.chain()
+                    ));
+                }
                 return Ok(Self::default());
             }
             found => found?,
@@ -154,4 +159,16 @@ impl Applier {
         }
         (sources, self.stood)
     }
+}
+
+/// Whether there is what only a server leaves that replicates, or did so.
+fn looks_like_a_replica(files: &ServerFiles) -> bool {
+    // `relay-log.info`, for a named connection `relay-log-NAME.info`.
+    let is_state = |name: &str| name.starts_with("relay-log") && name.ends_with(".info");
+    let of_file = |file: &FoundFile| {
+        file.path
+            .file_name()
+            .is_some_and(|name| is_state(&name.to_string_lossy()))
+    };
+    files.files.iter().any(of_file)
 }

@@ -174,8 +174,8 @@ impl Freezer<'_> {
         match (&self.request.source, self.choice.method) {
             (Source::Live(options), method) if method != Method::Still => {
                 let limits = self.request.limits.clone();
-                let pid = self.survey.files.pid;
-                self.applier = Applier::meet(self.request, options, pid, self.run)?;
+                let found = &self.survey.files;
+                self.applier = Applier::meet(self.request, options, found, self.run)?;
                 let turn = Locker::open(options, limits, self.run.progress, self.run.cancel)
                     .and_then(|locker| self.live(locker));
                 // Also when nothing came of it; the first error is the one to report.
