@@ -31,6 +31,8 @@ class Mount:
         sh("fallocate", "-l", size, self.image)
         if fs == "xfs":
             sh("mkfs.xfs", "-q", "-K", "-m", "reflink=1", self.image)
+        elif fs == "ext4":
+            sh("mkfs.ext4", "-q", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", self.image)
         else:
             sh("mkfs.btrfs", "-q", "-K", self.image)
         self.device = sh("losetup", "--direct-io=on", "-f", "--show", self.image).strip()
