@@ -36,7 +36,11 @@ impl Lvm {
         };
         let disks: Vec<&str> = disks[..count].iter().map(String::as_str).collect();
         lvm("pvcreate", &[&["-q", "-ff", "-y"], &disks[..]].concat());
-        lvm("vgcreate", &[&["-q", group], &disks[..]].concat());
+        // Small extents: volumes of a MiB or two are soon full.
+        lvm(
+            "vgcreate",
+            &[&["-q", "-s", "1M", group], &disks[..]].concat(),
+        );
         made
     }
 
@@ -127,6 +131,17 @@ impl Lvm {
     pub fn field(&self, volume: &str, field: &str) -> String {
         let listed = lvm("lvs", &["--noheadings", "-o", field, &self.path(volume)]);
         listed.trim().to_owned()
+    }
+
+    /// Returns how many bytes of the group no volume has.
+    #[must_use]
+    pub fn free_bytes(&self) -> u64 {
+        let args = ["--noheadings", "--nosuffix", "--units=b"];
+        let told = lvm(
+            "vgs",
+            &[&args[..], &["-o", "vg_free", &self.group]].concat(),
+        );
+        told.trim().parse().expect("a number of bytes")
     }
 
     /// Removes a volume.

@@ -55,6 +55,12 @@ struct List {
 }
 
 impl Entry {
+    /// Whether the guarding test needs a kernel of its own.
+    #[must_use]
+    pub fn is_in_machine(&self) -> bool {
+        self.package == "evenkeel-vm" && self.test != "lib"
+    }
+
     /// Returns the guarding test: `package/test only`.
     #[must_use]
     pub fn guard(&self) -> String {
@@ -108,7 +114,7 @@ pub fn check(root: &Path) -> Vec<String> {
         }
         let test = format!("tests/{}.rs", entry.test);
         let folder = match entry.package.trim_start_matches("evenkeel-") {
-            "cases" => root.join("cases"),
+            top @ ("cases" | "vm") => root.join(top),
             part => root.join("crates").join(part),
         };
         if entry.test != "lib" && !folder.join(&test).exists() {

@@ -13,6 +13,8 @@ use std::time::Duration;
 /// What `cargo nextest` exits with.
 const TESTS_FAILED: i32 = 100;
 const BUILD_FAILED: i32 = 101;
+/// What `cargo xtask machine` exits with when tests failed.
+const MACHINE_FAILED: i32 = 4;
 
 /// What became of an entry.
 pub(super) enum Outcome {
@@ -57,7 +59,7 @@ pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &AtomicBool) 
     })?;
     Ok(match code {
         Some(0) => Outcome::Survived,
-        Some(TESTS_FAILED) => Outcome::Killed {
+        Some(TESTS_FAILED | MACHINE_FAILED) => Outcome::Killed {
             said: said(&fs::read_to_string(&log)?),
         },
         Some(BUILD_FAILED) => Outcome::DidNotCompile,
@@ -66,21 +68,19 @@ pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &AtomicBool) 
 }
 
 fn command(entry: &Entry, tree: &Path, target: &Path) -> Command {
-    let mut command = Command::new("cargo");
-    command
-        .args(["nextest", "run", "--offline", "--fail-fast", "--package"])
-        .arg(&entry.package);
-    match entry.test.as_str() {
-        "lib" => command.arg("--lib"),
-        test => command.args(["--test", test]),
-    };
-    command.args(&entry.only).envs(&entry.env);
-    // What `cargo run` says of this package is not true of the others.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(name);
-        }
+    let mut command = crate::cargo();
+    if entry.is_in_machine() {
+        let only = entry.only.as_deref().unwrap_or_default();
+        command.args(["xtask", "machine"]);
+        command.arg(format!("{}::{only}", entry.test));
+    } else {
+        command.args(["nextest", "run", "--offline", "--fail-fast", "--package"]);
+        command.arg(&entry.package);
+        match entry.test.as_str() {
+            "lib" => command.arg("--lib"),
+            test => command.args(["--test", test]),
+        };
+        command.args(&entry.only).envs(&entry.env);
     }
     command
         .current_dir(tree)
