@@ -34,7 +34,7 @@ fn cargo() -> Command {
 /// Returns where cargo puts what it builds.
 fn target_directory(root: &Path) -> anyhow::Result<PathBuf> {
     let told = cargo()
-        .args(["metadata", "--format-version=1", "--no-deps"])
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .current_dir(root)
         .output()
         .context("failed to run cargo metadata")?;
