@@ -88,13 +88,14 @@ impl LvmProvider {
     /// will compare with the base that was committed under `base_token`. `Refused` when not all of a
     /// server's directories are on one volume, or there is no room; `Busy` when another run is at it.
     pub fn open(layout: &Layout, settings: &Settings, base_token: Option<&str>) -> Result<Self> {
-        let origins = origin::find(layout)?;
+        let (origins, _) = origin::find(layout)?;
         require_tools(&origins)?;
         let id = holding_id(layout, &origins)?;
         let lock = Lock::try_take(&format!("lvm-{id}.lock"))?.ok_or_else(|| {
             Error::new(ErrorKind::Busy, "another run is making snapshots of this")
                 .hint("wait until the other backup of it is done")
         })?;
+        // Anew: whoever had the lock until now may have kept what was of a run when it was listed.
         let all = report::volumes()?;
         let volumes: Result<Vec<Volume>> = origins
             .into_iter()
@@ -159,7 +160,29 @@ impl LvmProvider {
         same.then_some(base)
     }
 
-    /// Removes this run's snapshots, and lets go of everything.
+    /// Makes the snapshots of thin volumes the bases of the next run, and returns their UUIDs.
+    fn keep(&mut self, token: &str) -> Result<Vec<String>> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let at_unix_ms = since.map_or(0, |since| since.as_millis() as u64);
+        let tags = name::kept_tags(token, self.map(), at_unix_ms)?;
+        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let mut kept = Vec::new();
+        for volume in &mut self.volumes {
+            volume.base_mount = None;
+            let snapshot = volume.snapshot.take();
+            let facts = snapshot.and_then(|snapshot| snapshot.facts);
+            if let Some(lv) = facts.filter(|_| volume.pool.is_some()) {
+                own::retag(&lv, &tags, &[name::TAG_RUN, name::TAG_DELTA])?;
+                fail_point!("snapshot::lvm::kept");
+                // Out of everybody's way; active, it does no harm either.
+                let _ = own::activate(&lv, false);
+                kept.push(lv.uuid);
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Removes the snapshots of this run, and lets go of everything.
     fn end(&mut self) -> Result<()> {
         self.ended = true;
         let crowded = self
@@ -354,25 +377,30 @@ fn root_of(name: &str, path: &Path) -> (String, Vec<u8>) {
 /// Says what a snapshot would be of, and whether later runs read only what changed; `Refused` when none
 /// can be made. Changes nothing.
 pub(crate) fn examine(layout: &Layout, settings: &Settings) -> Result<(String, bool)> {
-    let origins = origin::find(layout)?;
+    let (origins, all) = origin::find(layout)?;
     require_tools(&origins)?;
-    let all = report::volumes()?;
+    let id = holding_id(layout, &origins)?;
     let mut told = Vec::new();
     let mut lists = true;
     for origin in &origins {
-        let path = origin.lv.path();
-        let Some(pool) = pool_of(&origin.lv, &all) else {
-            let bytes = room::for_thick(&origin.lv, settings.snapshot_bytes)?;
-            let bytes = units::bytes(bytes);
-            told.push(format!("a thick snapshot of {path} gets {bytes}"));
+        let (lv, path) = (&origin.lv, origin.lv.path());
+        // Ours, kept or left, are given up where their room is needed.
+        let gives_room = |refused: Error| match own::among(&all, &id, lv).is_empty() {
+            true => Err(refused),
+            false => Ok(None),
+        };
+        let Some(pool) = pool_of(lv, &all) else {
+            let bytes = room::for_thick(lv, settings.snapshot_bytes).map(Some);
+            let bytes = bytes.or_else(gives_room)?.map(units::bytes);
+            let bytes = bytes.map_or(String::new(), |bytes| format!(" gets {bytes}"));
+            told.push(format!("a thick snapshot of {path}{bytes}"));
             lists = false;
             continue;
         };
-        room::for_thin(pool)?;
-        let share = pool.data_percent.unwrap_or_default();
-        let pool = pool.path();
+        room::for_thin(pool).map(|()| None).or_else(gives_room)?;
+        let (pool, share) = (pool.path(), pool.data_percent.unwrap_or_default());
         told.push(format!(
-            "a thin snapshot of {path}, pool {pool} is {share:.0} % full"
+            "a thin snapshot of {path}, whose pool {pool} is {share:.0} % full"
         ));
         if let Err(missing) = tool::require("thin_delta") {
             told.push(missing.to_string());
@@ -385,7 +413,7 @@ pub(crate) fn examine(layout: &Layout, settings: &Settings) -> Result<(String, b
 /// Deletes what dead runs left of a layout's volumes, and returns whether there was anything. Does
 /// nothing when a run is at it, or the layout is on no such volume.
 pub(crate) fn heal(layout: &Layout) -> Result<bool> {
-    let Ok(origins) = origin::find(layout) else {
+    let Ok((origins, _)) = origin::find(layout) else {
         return Ok(false);
     };
     let id = holding_id(layout, &origins)?;
@@ -408,7 +436,7 @@ pub(crate) fn heal(layout: &Layout) -> Result<bool> {
 
 /// Deletes the kept bases of a layout's volumes. Does nothing when it is on no such volume.
 pub(crate) fn drop_base(layout: &Layout) -> Result<()> {
-    let Ok(origins) = origin::find(layout) else {
+    let Ok((origins, _)) = origin::find(layout) else {
         return Ok(());
     };
     let id = holding_id(layout, &origins)?;
@@ -542,25 +570,18 @@ impl Provider for LvmProvider {
     }
 
     fn commit(mut self: Box<Self>, token: &str) -> Result<()> {
-        let map = self.map();
-        let at = SystemTime::now().duration_since(UNIX_EPOCH);
-        let tags = name::kept_tags(token, map, at.map_or(0, |since| since.as_secs()))?;
-        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
         self.watch = None;
-        for volume in &mut self.volumes {
-            volume.base_mount = None;
-            let snapshot = volume.snapshot.take();
-            let facts = snapshot.and_then(|snapshot| snapshot.facts);
-            if let Some(lv) = facts.filter(|_| volume.pool.is_some()) {
-                own::retag(&lv, &tags, &[name::TAG_RUN, name::TAG_DELTA])?;
-                fail_point!("snapshot::lvm::kept");
-                // Out of everybody's way; active, it does no harm either.
-                let _ = own::activate(&lv, false);
-                // What was the base is a leftover now: `end` must not mistake it for the base.
-                volume.base = None;
-            }
+        let kept = self.keep(token)?;
+        self.ended = true;
+        // Not by when they were kept: clocks jump.
+        let all = report::volumes()?;
+        for volume in &self.volumes {
+            own::among(&all, &self.id, &volume.origin.lv)
+                .into_iter()
+                .filter(|lv| !kept.contains(&lv.uuid))
+                .try_for_each(own::remove)?;
         }
-        self.end()
+        Ok(())
     }
 
     fn abandon(mut self: Box<Self>) -> Result<()> {

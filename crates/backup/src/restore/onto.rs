@@ -6,7 +6,7 @@ use crate::facts::Facts;
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Unit, units};
 use evenkeel_repository::{BlockContent, FileKind, FileReader, Location, Reader, Repository};
 use evenkeel_snapshot::volume::{self, Kind, Users};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, SeekFrom};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -287,6 +287,10 @@ struct Over<'a> {
 impl Over<'_> {
     /// Writes a block if what is there differs, and returns how many bytes that were.
     fn block(&mut self, offset: u64, length: u64, content: BlockContent<'_>) -> Result<u64> {
+        let is_hole = matches!(content, BlockContent::Hole);
+        if is_hole && self.kind == Kind::File && self.is_hole_there(offset, length) {
+            return Ok(0);
+        }
         let bytes = match content {
             BlockContent::Data(bytes) => bytes,
             BlockContent::Hole | BlockContent::Zero => &[],
@@ -301,13 +305,20 @@ impl Over<'_> {
         if self.there == self.wanted {
             return Ok(0);
         }
-        let is_hole = matches!(content, BlockContent::Hole);
         if !(is_hole && self.kind == Kind::File && self.punch(offset, length)) {
             self.file
                 .write_all_at(&self.wanted, offset)
                 .context(|| format!("failed to write at byte {offset}"))?;
         }
         Ok(length)
+    }
+
+    /// Whether the target is a hole there already: not worth reading.
+    fn is_hole_there(&self, offset: u64, length: u64) -> bool {
+        match rustix::fs::seek(self.file, SeekFrom::Data(offset)) {
+            Ok(data) => data >= offset + length,
+            Err(error) => error == rustix::io::Errno::NXIO,
+        }
     }
 
     /// Makes a hole where the filesystem can.

@@ -7,7 +7,7 @@
 //!     evenkeel.run                      a tag: of a run that has not committed
 //!     evenkeel.token.…                  a tag: the generation that it is kept for
 //!     evenkeel.map.…                    a tag: which files had which names in it
-//!     evenkeel.at.1700000000            a tag: when it was kept, in seconds since 1970
+//!     evenkeel.at.1700000000000         a tag: when it was kept, in milliseconds since 1970
 //!     evenkeel.delta                    a tag: a metadata snapshot of its pool may be reserved for it
 //! ```
 
@@ -51,7 +51,7 @@ pub(super) fn tag_of(id: &str) -> String {
 }
 
 /// Returns the tags of a kept base. `Failed` when the token holds what tags may not.
-pub(super) fn kept_tags(token: &str, map: u64, at_unix_s: u64) -> Result<[String; 3]> {
+pub(super) fn kept_tags(token: &str, map: u64, at_unix_ms: u64) -> Result<[String; 3]> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "_+.-/=!:&#".contains(c);
     if token.is_empty() || token.len() > 512 || !token.chars().all(sound) {
         return Err(Error::failed(format!("'{token}' cannot be a tag in LVM")));
@@ -59,7 +59,7 @@ pub(super) fn kept_tags(token: &str, map: u64, at_unix_s: u64) -> Result<[String
     Ok([
         format!("{TOKEN}{token}"),
         format!("{MAP}{map:016x}"),
-        format!("{AT}{at_unix_s}"),
+        format!("{AT}{at_unix_ms}"),
     ])
 }
 
@@ -74,7 +74,7 @@ pub(super) fn map(tags: &[String]) -> Option<u64> {
     u64::from_str_radix(hex, 16).ok()
 }
 
-/// Returns when a base was kept, in seconds since 1970; 0 when that is not said.
+/// Returns when a base was kept, in milliseconds since 1970; 0 when that is not said.
 pub(super) fn kept_at(tags: &[String]) -> u64 {
     let at = tags.iter().find_map(|tag| tag.strip_prefix(AT));
     at.and_then(|text| text.parse().ok()).unwrap_or(0)

@@ -65,8 +65,8 @@ impl Mounts {
 }
 
 /// Returns the volumes that a layout is on: the one that all directories of a server are on, or every
-/// volume that is to be backed up as it is.
-pub(super) fn find(layout: &Layout) -> Result<Vec<Origin>> {
+/// volume that is to be backed up as it is. And all volumes of the host, as they are now.
+pub(super) fn find(layout: &Layout) -> Result<(Vec<Origin>, Vec<Lv>)> {
     let devices = layout
         .volumes
         .iter()
@@ -87,10 +87,11 @@ pub(super) fn find(layout: &Layout) -> Result<Vec<Origin>> {
         });
         return raw(each.collect::<Result<_>>()?);
     }
-    mounted(layout).map(|origin| vec![origin])
+    let (origin, all) = mounted(layout)?;
+    Ok((vec![origin], all))
 }
 
-fn raw(volumes: Vec<(PathBuf, u64)>) -> Result<Vec<Origin>> {
+fn raw(volumes: Vec<(PathBuf, u64)>) -> Result<(Vec<Origin>, Vec<Lv>)> {
     for (path, device) in &volumes {
         require_logical(*device, path)?;
     }
@@ -102,10 +103,11 @@ fn raw(volumes: Vec<(PathBuf, u64)>) -> Result<Vec<Origin>> {
             raw: Some(path),
         })
     };
-    volumes.into_iter().map(origin).collect()
+    let origins = volumes.into_iter().map(origin).collect::<Result<_>>()?;
+    Ok((origins, all))
 }
 
-fn mounted(layout: &Layout) -> Result<Origin> {
+fn mounted(layout: &Layout) -> Result<(Origin, Vec<Lv>)> {
     let mut first: Option<(&Path, u64)> = None;
     for directory in [&layout.datadir].into_iter().chain(&layout.dirs) {
         let facts = directory
@@ -130,11 +132,12 @@ fn mounted(layout: &Layout) -> Result<Origin> {
     let mounts = mounts_of(device, directory)?;
     mount::require(&mounts.kind)?;
     let all = report::volumes()?;
-    Ok(Origin {
+    let origin = Origin {
         lv: by_device(&all, device, directory)?.clone(),
         mounts: Some(mounts),
         raw: None,
-    })
+    };
+    Ok((origin, all))
 }
 
 /// Fails when a device is not a volume of LVM, before any program is asked.

@@ -28,8 +28,7 @@ impl Answer for BackupAnswer {
             .based_on
             .map_or(String::new(), |base| format!(" on {base}"));
         let mut text = format!(
-            "generation {} ({}{based}) of {}\n  {} files, {}; read {}, changed {}, stored {}\n  \
-             writes stood still for {}, locked for {} ({})\n",
+            "generation {} ({}{based}) of {}\n  {} files, {}; read {}, changed {}, stored {}\n",
             report.generation,
             report.kind,
             report.source,
@@ -38,10 +37,21 @@ impl Answer for BackupAnswer {
             units::bytes(report.bytes_read),
             units::bytes(report.bytes_changed),
             units::bytes(report.bytes_stored),
+        );
+        let seconds = units::duration(Duration::from_secs_f64(report.seconds));
+        // Without a server: volumes.
+        let locked = report.write_pause_ms > 0.0 || report.lock_ms > 0.0;
+        if !locked && report.pages_checked == 0 && report.coordinates == Coordinates::default() {
+            let (by, rested) = (&report.snapshot, rested(report));
+            text.push_str(&format!("  frozen by {by}; {seconds}{rested}\n"));
+            return text;
+        }
+        text.push_str(&format!(
+            "  writes stood still for {}, locked for {} ({})\n",
             millis(report.write_pause_ms),
             millis(report.lock_ms),
             report.snapshot,
-        );
+        ));
         if let Some(line) = coordinates(report) {
             text.push_str(&format!("  {line}\n"));
         }
@@ -52,11 +62,6 @@ impl Answer for BackupAnswer {
             let stood = millis(report.applier_ms);
             text.push_str(&format!("  the applier stood still for {stood}\n"));
         }
-        if report.pages_checked == 0 && report.coordinates == Coordinates::default() {
-            let seconds = units::duration(Duration::from_secs_f64(report.seconds));
-            text.push_str(&format!("  {seconds}{}\n", rested(report)));
-            return text;
-        }
         text.push_str(&format!(
             "  {} InnoDB pages checked, {} corrupt{}; {}{}
 ",
@@ -66,7 +71,7 @@ impl Answer for BackupAnswer {
                 0 => String::new(),
                 torn => format!(", {torn} torn with a good doublewrite copy"),
             },
-            units::duration(Duration::from_secs_f64(report.seconds)),
+            seconds,
             rested(report),
         ));
         text
