@@ -137,12 +137,13 @@ fn a_disk_image_in_use_costs_what_changed_in_it() {
 #[test]
 fn a_disk_image_that_is_written_to_is_of_one_instant() {
     const BLOCKS: u64 = 400;
+    const STEP: u64 = 128 << 10;
     let fs = LoopFs::xfs(600 * MIB);
     let (image, repository) = (fs.join("vm1.img"), fs.join("repository"));
     let file = open(&image);
     scribble(&file, 0, 52 * MIB, 0);
     for block in 0..BLOCKS {
-        file.write_all_at(&0u64.to_le_bytes(), block * 128 << 10)
+        file.write_all_at(&0u64.to_le_bytes(), block * STEP)
             .unwrap();
     }
     let stop = AtomicBool::new(false);
@@ -152,7 +153,7 @@ fn a_disk_image_that_is_written_to_is_of_one_instant() {
             // one number up to some block, and its predecessor from there on.
             for number in 1u64.. {
                 for block in 0..BLOCKS {
-                    file.write_all_at(&number.to_le_bytes(), block * 128 << 10)
+                    file.write_all_at(&number.to_le_bytes(), block * STEP)
                         .unwrap();
                 }
                 if stop.load(Ordering::Relaxed) {
@@ -174,9 +175,7 @@ fn a_disk_image_that_is_written_to_is_of_one_instant() {
         let numbers: Vec<u64> = (0..BLOCKS)
             .map(|block| {
                 let mut bytes = [0; 8];
-                restored
-                    .read_exact_at(&mut bytes, block * 128 << 10)
-                    .unwrap();
+                restored.read_exact_at(&mut bytes, block * STEP).unwrap();
                 u64::from_le_bytes(bytes)
             })
             .collect();

@@ -71,7 +71,8 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     let token = base.as_ref().map(|base| base.token.as_str());
     let frozen = freeze::freeze(survey, request, token, run)?;
     fail::fail_point!("backup::frozen");
-    let stored = store(&frozen, &writer, request, run).and_then(|(totals, settled)| {
+    let stored = store(&frozen, &writer, request, run).map_err(|error| lost(&frozen, error));
+    let stored = stored.and_then(|(totals, settled)| {
         frozen.provider.check()?;
         let facts = facts(&frozen, &totals, &settled, &server, begun.elapsed());
         Ok((facts, settled.corrupt))
@@ -114,6 +115,14 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
             let _ = provider.abandon();
             Err(error)
         }
+    }
+}
+
+/// Says that the snapshot was lost, where that is why it could not be read.
+fn lost(frozen: &Frozen, error: Error) -> Error {
+    match frozen.provider.check() {
+        Err(lost) if error.kind() == ErrorKind::Failed => lost.because(error),
+        _ => error,
     }
 }
 
