@@ -67,6 +67,19 @@ pub const APPLIER_STANDS: [&str; 4] = [
 
 /// Where workers make up for what they left out (MySQL).
 pub const CLOSING_GAPS: [&str; 1] = ["applier::closing_gaps"];
+/// Points of a backup that the server's own tool copies.
+pub const ENGINE: [&str; 7] = [
+    "backup::begun",
+    "backup::engine::starting",
+    "backup::engine::leaf",
+    "backup::engine::locks",
+    "backup::engine::streamed",
+    "backup::stored",
+    "backup::committed",
+];
+
+/// Points of the restore of such a generation, besides those of every restore.
+pub const PREPARE: [&str; 2] = ["restore::preparing", "restore::prepared"];
 
 /// Points of a restore.
 pub const RESTORE: [&str; 7] = [
@@ -90,6 +103,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&BTRFS)
         .chain(&APPLIER)
         .chain(&CLOSING_GAPS)
+        .chain(&ENGINE)
+        .chain(&PREPARE)
         .chain(&RESTORE)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();

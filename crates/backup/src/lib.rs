@@ -7,6 +7,7 @@
 //! ```
 
 pub mod backup;
+pub mod engine;
 pub mod facts;
 pub mod report;
 pub mod restore;

@@ -93,10 +93,35 @@ fn on_xfs_every_server_is_ready_and_a_poor_account_is_told_what_to_grant() {
 #[test]
 fn where_nothing_can_freeze_files_it_says_what_else_there_is() {
     let disk = LoopFs::ext4(512 << 20);
-    let server = servers::mariadb_10_11();
-    let running = server.start(&disk.path().join("data"), &[]);
+    // Nothing here copies a MySQL.
+    let server = servers::mysql_8_0_15();
+    let running = server.start(&disk.path().join("mysql"), &[]);
     let (code, json) = doctor(running.socket(), "root");
     assert_eq!(code, Some(4));
     let hints = check(&json, "snapshot")["hints"].to_string();
     assert!(hints.contains("--snapshot hook"), "{hints}");
+    assert!(hints.contains("hot-copy tool"), "{hints}");
+    assert!(!engine(&json)["usable"].as_bool().unwrap());
+    let reason = engine(&json)["reason"].as_str().unwrap();
+    assert!(reason.contains("xtrabackup"), "{reason}");
+}
+
+#[test]
+fn where_nothing_can_freeze_files_the_servers_own_tool_will_do() {
+    let disk = LoopFs::ext4(512 << 20);
+    let server = servers::mariadb_10_11();
+    let running = server.start(&disk.path().join("data"), &[]);
+    let (code, json) = doctor(running.socket(), "root");
+    assert_eq!(code, Some(0), "{json:#}");
+    assert!(engine(&json)["usable"].as_bool().unwrap());
+    let reason = engine(&json)["reason"].as_str().unwrap();
+    assert!(reason.starts_with("mariadb-backup 10.11."), "{reason}");
+}
+
+fn engine(json: &serde_json::Value) -> &serde_json::Value {
+    let methods = json["methods"].as_array().unwrap();
+    methods
+        .iter()
+        .find(|method| method["method"] == "engine")
+        .unwrap()
 }

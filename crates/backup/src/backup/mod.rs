@@ -4,6 +4,7 @@ mod ahead;
 mod applier;
 mod culprits;
 mod current;
+mod engine;
 mod freeze;
 mod give_way;
 mod hold;
@@ -21,6 +22,7 @@ mod suspects;
 mod turns;
 mod volumes;
 
+pub use engine::assess as assess_engine;
 pub use freeze::Moments;
 pub use hold::{HeldImage, hold};
 pub use request::{ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
@@ -28,10 +30,13 @@ pub use stands_still::stands_still;
 pub use survey::layout_of;
 
 use crate::Run;
+use crate::engine::Tool;
 use crate::facts::Facts;
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Location, Repository, Writer};
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_snapshot::Provider;
 use freeze::Frozen;
 use method::{Method, Moment};
 use read::ReadTotals;
@@ -58,7 +63,7 @@ pub struct Done {
 /// has no lock, snapshot or stopped process of ours.
 pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     let begun = Instant::now();
-    let survey = survey::survey(request, run)?;
+    let mut survey = survey::survey(request, run)?;
     let repository = open_or_create(&request.repository)?;
     let server = ServerFacts::of(&survey);
     let source = source_name(&survey);
@@ -69,20 +74,16 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     fail::fail_point!("backup::begun");
     let base = writer.base();
     let token = base.as_ref().map(|base| base.token.as_str());
-    let frozen = freeze::freeze(survey, request, token, run)?;
-    fail::fail_point!("backup::frozen");
-    let stored = store(&frozen, &writer, request, run).map_err(|error| lost(&frozen, error));
-    let stored = stored.and_then(|(totals, settled)| {
-        frozen.provider.check()?;
-        let facts = facts(&frozen, &totals, &settled, &server, begun.elapsed());
-        Ok((facts, settled.corrupt))
-    });
-    let Frozen {
+    let taken = match survey.engine.take() {
+        Some(tool) => take_streamed(&survey, &tool, &writer, request, run, begun)?,
+        None => take_frozen(survey, &server, &writer, request, token, run, begun)?,
+    };
+    let Taken {
+        stored,
         provider,
         coordinates,
         instant,
-        ..
-    } = frozen;
+    } = taken;
     let committed = stored.and_then(|(facts, corrupt)| {
         let json =
             |error: serde_json::Error| Error::failed("failed to write the facts").because(error);
@@ -95,7 +96,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     match committed {
         Ok((info, corrupt)) => {
             // The generation exists. Without a kept snapshot the next run reads everything.
-            if let Err(error) = provider.commit(&info.token) {
+            if let Some(Err(error)) = provider.map(|provider| provider.commit(&info.token)) {
                 run.progress.warn(format!(
                     "the snapshot could not be kept, the next run will read everything: {}",
                     error.chain()
@@ -112,7 +113,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
         }
         Err(error) => {
             // A snapshot that cannot be removed now is removed by the next run.
-            let _ = provider.abandon();
+            let _ = provider.map(|provider| provider.abandon());
             Err(error)
         }
     }
@@ -124,6 +125,60 @@ fn lost(frozen: &Frozen, error: Error) -> Error {
         Err(lost) if error.kind() == ErrorKind::Failed => lost.because(error),
         _ => error,
     }
+}
+
+/// What a run has stored, before it is committed.
+struct Taken {
+    stored: Result<(Facts, Vec<CorruptPage>)>,
+    /// Holds the frozen files, to be kept or let go.
+    provider: Option<Box<dyn Provider>>,
+    coordinates: Coordinates,
+    instant: Moments,
+}
+
+/// Freezes the files and stores them.
+fn take_frozen(
+    survey: survey::Survey,
+    server: &ServerFacts,
+    writer: &Writer,
+    request: &BackupRequest,
+    token: Option<&str>,
+    run: Run<'_>,
+    begun: Instant,
+) -> Result<Taken> {
+    let frozen = freeze::freeze(survey, request, token, run)?;
+    fail::fail_point!("backup::frozen");
+    let stored = store(&frozen, writer, request, run).map_err(|error| lost(&frozen, error));
+    let stored = stored.and_then(|(totals, settled)| {
+        frozen.provider.check()?;
+        let facts = facts(&frozen, &totals, &settled, server, begun.elapsed());
+        Ok((facts, settled.corrupt))
+    });
+    Ok(Taken {
+        stored,
+        provider: Some(frozen.provider),
+        coordinates: frozen.coordinates,
+        instant: frozen.instant,
+    })
+}
+
+/// Stores what the server's own tool copies.
+fn take_streamed(
+    survey: &survey::Survey,
+    tool: &Tool,
+    writer: &Writer,
+    request: &BackupRequest,
+    run: Run<'_>,
+    begun: Instant,
+) -> Result<Taken> {
+    let taken = engine::take(survey, tool, writer, request, run)?;
+    let facts = taken.facts(survey, begun.elapsed());
+    Ok(Taken {
+        stored: Ok((facts, taken.settled.corrupt)),
+        provider: None,
+        coordinates: taken.coordinates,
+        instant: taken.instant,
+    })
 }
 
 fn open_or_create(at: &Location) -> Result<Repository> {

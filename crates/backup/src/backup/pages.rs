@@ -47,12 +47,28 @@ impl PageCheck {
         })
     }
 
+    /// The same from the first page itself.
+    pub(super) fn of_page(first: &[u8]) -> Option<Self> {
+        match SpaceFormat::parse(first) {
+            Probe::Checkable(format) => Some(Self {
+                format,
+                first_page: 0,
+            }),
+            Probe::NotCheckable(_) => None,
+        }
+    }
+
     /// Returns the check for a later file of the same tablespace.
     pub(super) fn continued(&self, first_page: u32) -> Self {
         Self {
             format: self.format,
             first_page,
         }
+    }
+
+    /// Whether the server keeps holes in the file.
+    pub(super) fn has_holes(&self) -> bool {
+        self.format.page_compressed
     }
 
     /// Checks every page of a block that starts at byte `offset` of the file.

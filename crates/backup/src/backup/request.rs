@@ -44,6 +44,8 @@ pub struct BackupRequest {
     pub workers: usize,
     /// Go on when a page is corrupt.
     pub keep_corrupt: bool,
+    /// The hot-copy tool, where it is not one of the usual names.
+    pub engine_tool: Option<PathBuf>,
 }
 
 impl BackupRequest {
@@ -67,6 +69,7 @@ impl BackupRequest {
             level: 1,
             workers: crate::default_workers(),
             keep_corrupt: false,
+            engine_tool: None,
         }
     }
 }
@@ -111,6 +114,8 @@ pub enum SnapshotChoice {
     Lvm,
     /// No snapshot: the server is stopped.
     Copy,
+    /// No snapshot: the server's own hot-copy tool streams the files.
+    Engine,
     /// The user's own command, run under the lock.
     Hook {
         /// Makes the snapshot and prints where the data directory can be read.

@@ -4,6 +4,7 @@ use super::method::{self, Choice, Facts};
 use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
 use super::volumes;
 use crate::Run;
+use crate::engine::Tool;
 use evenkeel_innodb::redo;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::{Abilities, RedoLayout};
@@ -20,6 +21,8 @@ pub(super) struct Survey {
     pub(super) layout: Layout,
     pub(super) settings: Settings,
     pub(super) snapshot: SnapshotMethod,
+    /// Copies the files in place of a snapshot.
+    pub(super) engine: Option<Tool>,
 }
 
 /// Connects, discovers the files and picks the snapshot method.
@@ -59,12 +62,21 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
             _ => None,
         },
     };
+    let mut engine = None;
     let snapshot = match &request.snapshot {
         SnapshotChoice::Auto => match evenkeel_snapshot::choose(&layout, &settings) {
             // A stopped server's files hold still anyway, and a volume that nobody uses.
             Err(refusal) if abilities.is_none() => in_place(&layout, &settings, refusal)?,
-            chosen => chosen?,
+            Err(error) => {
+                engine = Some(instead(error, request, &files, abilities.as_ref(), run)?);
+                SnapshotMethod::Copy
+            }
+            Ok(chosen) => chosen,
         },
+        SnapshotChoice::Engine => {
+            engine = Some(super::engine::find(request, &files, abilities.as_ref())?);
+            SnapshotMethod::Copy
+        }
         SnapshotChoice::Btrfs => SnapshotMethod::Btrfs,
         SnapshotChoice::Reflink => SnapshotMethod::Reflink,
         SnapshotChoice::Lvm => SnapshotMethod::Lvm,
@@ -77,6 +89,7 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         layout,
         settings,
         snapshot,
+        engine,
     })
 }
 
@@ -89,6 +102,30 @@ fn in_place(layout: &Layout, settings: &Settings, refusal: Error) -> Result<Snap
             Err(refusal.hint(format!("copy: {}", copy.reason)))
         }
         _ => Ok(SnapshotMethod::Copy),
+    }
+}
+
+/// Finds the server's own tool where no snapshot method works; without one, why none does is the
+/// error, and how to get the tool a hint more.
+fn instead(
+    no_snapshot: Error,
+    request: &BackupRequest,
+    files: &ServerFiles,
+    abilities: Option<&Abilities>,
+    run: Run<'_>,
+) -> Result<Tool> {
+    match super::engine::find(request, files, abilities) {
+        Ok(tool) => {
+            run.progress.note(format!(
+                "the filesystem cannot freeze the files, so {} copies them (--snapshot engine)",
+                tool.name
+            ));
+            Ok(tool)
+        }
+        Err(error) => Err(no_snapshot.hint(format!(
+            "or let the server's own tool copy the files (--snapshot engine): {}",
+            error.chain()
+        ))),
     }
 }
 

@@ -47,6 +47,20 @@ pub(super) fn settle(
     if !torn.is_empty() {
         run.progress.note(torn_sentence(&torn));
     }
+    Ok(Settled {
+        corrupt: judge(corrupt, more, request, run)?,
+        torn: torn.len() as u64,
+    })
+}
+
+/// Names the tables and indexes of corrupt pages, of which there are `more`. Fails when there are
+/// any, unless the request tells otherwise.
+pub(super) fn judge(
+    corrupt: Vec<Suspect>,
+    more: u64,
+    request: &BackupRequest,
+    run: Run<'_>,
+) -> Result<Vec<CorruptPage>> {
     let corrupt = super::culprits::name(corrupt, &request.source, run);
     for page in &corrupt {
         run.progress.warn(sentence(page));
@@ -73,10 +87,7 @@ pub(super) fn settle(
         }
         return Err(error.hint("to keep a backup of what is left, add --keep-corrupt"));
     }
-    Ok(Settled {
-        corrupt,
-        torn: torn.len() as u64,
-    })
+    Ok(corrupt)
 }
 
 /// Pages that are named one by one.

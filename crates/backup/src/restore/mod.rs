@@ -12,8 +12,9 @@ mod write;
 pub use onto::{OntoPlan, OntoReport, OntoRequest, onto, plan_onto};
 
 use crate::Run;
+use crate::engine::{self, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Location, Reader, Repository};
 use evenkeel_server::replication::{Seeding, seeding};
 use serde::Serialize;
@@ -38,6 +39,8 @@ pub struct RestoreRequest {
     pub workers: usize,
     /// Owner and group of everything, instead of what they were.
     pub owner: Option<(u32, u32)>,
+    /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
+    pub engine_tool: Option<PathBuf>,
 }
 
 impl RestoreRequest {
@@ -51,6 +54,7 @@ impl RestoreRequest {
             map_roots: BTreeMap::new(),
             workers: crate::default_workers(),
             owner: None,
+            engine_tool: None,
         }
     }
 }
@@ -83,6 +87,8 @@ struct Plan {
     reader: Reader,
     facts: Facts,
     roots: BTreeMap<String, Staging>,
+    /// Prepares what it once copied.
+    tool: Option<Tool>,
 }
 
 /// Restores. On an error, or when the process dies, no target exists that a server would accept.
@@ -96,6 +102,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     let applied = apply::apply(&plan, request, run).and_then(|written| {
         if !plan.facts.is_of_volumes() {
             entries::relink(&plan)?;
+            prepare(&plan, run)?;
         }
         Ok(written)
     });
@@ -114,6 +121,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         reader,
         facts,
         roots,
+        tool: _,
     } = plan;
     let places: BTreeMap<String, PathBuf> = roots
         .iter()
@@ -176,13 +184,40 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
             .unwrap_or_else(|| beside(&request.target, id));
         roots.insert(id.clone(), Staging::plan(&place, &request.target)?);
     }
+    let tool = preparer(&facts, request.engine_tool.as_deref())?;
     refuse_moved_tables(&facts, &roots)?;
     space::check(&roots, &reader)?;
     Ok(Plan {
         reader,
         facts,
         roots,
+        tool,
     })
+}
+
+/// Finds the tool without which a generation is no data directory: the one that copied it. `None`
+/// when none is needed.
+pub(crate) fn preparer(facts: &Facts, given: Option<&Path>) -> Result<Option<Tool>> {
+    let Some(name) = engine::tool_of(&facts.snapshot) else {
+        return Ok(None);
+    };
+    let version = facts.server_version.as_deref().unwrap_or_default();
+    let tool = Wanted::of(version).and_then(|wanted| wanted.find(given));
+    tool.map(Some).context(|| {
+        format!("the files were copied by {name}, which has to prepare them before a server starts")
+    })
+}
+
+/// Lets the tool prepare what it copied, before any server can see it.
+fn prepare(plan: &Plan, run: Run<'_>) -> Result<()> {
+    let (Some(tool), Some(data)) = (&plan.tool, plan.roots.get(DATA)) else {
+        return Ok(());
+    };
+    data.unhold_all()?;
+    fail::fail_point!("restore::preparing");
+    engine::prepare(tool, data.dir(), run)?;
+    fail::fail_point!("restore::prepared");
+    data.hold_all()
 }
 
 /// Returns the newest generation's number.

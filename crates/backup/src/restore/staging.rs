@@ -166,6 +166,28 @@ impl Staging {
         }
     }
 
+    /// Gives the held files their names, for a tool that has to work on the directory before it is
+    /// shown.
+    pub(super) fn unhold_all(&self) -> Result<()> {
+        HELD.iter()
+            .try_for_each(|name| self.unhold(name, &self.dir))
+    }
+
+    /// Holds them again.
+    pub(super) fn hold_all(&self) -> Result<()> {
+        for name in HELD {
+            let held = self.dir.join(format!("{name}{HELD_SUFFIX}"));
+            match fs::rename(self.dir.join(name), held) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(error).context(|| format!("failed to hold {name}"));
+                }
+                _ => {}
+            }
+        }
+        fs::write(self.dir.join(SYSTEM_SPACE), STOPPER)
+            .context(|| format!("failed to write in {}", self.dir.display()))
+    }
+
     /// Makes everything durable, then makes the directory appear at its target.
     fn publish(&self) -> Result<()> {
         sync_filesystem(&self.dir)?;
@@ -376,6 +398,28 @@ mod tests {
         assert_eq!(names(&top).unwrap(), ["data"]);
         assert_eq!(names(&top.join("data")).unwrap(), ["ibdata1"]);
         assert_eq!(fs::read_to_string(top.join("data/ibdata1")).unwrap(), "x");
+        fs::remove_dir_all(top).unwrap();
+    }
+
+    #[test]
+    fn held_files_are_held_again_after_a_tool_had_them() {
+        let top = scratch("again");
+        let staging = plan(&top.join("data"));
+        staging.create().unwrap();
+        fs::write(staging.path(Path::new("ibdata1")), "x").unwrap();
+        let in_place = || fs::read_to_string(staging.dir().join("ibdata1")).unwrap();
+        staging.unhold_all().unwrap();
+        assert_eq!(in_place(), "x");
+        fs::write(staging.dir().join("ib_logfile0"), "made").unwrap();
+        staging.hold_all().unwrap();
+        assert_eq!(in_place(), STOPPER);
+        assert!(!staging.dir().join("ib_logfile0").exists());
+        publish(&staging, &[]).unwrap();
+        assert_eq!(fs::read_to_string(top.join("data/ibdata1")).unwrap(), "x");
+        assert_eq!(
+            fs::read_to_string(top.join("data/ib_logfile0")).unwrap(),
+            "made"
+        );
         fs::remove_dir_all(top).unwrap();
     }
 

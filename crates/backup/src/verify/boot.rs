@@ -27,6 +27,8 @@ pub struct BootRequest {
     pub workers: usize,
     /// How long crash recovery may take.
     pub deadline: Duration,
+    /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
+    pub engine_tool: Option<PathBuf>,
 }
 
 /// What the proof came to.
@@ -47,8 +49,13 @@ pub struct BootReport {
 }
 
 /// Refuses a generation whose tables a server would look for where the originals are: it must not
-/// find, and write to, those. Reads the manifest only.
-pub fn bootable(repository: &Repository, generation: u32) -> Result<()> {
+/// find, and write to, those. Also one that a tool has to prepare which is not here. Reads the
+/// manifest only.
+pub fn bootable(
+    repository: &Repository,
+    generation: u32,
+    engine_tool: Option<&Path>,
+) -> Result<()> {
     let facts = Facts::of(&repository.manifest(generation)?)?;
     if facts.is_of_volumes() {
         return Err(Error::refused(format!(
@@ -56,6 +63,7 @@ pub fn bootable(repository: &Repository, generation: u32) -> Result<()> {
         ))
         .hint("without --boot every byte is verified all the same"));
     }
+    restore::preparer(&facts, engine_tool)?;
     let Some((id, place)) = restore::bound_to_their_place(&facts).next() else {
         return Ok(());
     };
@@ -78,7 +86,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         Some(generation) => generation,
         None => restore::newest(&repository)?,
     };
-    bootable(&repository, generation)?;
+    bootable(&repository, generation, request.engine_tool.as_deref())?;
     let scratch = Scratch::claim(&request.scratch)?;
     let mut restore = RestoreRequest::new(
         &request.repository,
@@ -86,6 +94,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         &scratch.path().join("data"),
     );
     restore.workers = request.workers;
+    restore.engine_tool.clone_from(&request.engine_tool);
     let restored = restore::restore(&restore, run)?;
     let mut launch = Launch::new(request.binary.clone(), scratch.path().join("data"));
     launch.extra_args.extend(restored.start_options.clone());

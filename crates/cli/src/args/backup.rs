@@ -87,6 +87,10 @@ pub struct Backup {
     )]
     pub hook_release: Option<String>,
 
+    /// With `--snapshot engine`: the server's hot-copy tool [default: mariadb-backup or xtrabackup].
+    #[arg(long, value_name = "FILE", help_heading = "Snapshot")]
+    pub engine_tool: Option<PathBuf>,
+
     /// Read at most this many bytes per second: `100M`.
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
     pub rate: Option<u64>,
@@ -139,6 +143,8 @@ pub enum SnapshotMethod {
     Copy,
     /// Your own command.
     Hook,
+    /// No snapshot: mariadb-backup or xtrabackup copies the files.
+    Engine,
 }
 
 /// What to lock with while the files are frozen. Which lock a backup needs follows from the server

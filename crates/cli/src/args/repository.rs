@@ -68,6 +68,10 @@ pub struct Restore {
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
+    /// Of a generation made with `--snapshot engine`: the tool that copied it, which has to prepare
+    /// it [default: mariadb-backup or xtrabackup].
+    #[arg(long, value_name = "FILE")]
+    pub engine_tool: Option<PathBuf>,
 }
 
 const VERIFY: &str = "\
@@ -99,6 +103,10 @@ pub struct Verify {
     /// The server to start [default: mariadbd or mysqld of the generation's kind].
     #[arg(long, value_name = "FILE", requires = "boot")]
     pub server_binary: Option<PathBuf>,
+    /// Of a generation made with `--snapshot engine`: the tool that copied it, which has to prepare
+    /// it [default: mariadb-backup or xtrabackup].
+    #[arg(long, value_name = "FILE", requires = "boot")]
+    pub engine_tool: Option<PathBuf>,
     /// Where to restore to for --boot [default: beside the repository].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,

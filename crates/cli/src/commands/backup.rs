@@ -69,6 +69,7 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
         request.workers = usize::from(workers);
     }
     request.keep_corrupt = args.keep_corrupt;
+    request.engine_tool.clone_from(&args.engine_tool);
     Ok(request)
 }
 
@@ -79,6 +80,7 @@ fn snapshot(args: &Backup) -> Result<SnapshotChoice> {
         SnapshotMethod::Reflink => SnapshotChoice::Reflink,
         SnapshotMethod::Lvm => SnapshotChoice::Lvm,
         SnapshotMethod::Copy => SnapshotChoice::Copy,
+        SnapshotMethod::Engine => SnapshotChoice::Engine,
         SnapshotMethod::Hook | SnapshotMethod::Auto => SnapshotChoice::Hook {
             command: args.hook.clone().ok_or_else(|| {
                 Error::usage("--snapshot hook needs a command").hint("name it with --hook COMMAND")

@@ -4,7 +4,7 @@ use crate::args::Doctor;
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
-use evenkeel_backup::backup::{layout_of, stands_still};
+use evenkeel_backup::backup::{assess_engine, layout_of, stands_still};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::abilities::{Abilities, Privilege, missing_privileges};
 use evenkeel_server::connect::{Session, quote};
@@ -36,9 +36,11 @@ pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
             ..Settings::default()
         };
         let assessed = assess(&layout_of(found, true), &settings);
-        checks.push(method_check(&assessed));
+        let engine = assess_engine(found, &abilities);
+        checks.push(method_check(&assessed, &engine));
         let shown = |one| shown_method(one, &abilities, found);
         methods = assessed.into_iter().map(shown).collect();
+        methods.push(shown_engine(engine));
     }
     let answer = DoctorAnswer {
         ready: checks.iter().all(|check| check.ok),
@@ -125,16 +127,18 @@ fn process_check(found: &ServerFiles) -> Check {
     }
 }
 
-fn method_check(assessed: &[Assessment]) -> Check {
+fn method_check(assessed: &[Assessment], engine: &Result<String>) -> Check {
     // These two need neither a decision of the user nor a stopped server.
     let usable = assessed.iter().find(|method| {
         method.usable && matches!(method.atomicity, Atomicity::Whole | Atomicity::PerFile)
     });
     match usable {
         Some(method) => fine("snapshot", format!("{} works", method.provider)),
+        None if engine.is_ok() => fine("snapshot", "none, but engine works"),
         None => {
             let error = Error::refused("no snapshot method works by itself")
                 .hint("move the data directory to XFS or btrfs, or onto an LVM volume")
+                .hint("or install the server's hot-copy tool: mariadb-backup, Percona XtraBackup")
                 .hint("or give a snapshot command of your own: --snapshot hook --hook COMMAND");
             wrong("snapshot", &error)
         }
@@ -159,6 +163,16 @@ fn shown_layout(found: ServerFiles) -> ShownLayout {
             .into_iter()
             .map(|(path, why)| LeftOut { path, why })
             .collect(),
+    }
+}
+
+fn shown_engine(assessed: Result<String>) -> ShownMethod {
+    ShownMethod {
+        method: "engine",
+        usable: assessed.is_ok(),
+        instant_over: "everything",
+        reads_changed_only: false,
+        reason: assessed.unwrap_or_else(|error| error.chain()),
     }
 }
 

@@ -25,6 +25,7 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);
     }
+    request.engine_tool.clone_from(&args.engine_tool);
     request.owner = args.owner.as_deref().map(settings::user).transpose()?;
     let run = Run {
         progress: face.progress(),

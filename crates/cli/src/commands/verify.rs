@@ -29,7 +29,8 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
     if args.boot {
         let repository = Repository::open(face.repository(&args.repository))?;
         // Not only after everything was read.
-        verify::bootable(&repository, generation(args, &repository)?)?;
+        let generation = generation(args, &repository)?;
+        verify::bootable(&repository, generation, args.engine_tool.as_deref())?;
     }
     let begun = Instant::now();
     let read = verify::read(
@@ -68,6 +69,7 @@ fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
         }),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         deadline: RECOVERY,
+        engine_tool: args.engine_tool.clone(),
     };
     verify::boot(&request, run)
 }

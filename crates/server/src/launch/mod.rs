@@ -11,6 +11,7 @@ mod spawn;
 
 pub use binary::{Binary, Install};
 pub use running::Running;
+pub use spawn::{kill_group, spawn};
 
 use crate::abilities::{Flavour, Version};
 use evenkeel_op::{Cancel, Context, Error, Result};

@@ -19,7 +19,7 @@ type Order = (Command, Sender<std::io::Result<Child>>);
 ///
 /// The kernel sends that signal when the *thread* that forked ends, so one thread that lives as
 /// long as the process does all the forking.
-pub(super) fn spawn(mut command: Command) -> std::io::Result<Child> {
+pub fn spawn(mut command: Command) -> std::io::Result<Child> {
     static SPAWNER: OnceLock<Option<Sender<Order>>> = OnceLock::new();
     let parent = rustix::process::getpid();
     command.process_group(0);
@@ -83,7 +83,7 @@ pub(super) fn wait(
 }
 
 /// Kills the child and whatever it started, and reaps it.
-pub(super) fn kill_group(child: &mut Child) {
+pub fn kill_group(child: &mut Child) {
     // Once reaped, the number may belong to somebody else.
     if !matches!(child.try_wait(), Ok(Some(_))) {
         if let Some(pid) = Pid::from_raw(child.id() as i32) {

@@ -1,0 +1,229 @@
+//! Backs up through the server's own hot-copy tool, where the filesystem can freeze nothing.
+//!
+//! ```text
+//! tool ──► pipe ──► xbstream ──► leaves of 256 blocks ──► workers: check, compare, compress
+//!   └──► standard error: its locks, its last words
+//! ```
+//!
+//! The tool copies every page and follows the redo log, so it reads everything each time; what is as
+//! in the base is not stored again. It takes its locks itself, at the end of the copy.
+
+mod blocks;
+mod files;
+mod notes;
+mod xbstream;
+
+use super::request::{ApplierWish, BackupRequest, LockWish, Source};
+use super::survey::Survey;
+use super::suspects::{self, Settled};
+use super::{Moments, dir_meta};
+use crate::Run;
+use crate::engine::{self, OptionFile, Ticks, Tool, Wanted};
+use crate::facts::Facts;
+use blocks::Streamed;
+use evenkeel_op::{Error, Result, Unit};
+use evenkeel_repository::Writer;
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::files::ServerFiles;
+use evenkeel_server::options::ConnectOptions;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Threads with which the tool copies, at most: more only makes the disk seek.
+const TOOL_THREADS: usize = 4;
+
+/// What a copy came to.
+pub(super) struct Taken {
+    pub(super) coordinates: Coordinates,
+    pub(super) settled: Settled,
+    pub(super) instant: Moments,
+    streamed: Streamed,
+    ticks: Ticks,
+    tool: Tool,
+}
+
+/// Finds the tool for a running server, and refuses what it could not copy.
+pub(super) fn find(
+    request: &BackupRequest,
+    files: &ServerFiles,
+    abilities: Option<&Abilities>,
+) -> Result<Tool> {
+    let Some(abilities) = abilities else {
+        return Err(
+            Error::usage("only a running server can be copied by its tool")
+                .hint("of a stopped one, take the files: --snapshot copy"),
+        );
+    };
+    if let Some(root) = files
+        .roots
+        .iter()
+        .find(|root| root.id.starts_with("tablespaces-"))
+    {
+        return Err(Error::refused(format!(
+            "tables lie outside the data directory, in {}: the tool's copy of those is not restored \
+             yet",
+            root.path.display()
+        ))
+        .hint("choose another --snapshot, or move the tables (ALTER TABLE … without DATA DIRECTORY)"));
+    }
+    if request.applier != ApplierWish::GoesOn {
+        return Err(
+            Error::usage("an applier would have to stand for as long as the tool copies")
+                .hint("leave --stop-applier out, or choose another --snapshot"),
+        );
+    }
+    if request.lock != LockWish::Auto {
+        return Err(
+            Error::usage("a tool takes the locks that it needs by itself")
+                .hint("leave --lock out, or choose another --snapshot"),
+        );
+    }
+    let wanted = Wanted {
+        flavour: abilities.flavour,
+        version: abilities.version,
+    };
+    wanted.find(request.engine_tool.as_deref())
+}
+
+/// Returns what a tool would do for a running server, or why there is none, for `doctor`.
+pub fn assess(files: &ServerFiles, abilities: &Abilities) -> Result<String> {
+    let nowhere = Source::Live(Box::default());
+    let request = BackupRequest::new(Path::new(""), nowhere, super::SnapshotChoice::Engine);
+    let tool = find(&request, files, Some(abilities))?;
+    Ok(format!(
+        "{} {} copies the files and follows the redo log; everything is read each time, and commits \
+         wait at its end",
+        tool.name, tool.version
+    ))
+}
+
+/// Runs the tool and stores what it sends.
+pub(super) fn take(
+    survey: &Survey,
+    tool: &Tool,
+    writer: &Writer,
+    request: &BackupRequest,
+    run: Run<'_>,
+) -> Result<Taken> {
+    let Source::Live(connect) = &request.source else {
+        return Err(Error::usage(
+            "only a running server can be copied by its tool",
+        ));
+    };
+    let before = coordinates_now(connect)?;
+    let options = OptionFile::of(connect)?;
+    let command = command(tool, &options, survey, request);
+    run.progress
+        .phase(&format!("streaming from {}", tool.name), None, Unit::Bytes);
+    fail::fail_point!("backup::engine::starting");
+    let begin = Instant::now();
+    let ended = engine::run(tool, command, &request.limits, run, |pipe, told| {
+        blocks::store(pipe, told, survey, writer, request, run)
+    })?;
+    let end = Instant::now();
+    run.progress.end();
+    fail::fail_point!("backup::engine::streamed");
+    let mut streamed = ended.taken;
+    add_dirs(&survey.files, &streamed.dirs, writer)?;
+    let coordinates = notes::coordinates(&streamed.notes)?;
+    notes::check(&coordinates, &before, &coordinates_now(connect)?)?;
+    let (suspects, more) = streamed.totals.findings.take();
+    let corrupt = suspects::judge(suspects, more, request, run)?;
+    streamed.notes.clear();
+    Ok(Taken {
+        coordinates,
+        settled: Settled { corrupt, torn: 0 },
+        instant: Moments { begin, end },
+        streamed,
+        ticks: ended.ticks,
+        tool: tool.clone(),
+    })
+}
+
+fn coordinates_now(connect: &ConnectOptions) -> Result<Coordinates> {
+    let mut session = Session::open(connect)?;
+    let abilities = Abilities::probe(&mut session)?;
+    Coordinates::read(&mut session, &abilities)
+}
+
+/// Returns what is run. Nothing of the connection is in it.
+fn command(tool: &Tool, options: &OptionFile, survey: &Survey, request: &BackupRequest) -> Command {
+    let with = |option: &str, path: &Path| {
+        let mut whole = std::ffi::OsString::from(option);
+        whole.push(path);
+        whole
+    };
+    let mut command = Command::new(&tool.program);
+    // It has to be the first.
+    command.arg(options.option());
+    command.args(["--backup", "--stream=xbstream"]);
+    command.arg(format!(
+        "--parallel={}",
+        request.workers.clamp(1, TOOL_THREADS)
+    ));
+    // Nothing is written there, but it has to be named, and to exist.
+    command.arg("--target-dir=/tmp");
+    match survey.abilities.as_ref().map(|abilities| abilities.flavour) {
+        // Corrupt pages come through, so that they can be reported by table and index.
+        Some(Flavour::MariaDb) => command.arg("--log-innodb-page-corruption"),
+        _ => command.arg(with("--datadir=", &survey.files.datadir)),
+    };
+    command
+}
+
+/// Adds the server's directories, which a stream does not name, and those that it does.
+fn add_dirs(files: &ServerFiles, named: &BTreeSet<String>, writer: &Writer) -> Result<()> {
+    let inside = |name: &str| name == files::ROOT || name.starts_with("data/");
+    let mut added = BTreeSet::new();
+    for (name, path) in files.dirs.iter().filter(|(name, _)| inside(name)) {
+        // It may have been dropped since; then the copy has nothing of it.
+        if path.is_dir() || named.contains(name) {
+            writer.add(files::dir_meta(name, path, &files.datadir)?)?;
+            added.insert(name.clone());
+        }
+    }
+    for name in named.iter().filter(|name| !added.contains(*name)) {
+        let path = files::original(name, &files.datadir);
+        writer.add(files::dir_meta(name, &path, &files.datadir)?)?;
+    }
+    Ok(())
+}
+
+impl Taken {
+    /// Returns the facts of the generation.
+    pub(super) fn facts(&self, survey: &Survey, elapsed: Duration) -> Facts {
+        let totals = &self.streamed.totals;
+        let files = &survey.files;
+        let datadir = files.datadir.display().to_string();
+        Facts {
+            snapshot: engine::snapshot_of(self.tool.name),
+            moment: "tool".to_owned(),
+            bytes_read: totals.bytes_read.load(Ordering::Relaxed),
+            bytes_changed: totals.bytes_changed.load(Ordering::Relaxed),
+            pages_checked: totals.findings.checked(),
+            pages_torn: 0,
+            pages_corrupt: self.settled.corrupt.len() as u64,
+            corrupt: self.settled.corrupt.clone(),
+            seconds: elapsed.as_secs_f64(),
+            rested_s: totals.rested.as_secs_f64(),
+            lock_ms: self.ticks.lock.as_secs_f64() * 1000.0,
+            write_pause_ms: self.ticks.writes_stopped.as_secs_f64() * 1000.0,
+            server_version: survey.abilities.as_ref().map(|a| a.version_text.clone()),
+            server_program: None,
+            settings: notes::settings(&files.settings),
+            // Wherever they lay: the tool puts everything into one directory.
+            roots: [(files::ROOT.to_owned(), datadir)].into(),
+            volumes: Default::default(),
+            source_coordinates: Vec::new(),
+            applier_ms: 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
