@@ -287,9 +287,10 @@ fn each_method_is_assessed_with_its_reason() {
     }
     let found = assess(&layout, &Settings::default());
     let names: Vec<_> = found.iter().map(|assessment| assessment.provider).collect();
-    assert_eq!(names, ["btrfs", "reflink", "copy", "hook"]);
-    assert!(found[2].usable && !found[2].change_list);
-    assert!(found[3].reason.contains("--hook"));
+    assert_eq!(names, ["btrfs", "reflink", "lvm", "copy", "hook"]);
+    assert!(!found[2].usable && found[2].reason.contains("logical volume"));
+    assert!(found[3].usable && !found[3].change_list);
+    assert!(found[4].reason.contains("--hook"));
     let (settings, _) = hook(&layout, "true");
-    assert!(assess(&layout, &settings)[3].usable);
+    assert!(assess(&layout, &settings)[4].usable);
 }

@@ -70,7 +70,7 @@ pub struct LeftOut {
 /// What a snapshot method can do for this server here.
 #[derive(Debug, Clone, Serialize)]
 pub struct ShownMethod {
-    /// `btrfs`, `reflink`, `copy` or `hook`.
+    /// `btrfs`, `reflink`, `lvm`, `copy` or `hook`.
     pub method: &'static str,
     /// Whether it works here.
     pub usable: bool,
