@@ -88,7 +88,7 @@ impl Site {
     #[must_use]
     pub fn request(&self, snapshot: SnapshotChoice) -> BackupRequest {
         let source = Source::Live(Box::new(self.running().connect_options()));
-        let mut request = BackupRequest::new(&self.repository(), source, snapshot);
+        let mut request = BackupRequest::new(self.repository(), source, snapshot);
         request.max_impact_percent = 100;
         request
     }
@@ -102,7 +102,7 @@ impl Site {
 
     /// Restores a generation to `name` on the same filesystem.
     pub fn restore(&self, generation: Option<u32>, name: &str) -> Result<RestoreReport> {
-        let request = RestoreRequest::new(&self.repository(), generation, &self.fs.join(name));
+        let request = RestoreRequest::new(self.repository(), generation, &self.fs.join(name));
         restore::restore(&request, quiet(&Cancel::new()))
     }
 

@@ -124,7 +124,7 @@ fn files_everywhere() {
         drop(traffic);
 
         let target = site.fs.join("restored");
-        let mut request = RestoreRequest::new(&site.repository(), None, &target);
+        let mut request = RestoreRequest::new(site.repository(), None, &target);
         if id != "mysql-8.0.15" {
             // Their crash recovery looks for tables where they were, and would write to what is there.
             let error = restore(&request, quiet(&Cancel::new())).unwrap_err();

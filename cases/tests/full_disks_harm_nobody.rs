@@ -71,7 +71,7 @@ impl Case {
         let ended = run(self.command());
         let generation = ended.generation();
         let mut request = evenkeel_backup::restore::RestoreRequest::new(
-            &self.repository.join("r"),
+            self.repository.join("r"),
             Some(generation),
             &self.site.fs.join("restored"),
         );

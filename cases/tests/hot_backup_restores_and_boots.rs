@@ -89,7 +89,7 @@ fn stopped_case(server: TestServer, fs: LoopFs) {
             settings,
         };
         let mut request = evenkeel_backup::backup::BackupRequest::new(
-            &site.repository(),
+            site.repository(),
             source,
             snapshot(Way::Copy, &site),
         );

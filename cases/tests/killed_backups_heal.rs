@@ -185,7 +185,7 @@ fn the_very_first_backup_may_be_killed_too() {
             "{point} was never reached: {ended:?}"
         );
         assert_unharmed(site.running(), point);
-        let nothing = RestoreRequest::new(&site.repository(), None, &site.fs.join("nothing"));
+        let nothing = RestoreRequest::new(site.repository(), None, &site.fs.join("nothing"));
         assert!(restore(&nothing, quiet(&Cancel::new())).is_err(), "{point}");
         assert!(!site.fs.join("nothing").exists(), "{point}");
     }

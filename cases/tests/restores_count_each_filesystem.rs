@@ -39,7 +39,7 @@ fn that_of_the_target_and_of_a_root_elsewhere() {
 
     // The redo log's own filesystem is too small, whatever the target's has.
     let small = LoopFs::ext4(32 * MIB);
-    let mut request = RestoreRequest::new(&site.repository(), None, &site.fs.join("restored"));
+    let mut request = RestoreRequest::new(site.repository(), None, &site.fs.join("restored"));
     request
         .map_roots
         .insert("redo".to_owned(), small.join("redo"));
@@ -59,7 +59,7 @@ fn that_of_the_target_and_of_a_root_elsewhere() {
 
     // The target's is large enough for the data, though not for the redo log as well.
     let medium = LoopFs::ext4(72 * MIB);
-    let mut request = RestoreRequest::new(&site.repository(), None, &medium.join("restored"));
+    let mut request = RestoreRequest::new(site.repository(), None, &medium.join("restored"));
     request
         .map_roots
         .insert("redo".to_owned(), site.fs.join("restored-redo"));

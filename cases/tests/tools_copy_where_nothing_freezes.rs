@@ -278,11 +278,7 @@ fn what_a_tool_cannot_do_is_refused_before_anything_is_done() {
     back_up(&engine(&site)).unwrap();
     let restore = evenkeel_backup::restore::RestoreRequest {
         engine_tool: Some("/no/such/tool".into()),
-        ..evenkeel_backup::restore::RestoreRequest::new(
-            &site.repository(),
-            None,
-            &site.fs.join("r"),
-        )
+        ..evenkeel_backup::restore::RestoreRequest::new(site.repository(), None, &site.fs.join("r"))
     };
     let error = evenkeel_backup::restore::restore(&restore, quiet(&Cancel::new())).unwrap_err();
     assert!(

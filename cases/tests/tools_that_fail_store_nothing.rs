@@ -262,7 +262,7 @@ fn killed_at_each_step_the_next_run_is_clean() {
         let command = case.evenkeel.restore(&case.site.repository(), &target, &[]);
         assert_eq!(run(killed_at(command, point)).signal, Some(9), "{point}");
         assert!(!target.exists(), "{point}");
-        let request = RestoreRequest::new(&case.site.repository(), None, &target);
+        let request = RestoreRequest::new(case.site.repository(), None, &target);
         restore(&request, quiet(&Cancel::new())).unwrap();
         fs::remove_dir_all(&target).unwrap();
     }

@@ -89,11 +89,6 @@ pub(super) fn freeze(
     base_token: Option<&str>,
     run: Run<'_>,
 ) -> Result<Frozen> {
-    if survey.engine.is_some() {
-        return Err(Error::usage(
-            "a tool's copy cannot be held: it is only a stream",
-        ));
-    }
     let mut wrapped = 0;
     for attempt in 1.. {
         let provider = evenkeel_snapshot::open(

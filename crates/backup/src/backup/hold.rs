@@ -4,7 +4,7 @@ use super::freeze::{self, Frozen, source};
 use super::request::BackupRequest;
 use super::{Moments, survey};
 use crate::Run;
-use evenkeel_op::Result;
+use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,11 @@ pub struct HeldImage {
 /// looked at. A kept base of former backups stays.
 pub fn hold(request: &BackupRequest, run: Run<'_>) -> Result<HeldImage> {
     let survey = survey::survey(request, run)?;
+    if survey.engine.is_some() {
+        return Err(Error::usage(
+            "a tool's copy cannot be held: it is only a stream",
+        ));
+    }
     let frozen = freeze::freeze(survey, request, None, run)?;
     Ok(HeldImage { frozen })
 }

@@ -4,7 +4,7 @@ mod backup;
 mod connection;
 mod cron;
 mod demo;
-mod helper;
+mod far_side;
 mod inspect;
 mod lock;
 mod repository;
@@ -15,7 +15,7 @@ pub use backup::{Backup, BackupLock, SnapshotMethod};
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use demo::Demo;
-pub use helper::{Attach, Helper, HelperVerb, Session};
+pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use inspect::{Doctor, Settings};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{

@@ -5,9 +5,9 @@ pub mod backup;
 pub mod cron;
 pub mod demo;
 pub mod doctor;
+mod far_side;
 pub mod forget;
 pub mod generations;
-mod helper;
 pub mod lock;
 mod over_ssh;
 pub mod prune;
@@ -46,6 +46,6 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Settings(args) => settings::run(args, face),
         Verb::Doctor(args) => doctor::run(args, face),
         Verb::Demo(args) => demo::run(args, face),
-        Verb::Helper(args) => helper::run(args, face),
+        Verb::Helper(args) => far_side::run(args, face),
     }
 }
