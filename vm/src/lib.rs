@@ -1,7 +1,14 @@
 //! Cases on LVM, which the host's kernel need not have: their tests are run by `make test-vm`
 //! inside a virtual machine, one process each. Anywhere else they fail.
 
+mod case;
+
+pub use case::{Case, Kind};
+
 use evenkeel_cases::program::Evenkeel;
+
+/// Bytes in a MiB.
+pub const MIB: u64 = 1 << 20;
 
 /// Returns the program under test, as the machine's host built it. Panics outside the machine.
 #[must_use]
