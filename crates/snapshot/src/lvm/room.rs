@@ -15,6 +15,10 @@ use std::time::Duration;
 pub(super) const POOL_FULL_BEFORE: u64 = 90;
 /// How full it may become, in percent, while the snapshot is read.
 const POOL_FULL_DURING: u64 = 95;
+/// The same for its metadata. LVM makes no new volumes in a pool with metadata fuller than some 75 %,
+/// and the kernel is said to keep a tenth of it back.
+const METADATA_FULL_BEFORE: u64 = 75;
+const METADATA_FULL_DURING: u64 = 85;
 /// How full a thick snapshot may become, in percent.
 const THICK_FULL: u64 = 90;
 /// How much of its origin a thick snapshot is, in percent, when nobody says.
@@ -47,10 +51,10 @@ pub(super) fn for_thick(origin: &Lv, wanted: Option<u64>) -> Result<u64> {
 
 /// Fails when a pool is too full for one more snapshot. A pool that does not say is not held against.
 pub(super) fn for_thin(pool: &Lv) -> Result<()> {
-    let full = |share: Option<f64>| share.is_some_and(|share| share >= POOL_FULL_BEFORE as f64);
-    let (what, share) = if full(pool.data_percent) {
+    let full = |share: Option<f64>, limit| share.is_some_and(|share| share >= limit as f64);
+    let (what, share) = if full(pool.data_percent, POOL_FULL_BEFORE) {
         ("data", pool.data_percent)
-    } else if full(pool.metadata_percent) {
+    } else if full(pool.metadata_percent, METADATA_FULL_BEFORE) {
         ("metadata", pool.metadata_percent)
     } else {
         return Ok(());
@@ -118,8 +122,11 @@ fn pool_holds(found: &status::Pool) -> Result<()> {
         return Err(Error::failed("the thin pool takes no writes any more")
             .hint("make it larger: lvextend"));
     }
-    for (what, share) in [("data", data), ("metadata", metadata)] {
-        if share >= POOL_FULL_DURING {
+    for (what, share, limit) in [
+        ("data", data, POOL_FULL_DURING),
+        ("metadata", metadata, METADATA_FULL_DURING),
+    ] {
+        if share >= limit {
             return Err(Error::failed(format!(
                 "the thin pool is {share} % full of {what}, so the run ends before it overflows"
             ))
