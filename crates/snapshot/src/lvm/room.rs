@@ -249,7 +249,7 @@ mod tests {
             metadata_percent: Some(metadata),
             ..origin(0)
         };
-        assert!(for_thin(&pool(89.9, 89.9)).is_ok());
+        assert!(for_thin(&pool(89.9, 74.9)).is_ok());
         assert!(for_thin(&pool(90.0, 1.0)).is_err());
         let refused = for_thin(&pool(1.0, 95.0)).unwrap_err();
         assert!(refused.to_string().contains("metadata"), "{refused}");
@@ -261,7 +261,7 @@ mod tests {
         assert!(thick_holds(Thick::Valid(90, 100)).is_err());
         assert!(thick_holds(Thick::Lost).is_err());
         let pool = status::Pool {
-            metadata: (1, 100),
+            metadata: (84, 100),
             data: (94, 100),
             reserved: false,
             writable: true,
@@ -273,7 +273,7 @@ mod tests {
                 ..pool
             },
             status::Pool {
-                metadata: (95, 100),
+                metadata: (85, 100),
                 ..pool
             },
             status::Pool {
