@@ -81,6 +81,21 @@ pub const ENGINE: [&str; 7] = [
 /// Points of the restore of such a generation, besides those of every restore.
 pub const PREPARE: [&str; 2] = ["restore::preparing", "restore::prepared"];
 
+/// Points of a backup by an LVM snapshot.
+pub const LVM: [&str; 8] = [
+    "snapshot::lvm::making",
+    "snapshot::lvm::made",
+    "snapshot::lvm::snapped",
+    "snapshot::lvm::delta_tagged",
+    "snapshot::lvm::metadata_reserved",
+    "snapshot::lvm::metadata_released",
+    "snapshot::lvm::removing",
+    "snapshot::lvm::kept",
+];
+
+/// Points of the restore of a volume over another.
+pub const ONTO: [&str; 1] = ["restore::onto::stretch"];
+
 /// Points of a restore.
 pub const RESTORE: [&str; 7] = [
     "restore::created",
@@ -105,6 +120,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&CLOSING_GAPS)
         .chain(&ENGINE)
         .chain(&PREPARE)
+        .chain(&LVM)
+        .chain(&ONTO)
         .chain(&RESTORE)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();

@@ -16,7 +16,7 @@ fn undocumented(command: &Command, found: &mut Vec<String>) {
     }
     for sub in command
         .get_subcommands()
-        .filter(|sub| sub.get_name() != "help")
+        .filter(|sub| sub.get_name() != "help" && !sub.is_hide_set())
     {
         if sub.get_about().is_none() {
             found.push(format!("{} has no description", sub.get_name()));

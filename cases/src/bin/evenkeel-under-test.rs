@@ -27,7 +27,8 @@ fn main() -> ExitCode {
 fn kill_children() {
     for thread in std::fs::read_dir("/proc/self/task").expect("threads") {
         let children = thread.expect("a thread").path().join("children");
-        let children = std::fs::read_to_string(children).expect("children");
+        // A thread that has ended meanwhile has none.
+        let children = std::fs::read_to_string(children).unwrap_or_default();
         for child in children.split_whitespace() {
             let child = Pid::from_raw(child.parse().expect("a number")).expect("a process");
             kill_process(child, Signal::KILL).expect("kill a child");
