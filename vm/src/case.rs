@@ -124,7 +124,7 @@ impl Case {
     pub fn restore(&self, generation: Option<u32>) -> PathBuf {
         let target = self.scratch.join("restored");
         let _ = fs::remove_dir_all(&target);
-        let request = RestoreRequest::new(&self.repository(), generation, &target);
+        let request = RestoreRequest::new(self.repository(), generation, &target);
         let report = restore::restore(&request, quiet(&Cancel::new()));
         report.unwrap_or_else(|e| panic!("{}", e.chain())).target
     }
