@@ -51,6 +51,9 @@ pub(super) struct State {
     pub(super) taken: u64,
     /// What `taken` the other side was told last.
     pub(super) taken_told: u64,
+    /// Bytes that were taken since, and when the first of them.
+    pub(super) untold_bytes: usize,
+    pub(super) untold_since: Option<Instant>,
     inbox: VecDeque<Vec<u8>>,
     pub(super) carrier: Option<Attached>,
     pub(super) epochs: u64,
@@ -74,6 +77,8 @@ impl State {
             arrived: 0,
             taken: 0,
             taken_told: 0,
+            untold_bytes: 0,
+            untold_since: None,
             inbox: VecDeque::new(),
             carrier: None,
             epochs: 0,
@@ -96,7 +101,16 @@ impl State {
     pub(super) fn pop(&mut self) -> Option<Vec<u8>> {
         let message = self.inbox.pop_front()?;
         self.taken += 1;
+        self.untold_bytes += message.len();
+        self.untold_since.get_or_insert_with(Instant::now);
         Some(message)
+    }
+
+    /// The other side is being told what was taken.
+    pub(super) fn told(&mut self, taken: u64) {
+        self.taken_told = taken;
+        self.untold_bytes = 0;
+        self.untold_since = None;
     }
 
     /// Returns the next message to write to the present connection.
