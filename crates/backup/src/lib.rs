@@ -12,6 +12,7 @@ pub mod facts;
 pub mod report;
 pub mod restore;
 pub mod verify;
+mod workers;
 
 use evenkeel_op::{Cancel, Progress};
 

@@ -12,6 +12,7 @@ use super::read_file::{self, Source};
 use super::request::BackupRequest;
 use super::turns::Turns;
 use crate::Run;
+use crate::workers::first_error;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Context, Error, Result, Unit};
@@ -114,17 +115,7 @@ pub(super) fn read(
         if planned.is_err() {
             shop.failed.cancel(2);
         }
-        let mut first = planned;
-        for worker in workers {
-            let ended = worker
-                .join()
-                .unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
-            // The error that made the others stop is the one to report.
-            let stopped = |result: &Result<()>| matches!(result, Err(e) if e.kind() == evenkeel_op::ErrorKind::Interrupted);
-            if ended.is_err() && (first.is_ok() || stopped(&first)) {
-                first = ended;
-            }
-        }
+        let first = first_error(planned, workers);
         run.cancel.check()?;
         first
     });

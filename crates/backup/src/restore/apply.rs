@@ -3,6 +3,7 @@
 use super::write::BlockWriter;
 use super::{Plan, RestoreRequest, entries, names};
 use crate::Run;
+use crate::workers::first_error;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Unit};
 use evenkeel_repository::{FileKind, FileMeta, FileReader};
@@ -53,20 +54,12 @@ pub(super) fn apply(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Resu
             }));
         }
         drop(receive);
-        let mut first = hand_out(plan, request, &send, &failed, run);
+        let first = hand_out(plan, request, &send, &failed, run);
         if first.is_err() {
             failed.cancel(2);
         }
         drop(send);
-        for worker in workers {
-            let ended = worker
-                .join()
-                .unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
-            let stopped = matches!(&first, Err(e) if e.kind() == ErrorKind::Interrupted);
-            if ended.is_err() && (first.is_ok() || stopped) {
-                first = ended;
-            }
-        }
+        let first = first_error(first, workers);
         run.cancel.check()?;
         first
     })?;

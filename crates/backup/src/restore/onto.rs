@@ -3,7 +3,8 @@
 
 use crate::Run;
 use crate::facts::Facts;
-use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Unit, units};
+use crate::workers::first_error;
+use evenkeel_op::{Cancel, Context, Error, Result, Unit, units};
 use evenkeel_repository::{BlockContent, FileKind, FileReader, Location, Reader, Repository};
 use evenkeel_snapshot::volume::{self, Kind, Users};
 use rustix::fs::{FallocateFlags, SeekFrom};
@@ -222,17 +223,7 @@ fn write(plan: &OntoPlan, file: &File, written: &AtomicU64, run: Run<'_>) -> Res
                 })
             })
             .collect();
-        let mut first: Result<()> = Ok(());
-        for worker in workers {
-            let ended = worker
-                .join()
-                .unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
-            // The error that made the others stop is the one to report.
-            let stopped = matches!(&first, Err(e) if e.kind() == ErrorKind::Interrupted);
-            if ended.is_err() && (first.is_ok() || stopped) {
-                first = ended;
-            }
-        }
+        let first = first_error(Ok(()), workers);
         run.cancel.check()?;
         first
     })

@@ -16,6 +16,7 @@ use super::notes;
 use super::xbstream::{self, Sink};
 use crate::Run;
 use crate::engine::{Output, Told};
+use crate::workers::first_error;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
@@ -25,7 +26,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::ScopedJoinHandle;
 
 /// Leaves that wait for a worker.
 const QUEUE: usize = 8;
@@ -128,23 +128,6 @@ pub(super) fn store(
         notes,
         dirs,
     })
-}
-
-/// Waits for the workers. The error that made the others stop is the one to report.
-fn first_error(
-    mut first: Result<()>,
-    workers: Vec<ScopedJoinHandle<'_, Result<()>>>,
-) -> Result<()> {
-    for worker in workers {
-        let ended = worker
-            .join()
-            .unwrap_or_else(|_| Err(Error::failed("a worker panicked")));
-        let stopped = matches!(&first, Err(e) if e.kind() == ErrorKind::Interrupted);
-        if ended.is_err() && (first.is_ok() || stopped) {
-            first = ended;
-        }
-    }
-    first
 }
 
 /// Cuts files into leaves, in the thread that reads the pipe.
