@@ -5,22 +5,26 @@
 //! while a failed test unwinds; what a killed test left is removed by the next one.
 
 pub mod bank;
+pub mod http_faults;
 pub mod loopfs;
 pub mod lvm;
 pub mod proxy;
 pub mod replicas;
 pub mod scratch;
+pub mod seaweed;
 pub mod servers;
 pub mod sshd;
 pub mod traffic;
 pub mod wait;
 
 pub use bank::{Bank, BankState};
+pub use http_faults::{HttpFault, HttpFaults};
 pub use loopfs::LoopFs;
 pub use lvm::Lvm;
 pub use proxy::Proxy;
 pub use replicas::{By, wait_until_caught_up};
 pub use scratch::Scratch;
+pub use seaweed::Seaweed;
 pub use servers::{TestServer, servers};
 pub use sshd::Sshd;
 pub use traffic::{BankTraffic, Marks};

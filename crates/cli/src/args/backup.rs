@@ -22,8 +22,12 @@ anything else is refused. The generation exists once its manifest is written, an
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Backup {
-    /// The repository, a directory; the first backup makes it.
+    /// The repository, a directory or the URL of an object store; the first backup makes it.
     pub repository: PathBuf,
+    /// In an object store: the storage class of what is large, by the store's own name for it
+    /// [default: the bucket's].
+    #[arg(long, value_name = "CLASS")]
+    pub storage_class: Option<String>,
     /// Read and store everything, leaning on no earlier generation.
     #[arg(long, conflicts_with = "against")]
     pub full: bool,

@@ -46,8 +46,8 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
             Source::Live(Box::new(options))
         }
     };
-    let mut request =
-        BackupRequest::new(face.repository(&args.repository), source, snapshot(args)?);
+    let repository = face.repository_in(&args.repository, args.storage_class.as_deref())?;
+    let mut request = BackupRequest::new(repository, source, snapshot(args)?);
     request.kind = match args.against {
         _ if args.full => RunKind::Full,
         Some(generation) => RunKind::Against(generation),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
-    let repository = Repository::open(&args.repository)?;
+    let repository = Repository::open(face.repository(&args.repository)?)?;
     let what = match args.generation.as_slice() {
         [] => Forget::Except(rules(&args.keep, &repository)?),
         numbers => Forget::These(numbers.to_vec()),

@@ -9,7 +9,7 @@ use evenkeel_repository::{Repository, Summary};
 
 /// Runs the command.
 pub fn run(args: &Generations, face: &Face) -> Result<u8> {
-    let repository = Repository::open(&args.repository)?;
+    let repository = Repository::open(face.repository(&args.repository)?)?;
     let summaries = repository.generations()?;
     let listed = |summary: &Summary| listed(&repository, summary);
     match args.generation {

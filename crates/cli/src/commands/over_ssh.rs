@@ -4,13 +4,10 @@ use crate::args::{Remote, Verb};
 use crate::settings;
 use crate::show::Face;
 use evenkeel_op::{Context, Error, Result, units};
-use evenkeel_repository::Location;
-use evenkeel_repository::store::Store;
 use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A connection that is silent for this part of the patience is given up, so that there is time for
@@ -31,7 +28,13 @@ pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face)
     let near = Near {
         ssh: &ssh,
         patience: patience(remote.ssh_patience),
-        repository: repository.map(|(path, access)| (store(path), access)),
+        repository: match repository {
+            Some((path, access)) => {
+                let place = settings::location(path, storage_class(verb))?;
+                Some((place.store(), access))
+            }
+            None => None,
+        },
         cancel: face.cancel(),
     };
     let mut hear = |word| match word {
@@ -44,8 +47,11 @@ pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face)
     outcome.result
 }
 
-fn store(path: &Path) -> Arc<dyn Store> {
-    Location::from(path).store()
+fn storage_class(verb: &Verb) -> Option<&str> {
+    match verb {
+        Verb::Backup(args) => args.storage_class.as_deref(),
+        _ => None,
+    }
 }
 
 fn patience(loss: Duration) -> Patience {

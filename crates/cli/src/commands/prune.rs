@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
-    let repository = Repository::open(&args.repository)?;
+    let repository = Repository::open(face.repository(&args.repository)?)?;
     let how = Prune {
         live_share_min: f64::from(args.min_live) / 100.0,
         ..Prune::default()

@@ -15,7 +15,7 @@ pub fn run(args: &RepositoryCare, face: &Face) -> Result<u8> {
 }
 
 fn rebuild(args: &Rebuild, face: &Face) -> Result<u8> {
-    let repository = Repository::open(&args.repository)?;
+    let repository = Repository::open(face.repository(&args.repository)?)?;
     let plan = repository.plan_rebuild()?;
     let execute = args.execute && plan.needed;
     let answer = RebuildAnswer::new(&plan, execute);

@@ -1,6 +1,7 @@
 //! `verify`.
 
 use crate::args::Verify;
+use crate::settings;
 use crate::show::Face;
 use crate::show::answers::VerifyAnswer;
 use evenkeel_backup::Run;
@@ -27,14 +28,14 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         None => Generations::Newest,
     };
     if args.boot {
-        let repository = Repository::open(face.repository(&args.repository))?;
+        let repository = Repository::open(face.repository(&args.repository)?)?;
         // Not only after everything was read.
         let generation = generation(args, &repository)?;
         verify::bootable(&repository, generation, args.engine_tool.as_deref())?;
     }
     let begun = Instant::now();
     let read = verify::read(
-        &ReadRequest::new(face.repository(&args.repository), generations),
+        &ReadRequest::new(face.repository(&args.repository)?, generations),
         run,
     )?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -57,14 +58,15 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
 }
 
 fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
-    let repository = Repository::open(face.repository(&args.repository))?;
+    let repository = Repository::open(face.repository(&args.repository)?)?;
     let generation = generation(args, &repository)?;
     let request = BootRequest {
-        repository: face.repository(&args.repository),
+        repository: face.repository(&args.repository)?,
         generation: Some(generation),
         binary: binary(args, &repository, generation)?,
         scratch: args.scratch.clone().unwrap_or_else(|| match face.is_far() {
             true => beside(Path::new("/var/tmp/evenkeel")),
+            false if settings::is_url(&args.repository) => beside(Path::new("/var/tmp/evenkeel")),
             false => beside(&args.repository),
         }),
         workers: std::thread::available_parallelism().map_or(2, usize::from),

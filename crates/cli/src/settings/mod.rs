@@ -5,9 +5,11 @@ mod connection;
 mod locking;
 mod own;
 mod password;
+mod place;
 
 pub use account::user;
 pub use connection::{connect, resolved};
 pub use locking::{choice, limits};
 pub use own::{with_files, with_files_here};
 pub use password::with_password;
+pub use place::{is_url, location};

@@ -3,8 +3,9 @@
 use super::progress::{Bars, Lines, Told};
 use super::{Answer, failure};
 use crate::args::{Cli, CompressAt, Output};
+use crate::settings;
 use crate::signals::Signals;
-use evenkeel_op::{Cancel, Error, Event, Progress, Silent};
+use evenkeel_op::{Cancel, Error, Event, Progress, Result, Silent};
 use evenkeel_repository::Location;
 use evenkeel_transport::{Far, Word};
 use serde::Serialize;
@@ -87,15 +88,20 @@ impl Face {
         self.far.is_some()
     }
 
-    /// Returns where the repository that the user calls `path` is.
-    #[must_use]
-    pub fn repository(&self, path: &Path) -> Location {
+    /// Returns where the repository that the user calls `path` is: a path or the URL of a store.
+    pub fn repository(&self, path: &Path) -> Result<Location> {
+        self.repository_in(path, None)
+    }
+
+    /// The same, for writing in a storage class of the store's.
+    pub fn repository_in(&self, path: &Path, storage_class: Option<&str>) -> Result<Location> {
         match &self.far {
             Some(commander) => {
                 let store = commander.far.store(&commander.place);
-                Location::on(Arc::new(store.compressing_there(commander.compresses)))
+                let store = store.compressing_there(commander.compresses);
+                Ok(Location::on(Arc::new(store)))
             }
-            None => Location::from(path),
+            None => settings::location(path, storage_class),
         }
     }
 

@@ -1,0 +1,87 @@
+"""A SeaweedFS on loopback: a real S3 server, as testkit/setup fetched it."""
+
+import glob
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.request
+
+BUCKET = "backups"
+KEY, SECRET = "evenkeel-bench", "not-a-secret"
+
+
+class Seaweed:
+    """A private server with one bucket, its data in `directory`."""
+
+    def __init__(self, directory, log):
+        self.directory = directory
+        self.log = log
+        self.process = None
+        self.ports = free_ports(4)
+
+    def start(self):
+        os.mkdir(self.directory)
+        config = os.path.join(self.directory, "identities.json")
+        with open(config, "w") as out:
+            json.dump({"identities": [{"name": "bench",
+                                       "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
+                                       "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}, out)
+        master, volume, filer, s3 = self.ports
+        words = [program(), "-logtostderr", "server", f"-dir={self.directory}", "-ip=127.0.0.1",
+                 "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=200",
+                 "-master.volumeSizeLimitMB=1024", f"-master.port={master}", f"-volume.port={volume}",
+                 f"-filer.port={filer}", f"-s3.port={s3}", f"-s3.config={config}"]
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(words, stdout=log, stderr=log)
+        deadline = time.monotonic() + 60
+        while not self.has_bucket():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise RuntimeError(f"SeaweedFS did not start, see {self.log}")
+            time.sleep(0.1)
+
+    def has_bucket(self):
+        """Makes the bucket; whether that worked."""
+        _, _, filer, s3 = self.ports
+        try:
+            socket.create_connection(("127.0.0.1", s3)).close()
+            request = urllib.request.Request(f"http://127.0.0.1:{filer}/buckets/{BUCKET}/", data=b"")
+            return urllib.request.urlopen(request).status == 201
+        except OSError:
+            return False
+
+    def stop(self):
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+
+    def url(self, name):
+        return f"s3://{BUCKET}/{name}"
+
+    def environment(self):
+        return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
+                "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.ports[3]}", "AWS_ALLOW_HTTP": "true"}
+
+
+def program():
+    cache = os.environ.get("EVENKEEL_TEST_CACHE") or os.path.expanduser("~/.cache/evenkeel-test")
+    found = glob.glob(os.path.join(cache, "seaweedfs-*", "weed"))
+    if not found:
+        raise RuntimeError("SeaweedFS is not there: run testkit/setup")
+    return found[-1]
+
+
+def free_ports(count):
+    """Ports that are free, and so are those 10 000 higher, which it takes as well."""
+    found = []
+    for port in range(20000 + os.getpid() % 10000, 50000):
+        try:
+            for one in (port, port + 10000):
+                socket.create_server(("127.0.0.1", one)).close()
+            found.append(port)
+        except OSError:
+            continue
+        if len(found) == count:
+            return found
+    raise RuntimeError("no free ports")

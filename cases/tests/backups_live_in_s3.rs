@@ -1,0 +1,88 @@
+//! Does a repository in an object store take hot backups of real servers, give every generation back,
+//! prove that it starts, and let go of what is forgotten?
+
+use evenkeel_cases::Site;
+use evenkeel_cases::bucket::Bucket;
+use evenkeel_cases::program::{Ended, run};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{LoopFs, TestServer};
+
+const GIB: u64 = 1 << 30;
+
+fn done(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    ended
+}
+
+fn case(server: TestServer, fs: LoopFs) {
+    let mut site = Site::start(server, fs, 2_000, &[]);
+    let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let url = bucket.repository();
+    let socket = site.running().socket().display().to_string();
+    let traffic = site
+        .bank
+        .start(&site.running().connect_options(), 4)
+        .expect("traffic");
+    let mut taken = Vec::new();
+    for number in 1..=3 {
+        traffic.wait_for(50);
+        let before = traffic.marks();
+        let words = [
+            "backup",
+            "--no-defaults",
+            "-u",
+            "root",
+            "--audit",
+            "--max-impact=100",
+            "-S",
+        ];
+        let mut backup = bucket.command(&words);
+        backup.args([&socket, &url]);
+        assert_eq!(run(backup).generation(), number);
+        taken.push((before, traffic.marks()));
+    }
+    site.kill();
+    drop(traffic.stop());
+    for (number, (before, after)) in (1..).zip(&taken) {
+        let target = site.fs.join(format!("restored-{number}"));
+        let generation = format!("--generation={number}");
+        let mut restore = bucket.command(&["restore", &url, &generation, "--target"]);
+        restore.arg(&target);
+        done(run(restore));
+        site.check_bank_at(&target, before, after);
+    }
+    let mut verify = bucket.command(&["verify", "--boot", &url, "--server-binary"]);
+    verify.arg(&site.server.binary.path);
+    verify.arg("--scratch").arg(site.fs.join("scratch"));
+    let ended = done(run(verify));
+    assert_eq!(ended.answer["boot"]["proven"], true, "{ended:?}");
+    done(run(bucket.command(&[
+        "forget",
+        &url,
+        "--keep-last=1",
+        "--execute",
+    ])));
+    done(run(bucket.command(&["prune", &url, "--execute"])));
+    let listed = done(run(bucket.command(&["generations", &url])));
+    let left = listed.answer["generations"]
+        .as_array()
+        .expect("generations");
+    assert_eq!(left.len(), 1, "{listed:?}");
+    assert_eq!(left[0]["generation"], 3, "{listed:?}");
+    done(run(bucket.command(&["verify", "--all", &url])));
+}
+
+#[test]
+fn mariadb_xfs() {
+    case(mariadb_10_11(), LoopFs::xfs(2 * GIB));
+}
+
+#[test]
+fn mysql8_btrfs() {
+    case(mysql_8_0_15(), LoopFs::btrfs(2 * GIB));
+}
+
+#[test]
+fn mysql57_xfs() {
+    case(mysql_5_7_22(), LoopFs::xfs(2 * GIB));
+}

@@ -1,0 +1,318 @@
+//! The store itself.
+
+use crate::fault::{io_error, is_passing};
+use crate::lease::{self, Lease};
+use crate::reading::Reading;
+use crate::window::Windows;
+use crate::writing::Writing;
+use evenkeel_op::{Context, Result};
+use evenkeel_repository::store::{
+    Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject,
+};
+use object_store::path::Path;
+use object_store::{
+    Attribute, Attributes, Error as Fault, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt,
+    PutMode, PutOptions, PutPayload, UpdateVersion,
+};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Semaphore;
+
+/// Parts of uploads that are on their way at a time, all objects together.
+const UPLOADS: usize = 6;
+/// How often a conditional PUT is tried when the way to the store has trouble.
+const TRIES: u32 = 6;
+
+/// How objects are kept.
+#[derive(Debug, Clone)]
+pub struct Manners {
+    /// Storage class of what is large, by the store's own name (`STANDARD_IA`). Small objects are
+    /// read by every run and stay in the default one.
+    pub storage_class: Option<String>,
+    /// How long a lease lasts that nobody renews.
+    pub lease: Duration,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self {
+            storage_class: None,
+            lease: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A place in an object store.
+#[derive(Clone)]
+pub struct ObjectsStore(pub(crate) Arc<Shared>);
+
+/// What everything opened in a store shares.
+pub(crate) struct Shared {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    runtime: Option<Runtime>,
+    prefix: String,
+    place: String,
+    pub(crate) manners: Manners,
+    /// What the objects at the top were when they were last read or written: only those are ever
+    /// replaced.
+    seen: Mutex<HashMap<String, UpdateVersion>>,
+    leases: lease::Held,
+    pub(crate) windows: Windows,
+    pub(crate) uploads: Arc<Semaphore>,
+}
+
+impl fmt::Debug for ObjectsStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ObjectsStore({})", self.0.place)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl ObjectsStore {
+    /// A store over any object store: what a prefix of it holds.
+    pub fn new(
+        objects: Arc<dyn ObjectStore>,
+        prefix: Path,
+        place: String,
+        manners: Manners,
+    ) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("objects")
+            .enable_all()
+            .build()
+            .context(|| "cannot start the threads that talk to the store")?;
+        Ok(Self(Arc::new(Shared {
+            objects,
+            runtime: Some(runtime),
+            prefix: prefix.to_string(),
+            place: place.trim_end_matches('/').to_owned(),
+            manners,
+            seen: Mutex::default(),
+            leases: lease::Held::default(),
+            windows: Windows::default(),
+            uploads: Arc::new(Semaphore::new(UPLOADS)),
+        })))
+    }
+}
+
+impl Shared {
+    /// Runs a request to its end.
+    pub(crate) fn wait<T>(&self, what: impl Future<Output = T>) -> T {
+        self.runtime().block_on(what)
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("there until the drop")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> Path {
+        match (self.prefix.as_str(), name) {
+            ("", name) => Path::from(name),
+            (prefix, "") => Path::from(prefix),
+            (prefix, name) => Path::from(format!("{prefix}/{name}")),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, HashMap<String, UpdateVersion>> {
+        self.seen.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Remembers what an object was, if it is one that may be replaced.
+    pub(crate) fn saw(&self, name: &str, e_tag: Option<String>, version: Option<String>) {
+        if !name.contains('/') {
+            self.seen()
+                .insert(name.to_owned(), UpdateVersion { e_tag, version });
+        }
+    }
+
+    /// Fails when a lock that was taken here may be someone else's by now.
+    pub(crate) fn check_leases(&self) -> io::Result<()> {
+        self.leases.check()
+    }
+
+    pub(crate) fn attributes(&self, large: bool) -> Attributes {
+        let class = self.manners.storage_class.as_ref().filter(|_| large);
+        let mut attributes = Attributes::new();
+        if let Some(class) = class {
+            attributes.insert(Attribute::StorageClass, class.clone().into());
+        }
+        attributes
+    }
+
+    /// Writes a whole object.
+    pub(crate) fn put(&self, name: &str, existing: Existing, bytes: Vec<u8>) -> io::Result<()> {
+        let mode = match existing {
+            Existing::Refuse => PutMode::Create,
+            Existing::Replace => match self.seen().get(name) {
+                Some(version) => PutMode::Update(version.clone()),
+                None => PutMode::Overwrite,
+            },
+        };
+        let large = name.contains("pack") && bytes.len() > 128 << 10;
+        let attributes = self.attributes(large);
+        let path = self.path(name);
+        let put = put_surely(&*self.objects, &path, bytes.into(), mode, attributes);
+        let made = self.wait(put).map_err(io_error)?;
+        self.saw(name, made.e_tag, made.version);
+        Ok(())
+    }
+}
+
+/// A conditional PUT that survives a lost answer: when the store says that the condition does not
+/// hold any more, it may be by our own doing.
+pub(crate) async fn put_surely(
+    objects: &dyn ObjectStore,
+    path: &Path,
+    payload: PutPayload,
+    mode: PutMode,
+    attributes: Attributes,
+) -> object_store::Result<UpdateVersion> {
+    let mut tries = 0;
+    loop {
+        let mut options = PutOptions::from(mode.clone());
+        options.attributes = attributes.clone();
+        match objects.put_opts(path, payload.clone(), options).await {
+            Ok(made) => {
+                return Ok(UpdateVersion {
+                    e_tag: made.e_tag,
+                    version: made.version,
+                });
+            }
+            Err(error @ (Fault::AlreadyExists { .. } | Fault::Precondition { .. })) => {
+                return match ours(objects, path, &payload).await {
+                    Some(version) => Ok(version),
+                    None => Err(error),
+                };
+            }
+            Err(error) if is_passing(&error) && tries + 1 < TRIES => {
+                tokio::time::sleep(Duration::from_millis(200) * 2_u32.pow(tries)).await;
+                tries += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// What is there, if it is what we wanted to be there.
+async fn ours(
+    objects: &dyn ObjectStore,
+    path: &Path,
+    payload: &PutPayload,
+) -> Option<UpdateVersion> {
+    let there = objects.get(path).await.ok()?;
+    if there.meta.size != payload.content_length() as u64 {
+        return None;
+    }
+    let version = version(&there.meta);
+    let bytes = there.bytes().await.ok()?;
+    let wanted: Vec<u8> = payload.iter().flat_map(|part| part.to_vec()).collect();
+    (bytes == wanted).then_some(version)
+}
+
+pub(crate) fn version(meta: &ObjectMeta) -> UpdateVersion {
+    UpdateVersion {
+        e_tag: meta.e_tag.clone(),
+        version: meta.version.clone(),
+    }
+}
+
+/// Stands for a lease that could not be written.
+#[derive(Debug)]
+struct NoLease;
+
+impl Lock for NoLease {}
+
+impl Store for ObjectsStore {
+    fn create(&self, name: &str, existing: Existing) -> io::Result<Box<dyn NewObject>> {
+        Ok(Box::new(Writing::new(self.0.clone(), name, existing)))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn StoredObject>> {
+        Ok(Box::new(Reading::open(self.0.clone(), name)?))
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Listed>> {
+        let path = self.0.path(folder);
+        let listing = self.0.objects.list_with_delimiter(Some(&path));
+        let found = self.0.wait(listing).map_err(io_error)?;
+        let folders = found.common_prefixes.iter().map(|path| (path, 0, true));
+        let objects = found
+            .objects
+            .iter()
+            .map(|one| (&one.location, one.size, false));
+        let named = folders
+            .chain(objects)
+            .filter_map(|(path, size, is_folder)| {
+                let name = path.filename()?.to_owned();
+                Some(Listed {
+                    name,
+                    size,
+                    is_folder,
+                })
+            });
+        let all: Vec<_> = named.collect();
+        if all.is_empty() && !folder.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(all)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.check_leases()?;
+        match self.0.wait(self.0.objects.delete(&self.0.path(name))) {
+            Ok(()) | Err(Fault::NotFound { .. }) => Ok(()),
+            Err(error) => Err(io_error(error)),
+        }
+    }
+
+    fn make_folder(&self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn remove_folder(&self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_folder(&self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn try_lock(&self, name: &str, mode: LockMode) -> io::Result<Option<Box<dyn Lock>>> {
+        match Lease::take(&self.0, name, mode) {
+            Ok(lease) => Ok(lease.map(|lease| {
+                self.0.leases.add(&lease);
+                Box::new(lease) as Box<dyn Lock>
+            })),
+            // Credentials that may only read: reading needs no more than that.
+            Err(Fault::PermissionDenied { .. }) if mode == LockMode::Shared => {
+                Ok(Some(Box::new(NoLease)))
+            }
+            Err(error) => Err(io_error(error)),
+        }
+    }
+
+    fn place(&self) -> String {
+        self.0.place.clone()
+    }
+}
+
+/// Asks for the first bytes of an object, and for what it is.
+pub(crate) fn head_of(length: u64) -> GetOptions {
+    GetOptions {
+        range: Some((0..length).into()),
+        ..GetOptions::default()
+    }
+}

@@ -1,0 +1,144 @@
+//! A private SeaweedFS on loopback: a real S3 server.
+
+use crate::servers::cache;
+use crate::{Scratch, until};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// The version that `testkit/setup` fetches.
+const VERSION: &str = "4.48";
+
+/// A running server with one bucket.
+#[derive(Debug)]
+pub struct Seaweed {
+    server: Child,
+    s3: u16,
+    _scratch: Scratch,
+}
+
+impl Seaweed {
+    /// The bucket.
+    pub const BUCKET: &str = "backups";
+    /// Who may do everything.
+    pub const KEY: &str = "evenkeel-test";
+    /// That key's secret.
+    pub const SECRET: &str = "not-a-secret";
+
+    /// Starts it and makes the bucket.
+    #[must_use]
+    pub fn start() -> Self {
+        let scratch = Scratch::new();
+        let identities = format!(
+            r#"{{"identities":[{{"name":"test","credentials":[{{"accessKey":"{}","secretKey":"{}"}}],
+               "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#,
+            Self::KEY,
+            Self::SECRET
+        );
+        let config = scratch.join("identities.json");
+        fs::write(&config, identities).expect("a file");
+        let data = scratch.join("data");
+        fs::create_dir(&data).expect("a directory");
+        let [master, volume, filer, s3] = free_ports();
+        // It ends with the test, also with a killed one.
+        let mut server = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL"])
+            .arg(program())
+            .arg("-logtostderr")
+            .arg("server")
+            .arg(format!("-dir={}", data.display()))
+            .args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"])
+            .args(["-volume.max=100", "-master.volumeSizeLimitMB=1024"])
+            .arg(format!("-master.port={master}"))
+            .arg(format!("-volume.port={volume}"))
+            .arg(format!("-filer.port={filer}"))
+            .arg(format!("-s3.port={s3}"))
+            .arg(format!("-s3.config={}", config.display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(scratch.join("log")).expect("a file"))
+            .spawn()
+            .expect("setpriv is there");
+        let bucket = format!("POST /buckets/{}/ HTTP/1.1", Self::BUCKET);
+        let log = scratch.join("log");
+        until("SeaweedFS answers", || {
+            let ended = server.try_wait().expect("a child");
+            let log = || fs::read_to_string(&log).unwrap_or_default();
+            assert!(ended.is_none(), "SeaweedFS ended: {}", log());
+            ask(s3, "GET / HTTP/1.1").is_some()
+                && ask(filer, &bucket).is_some_and(|answer| answer.contains(" 201 "))
+        });
+        Self {
+            server,
+            s3,
+            _scratch: scratch,
+        }
+    }
+
+    /// Returns the port that speaks S3.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.s3
+    }
+
+    /// Returns what S3 programs want in their environment to use it through `port`: its own, or a
+    /// proxy's.
+    #[must_use]
+    pub fn environment(port: u16) -> Vec<(String, String)> {
+        [
+            ("AWS_ACCESS_KEY_ID", Self::KEY.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", Self::SECRET.to_owned()),
+            ("AWS_REGION", "us-east-1".to_owned()),
+            ("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}")),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+}
+
+impl Drop for Seaweed {
+    fn drop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+fn program() -> PathBuf {
+    let program = cache().join(format!("seaweedfs-{VERSION}/weed"));
+    assert!(
+        program.exists(),
+        "{} is not there: run testkit/setup",
+        program.display()
+    );
+    program
+}
+
+/// Its other ports are these and 10 000 more.
+fn free_ports() -> [u16; 4] {
+    let is_free = |port: u16| {
+        [port, port + 10_000]
+            .iter()
+            .all(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok())
+    };
+    let begin = 20_000 + (std::process::id() % 5_000) as u16 * 4;
+    let mut found = (begin..50_000)
+        .chain(12_000..begin)
+        .filter(|&port| is_free(port));
+    std::array::from_fn(|_| found.next().expect("free ports"))
+}
+
+/// Sends a request without a body and returns the answer, if there is one.
+fn ask(port: u16, line: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(
+        stream,
+        "{line}\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    )
+    .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
