@@ -71,18 +71,41 @@ impl Catalog {
         if let Some(known) = held(&self.generations).get(&generation) {
             return Ok(known.clone());
         }
-        let known = Arc::new(self.load(generation)?);
+        let read = manifest::read(&*self.store, self.repository, generation);
+        self.learn(generation, read)
+    }
+
+    /// Reads the manifests of these generations together, for [`Catalog::generation`]. What is wrong
+    /// with one is said there.
+    pub(crate) fn prepare(&self, generations: impl Iterator<Item = u32>) {
+        let mut wanted: Vec<u32> = {
+            let known = held(&self.generations);
+            generations
+                .filter(|one| !known.contains_key(one) && self.head.manifest(*one).is_some())
+                .collect()
+        };
+        wanted.sort_unstable();
+        wanted.dedup();
+        let read = manifest::read_all(&*self.store, self.repository, &wanted);
+        for (generation, read) in wanted.into_iter().zip(read) {
+            // What cannot be read now is read again by whoever needs it, who then says why.
+            let _ = self.learn(generation, read);
+        }
+    }
+
+    fn learn(&self, generation: u32, read: Result<(Manifest, Digest)>) -> Result<Arc<Known>> {
+        let known = Arc::new(self.known(generation, read)?);
         held(&self.generations).insert(generation, known.clone());
         Ok(known)
     }
 
-    fn load(&self, generation: u32) -> Result<Known> {
+    fn known(&self, generation: u32, read: Result<(Manifest, Digest)>) -> Result<Known> {
         let folder = crate::names::folder(generation);
         let digest = self
             .head
             .manifest(generation)
             .ok_or_else(|| damaged(&folder, "it is referred to, but not in the head"))?;
-        let (manifest, found) = manifest::read(&*self.store, self.repository, generation)?;
+        let (manifest, found) = read?;
         if digest != found {
             let name = crate::names::object(generation, crate::names::MANIFEST);
             return Err(damaged(&name, "it is not the one that the head names"));
@@ -126,6 +149,8 @@ impl Catalog {
     /// was there when this one was written.
     pub(crate) fn check_references(&self, generation: u32) -> Result<()> {
         let known = self.generation(generation)?;
+        let references = known.manifest.references.iter();
+        self.prepare(references.map(|one| one.generation));
         for reference in &known.manifest.references {
             // A generation that nothing points into any more may have been pruned.
             let Some(found) = self.head.manifest(reference.generation) else {

@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 
 /// What was found and done.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Healed {
     /// One sentence per thing done or found.
     pub(crate) notes: Vec<String>,
@@ -22,6 +22,8 @@ pub(crate) struct Healed {
     pub(crate) highest: u32,
     /// Generations with a manifest that the head does not know: a rolled-back head.
     pub(crate) unknown: Vec<u32>,
+    /// What the head says now, with the manifests that were read.
+    pub(crate) catalog: Option<Arc<Catalog>>,
 }
 
 impl Healed {
@@ -41,7 +43,11 @@ impl Healed {
 
 /// Lists a folder; a missing one is empty.
 pub(crate) fn list(store: &dyn Store, folder: &str) -> Result<Vec<Listed>> {
-    match store.list(folder) {
+    or_none(folder, store.list(folder))
+}
+
+fn or_none(folder: &str, listed: io::Result<Vec<Listed>>) -> Result<Vec<Listed>> {
+    match listed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other.map_err(|error| store_failed("list", folder, error)),
     }
@@ -73,9 +79,22 @@ pub(crate) fn heal(
             stray(&**store, repository, generation, head, &mut healed)?;
         }
     }
-    for one in head.known() {
-        leftovers(store, head, one.generation, &mut healed)?;
+    let known: Vec<u32> = head.known().iter().map(|one| one.generation).collect();
+    let folders: Vec<String> = known.iter().map(|one| names::folder(*one)).collect();
+    let listed = store.list_all(&folders);
+    let mut filled = Vec::new();
+    for ((generation, folder), listed) in known.into_iter().zip(&folders).zip(listed) {
+        let objects = or_none(folder, listed)?;
+        if objects.iter().any(is_suspect) {
+            filled.push((generation, objects));
+        }
     }
+    let catalog = Catalog::new(store.clone(), repository, head.clone());
+    catalog.prepare(filled.iter().map(|(generation, _)| *generation));
+    for (generation, objects) in filled {
+        leftovers(&catalog, generation, &objects, &mut healed)?;
+    }
+    healed.catalog = Some(Arc::new(catalog));
     Ok(healed)
 }
 
@@ -155,24 +174,19 @@ fn adopt(
     Ok(true)
 }
 
+/// Whether something in a known generation's folder may have to go.
+fn is_suspect(object: &Listed) -> bool {
+    object.name != MANIFEST && !object.is_folder
+}
+
 /// Removes from a known generation what the head says is not there any more.
 fn leftovers(
-    store: &Arc<dyn Store>,
-    head: &Head,
+    catalog: &Catalog,
     generation: u32,
+    objects: &[Listed],
     healed: &mut Healed,
 ) -> Result<()> {
-    let folder = names::folder(generation);
-    let objects = list(&**store, &folder)?;
-    let suspects: Vec<&Listed> = objects
-        .iter()
-        .filter(|object| object.name != MANIFEST && !object.is_folder)
-        .collect();
-    if suspects.is_empty() {
-        return Ok(());
-    }
-    let repository = head.repository;
-    let catalog = Catalog::new(store.clone(), repository, head.clone());
+    let (store, repository) = (&*catalog.store, catalog.repository);
     let known = match catalog.generation(generation) {
         Ok(known) => known,
         Err(error) => {
@@ -182,7 +196,7 @@ fn leftovers(
         }
     };
     let mut removed = false;
-    for object in suspects {
+    for object in objects.iter().filter(|one| is_suspect(one)) {
         let id = ObjectId::from_file_name(repository, generation, &object.name);
         let current = |id: ObjectId| {
             let expected = known.objects.get(&(id.kind, id.number));
@@ -193,12 +207,12 @@ fn leftovers(
             || is_unfinished(&object.name)
             || id.is_some_and(|id| is_superseded(&known, id));
         if ours && !id.is_some_and(current) {
-            remove(&**store, &names::object(generation, &object.name))?;
+            remove(store, &names::object(generation, &object.name))?;
             removed = true;
         }
     }
     if removed {
-        sync(&**store, &folder)?;
+        sync(store, &names::folder(generation))?;
     }
     Ok(())
 }

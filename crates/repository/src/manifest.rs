@@ -92,7 +92,26 @@ pub(crate) fn read(
 ) -> Result<(Manifest, Digest)> {
     let name = names::object(generation, names::MANIFEST);
     let bytes = sealed::read_object(store, &name)?;
-    let manifest: Manifest = sealed::unseal(names::MANIFEST, &name, &bytes)?;
+    decode(&bytes, repository, generation)
+}
+
+/// Reads the manifests of many generations together, in the order of their numbers.
+pub(crate) fn read_all(
+    store: &dyn Store,
+    repository: RepositoryId,
+    generations: &[u32],
+) -> Vec<Result<(Manifest, Digest)>> {
+    let name = |generation: &u32| names::object(*generation, names::MANIFEST);
+    let names: Vec<String> = generations.iter().map(name).collect();
+    let read = sealed::read_objects(store, &names);
+    let each = read.into_iter().zip(generations);
+    each.map(|(bytes, generation)| decode(&bytes?, repository, *generation))
+        .collect()
+}
+
+fn decode(bytes: &[u8], repository: RepositoryId, generation: u32) -> Result<(Manifest, Digest)> {
+    let name = names::object(generation, names::MANIFEST);
+    let manifest: Manifest = sealed::unseal(names::MANIFEST, &name, bytes)?;
     if manifest.repository != repository {
         return Err(damaged(&name, "it belongs to another repository"));
     }
@@ -103,5 +122,5 @@ pub(crate) fn read(
             format!("it is the one of generation {found}"),
         ));
     }
-    Ok((manifest, Digest::of(&bytes)))
+    Ok((manifest, Digest::of(bytes)))
 }

@@ -140,21 +140,18 @@ impl Repository {
 
     /// Opens the repository on a store.
     pub fn open_on(store: Arc<dyn Store>) -> Result<Self> {
-        match store.open(names::IDENTITY) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let place = store.place();
-                return Err(Error::new(
-                    ErrorKind::NoRepository,
-                    format!("there is no repository at {place}"),
-                )
-                .hint(
-                    "check the path; 'evenkeel backup' makes a repository in an empty directory",
-                ));
-            }
-            Err(error) => return Err(store_failed("read", names::IDENTITY, error)),
-            Ok(_) => {}
+        let opened = store.open(names::IDENTITY);
+        if let Err(error) = &opened
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            let place = store.place();
+            return Err(Error::new(
+                ErrorKind::NoRepository,
+                format!("there is no repository at {place}"),
+            )
+            .hint("check the path; 'evenkeel backup' makes a repository in an empty directory"));
         }
-        let bytes = sealed::read_object(&*store, names::IDENTITY)?;
+        let bytes = sealed::whole(names::IDENTITY, opened)?;
         let identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes)?;
         Ok(Self { store, identity })
     }
@@ -194,9 +191,12 @@ impl Repository {
     /// Lists the generations that can be restored, oldest first.
     pub fn generations(&self) -> Result<Vec<Summary>> {
         let head = self.head()?;
+        let numbers: Vec<u32> = head.live.iter().map(|live| live.generation).collect();
+        let read = manifest::read_all(&*self.store, self.id(), &numbers);
         let mut all = Vec::with_capacity(head.live.len());
-        for live in head.live {
-            let (about, damage) = match self.checked_manifest(live.generation, live.manifest) {
+        for (live, read) in head.live.into_iter().zip(read) {
+            let checked = read.and_then(|read| checked(live.generation, live.manifest, read));
+            let (about, damage) = match checked {
                 Ok(manifest) => (Some(About::of(&manifest)), None),
                 Err(error) => (None, Some(error.chain())),
             };
@@ -220,12 +220,8 @@ impl Repository {
     }
 
     fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
-        let (manifest, found) = manifest::read(&*self.store, self.id(), generation)?;
-        if found != digest {
-            let name = names::object(generation, names::MANIFEST);
-            return Err(damaged(&name, "it is not the one that the head names"));
-        }
-        Ok(manifest)
+        let read = manifest::read(&*self.store, self.id(), generation)?;
+        checked(generation, digest, read)
     }
 
     /// Begins a run that adds a generation. Busy at once, or after `begin.wait`, beside another.
@@ -254,6 +250,19 @@ impl Repository {
         live.proven = Some(proof);
         head.write(&*self.store)
     }
+}
+
+/// Returns a manifest if it is the one that the head names by this digest.
+fn checked(
+    generation: u32,
+    digest: Digest,
+    (manifest, found): (Manifest, Digest),
+) -> Result<Manifest> {
+    if found != digest {
+        let name = names::object(generation, names::MANIFEST);
+        return Err(damaged(&name, "it is not the one that the head names"));
+    }
+    Ok(manifest)
 }
 
 impl About {

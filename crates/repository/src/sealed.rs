@@ -9,16 +9,20 @@
 
 use crate::fault::{damaged, store_failed};
 use crate::ids::Digest;
-use crate::store::{Existing, Store};
+use crate::store::{Existing, Store, StoredObject};
 use evenkeel_op::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::io;
 
 /// The format version this program writes, and the newest it reads.
 pub(crate) const VERSION: u32 = 1;
 
 /// No document is larger: a length beyond it is damage, not a reason to allocate.
 const LENGTH_MAX: u64 = 256 << 20;
+
+/// Documents that are open at once.
+const TOGETHER: usize = 64;
 
 /// Renders a document and returns its bytes.
 pub(crate) fn seal<T: Serialize>(title: &str, body: &T) -> Result<Vec<u8>> {
@@ -69,16 +73,33 @@ pub(crate) fn newer(name: &str, version: u32) -> Error {
 
 /// Reads a whole small object.
 pub(crate) fn read_object(store: &dyn Store, name: &str) -> Result<Vec<u8>> {
-    let read = || {
-        let object = store.open(name)?;
+    whole(name, store.open(name))
+}
+
+/// Reads many whole small objects, in the order of their names: their beginnings together, so that
+/// a store far away does not cost a round trip for each.
+pub(crate) fn read_objects(store: &dyn Store, names: &[String]) -> Vec<Result<Vec<u8>>> {
+    let mut all = Vec::with_capacity(names.len());
+    for some in names.chunks(TOGETHER) {
+        let opened = some.iter().zip(store.open_all(some));
+        all.extend(opened.map(|(name, opened)| whole(name, opened)));
+    }
+    all
+}
+
+/// Reads all of an object that was opened.
+pub(crate) fn whole(name: &str, opened: io::Result<Box<dyn StoredObject>>) -> Result<Vec<u8>> {
+    let read = |object: Box<dyn StoredObject>| {
         if object.size() > LENGTH_MAX {
-            return Err(std::io::Error::other("it is larger than any document"));
+            return Err(io::Error::other("it is larger than any document"));
         }
         let mut bytes = vec![0; object.size() as usize];
         object.read_exact_at(0, &mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|error| store_failed("read", name, error))
+    opened
+        .and_then(read)
+        .map_err(|error| store_failed("read", name, error))
 }
 
 /// Writes a whole small object.

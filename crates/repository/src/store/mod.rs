@@ -75,9 +75,18 @@ pub trait Store: Send + Sync + Debug {
     fn create(&self, name: &str, existing: Existing) -> io::Result<Box<dyn NewObject>>;
     /// Opens a finished object.
     fn open(&self, name: &str) -> io::Result<Box<dyn StoredObject>>;
+    /// Opens many objects: together, where each alone would cost a round trip. In the order of the
+    /// names, one result each.
+    fn open_all(&self, names: &[String]) -> Vec<io::Result<Box<dyn StoredObject>>> {
+        names.iter().map(|name| self.open(name)).collect()
+    }
     /// Lists the direct children of a folder, unfinished objects included; a missing folder is
     /// [`io::ErrorKind::NotFound`].
     fn list(&self, folder: &str) -> io::Result<Vec<Listed>>;
+    /// Lists many folders, as [`Store::open_all`] opens objects.
+    fn list_all(&self, folders: &[String]) -> Vec<io::Result<Vec<Listed>>> {
+        folders.iter().map(|folder| self.list(folder)).collect()
+    }
     /// Removes an object; one that is not there is no error. Durable after [`Store::sync_folder`].
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Makes a folder; one that is there is no error.

@@ -142,7 +142,11 @@ impl Writer {
         let lock = locks::writer(&**store, begin.wait)?;
         let mut head = Head::read(&**store, repository.id())?;
         let healed = heal::heal(store, repository.id(), &mut head)?;
-        let base = find_base(repository, &head, begin.kind)?;
+        let catalog = healed.catalog.unwrap_or_else(|| {
+            let (store, head) = (store.clone(), head.clone());
+            Arc::new(Catalog::new(store, repository.id(), head))
+        });
+        let base = find_base(catalog, begin.kind)?;
         let created = begin.created.unwrap_or_else(jiff::Timestamp::now);
         let generation = healed
             .highest
@@ -271,7 +275,8 @@ impl Drop for Writer {
     }
 }
 
-fn find_base(repository: &Repository, head: &Head, kind: RunKind) -> Result<Option<Base>> {
+fn find_base(catalog: Arc<Catalog>, kind: RunKind) -> Result<Option<Base>> {
+    let head = &catalog.head;
     let newest = head.live.last();
     let (live, kind) = match kind {
         RunKind::Full => return Ok(None),
@@ -287,11 +292,6 @@ fn find_base(repository: &Repository, head: &Head, kind: RunKind) -> Result<Opti
             (live, Kind::Differential)
         }
     };
-    let catalog = Arc::new(Catalog::new(
-        repository.store().clone(),
-        repository.id(),
-        head.clone(),
-    ));
     let list = ListReader::open(catalog.object(live.generation, ObjectKind::Files, 0)?)?;
     // What the base refers to must be what it was when the base was written.
     catalog.check_references(live.generation)?;
@@ -302,7 +302,7 @@ fn find_base(repository: &Repository, head: &Head, kind: RunKind) -> Result<Opti
             manifest: live.manifest,
         },
         list,
-        catalog,
+        catalog: catalog.clone(),
     }))
 }
 
