@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_repository::store::Store;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long between two attempts to connect again.
@@ -37,6 +37,8 @@ pub struct Outcome {
     pub result: Result<u8>,
     /// What it cost.
     pub traffic: Traffic,
+    /// How often the repository was asked something that the other host may have waited for.
+    pub questions: u64,
 }
 
 impl Near<'_> {
@@ -53,11 +55,12 @@ impl Near<'_> {
         link.attach(self.first(session)?);
         link.send(message::encode(Lane::Control, order, &[])?)?;
         let done = AtomicBool::new(false);
+        let questions = AtomicU64::new(0);
         let (ended, going_on) = crossbeam_channel::bounded::<()>(0);
         let result = std::thread::scope(|scope| {
             scope.spawn(|| self.stay_connected(&link, session, &done, note));
             scope.spawn(|| self.hand_on_cancel(&link, &going_on));
-            let result = self.serve(&link, hear, &done);
+            let result = self.serve(&link, hear, &done, &questions);
             done.store(true, Ordering::SeqCst);
             link.abort("it was closed");
             drop(ended);
@@ -66,6 +69,7 @@ impl Near<'_> {
         Ok(Outcome {
             result: result?,
             traffic: link.traffic(),
+            questions: questions.into_inner(),
         })
     }
 
@@ -104,6 +108,7 @@ impl Near<'_> {
         link: &Link,
         hear: &mut dyn FnMut(Word),
         done: &AtomicBool,
+        questions: &AtomicU64,
     ) -> Result<Result<u8>> {
         let server = match &self.repository {
             Some((store, access)) => Some(StoreServer::start(store.clone(), *access, link)?),
@@ -135,6 +140,7 @@ impl Near<'_> {
             }
         };
         if let Some(server) = server {
+            questions.store(server.questions(), Ordering::Relaxed);
             server.end();
         }
         match (result, served) {

@@ -1,22 +1,27 @@
 //! A repository's objects at the other end of a link: whoever works over there reads and writes
 //! them as if they were at hand.
 
+mod calls;
 mod client;
 mod guard;
+mod kept;
+mod object;
 mod server;
 
-pub(crate) use client::Calls;
+pub(crate) use calls::Calls;
 pub use client::LinkStore;
 pub use guard::Access;
 pub(crate) use server::StoreServer;
 
+use kept::PIECE;
 use serde::{Deserialize, Serialize};
 use std::io;
+use std::ops::Range;
 
 /// What is asked. Objects and locks are named by numbers that the asking side gives them.
 #[derive(Debug, Serialize, Deserialize)]
 enum Ask {
-    /// Begin an object.
+    /// Begin an object. Not replied to: what fails is said by `Finish`.
     Create {
         object: u64,
         name: String,
@@ -37,7 +42,8 @@ enum Ask {
     Finish { object: u64 },
     /// Forget an object, finished or not, or a lock. Not replied to.
     Drop { object: u64 },
-    /// Open an object; the reply's number is its size.
+    /// Open an object; the reply's number is its size, its body what [`ends`] names: a small object is
+    /// read with one question.
     Open { object: u64, name: String },
     /// Read; the reply's body is what was read.
     Read {
@@ -80,8 +86,20 @@ impl Ask {
     }
 
     fn wants_reply(&self) -> bool {
-        !matches!(self, Self::Write { .. } | Self::Drop { .. })
+        !matches!(
+            self,
+            Self::Create { .. } | Self::Write { .. } | Self::Drop { .. }
+        )
     }
+}
+
+/// The parts of an object of this length that are read when it is opened: where its header is, and
+/// where those that have one keep their index.
+fn ends(size: u64) -> [Range<u64>; 2] {
+    let front = 0..size.min(PIECE);
+    let last = size.saturating_sub(1) / PIECE;
+    let back = last.saturating_sub(1) * PIECE;
+    [front.clone(), back.max(front.end)..size]
 }
 
 /// An ask with the number of the call.
@@ -133,3 +151,6 @@ impl Fault {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,118 +1,26 @@
 //! The asking side.
 
-use super::{Ask, Asked, Fault, Replied};
-use crate::link::Link;
-use crate::message::{self, Lane};
-use crossbeam_channel::{Sender, bounded};
+use super::Ask;
+use super::calls::{Calls, Pending};
+use super::kept::Kept;
+use super::object::LinkObject;
 use evenkeel_repository::store::{
     Existing, Listed, Lock, LockMode, MadeFrame, NewObject, RawFrame, Store, StoredObject,
 };
-use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// The longest body of a message.
 const BODY_MAX: usize = 1 << 20;
-/// Short reads are made in pieces of this size, kept for the next ones: maps are read leaf by leaf.
-const PIECE: u64 = 64 << 10;
-/// How many pieces of an object are kept.
-const PIECES: usize = 64;
-
-type Answer = io::Result<(u64, Vec<u8>)>;
-
-/// Calls that wait for a reply.
-pub(crate) struct Calls {
-    link: Link,
-    next: AtomicU64,
-    waiting: Mutex<Waiting>,
-}
-
-#[derive(Default)]
-struct Waiting {
-    calls: HashMap<u64, Sender<Answer>>,
-    lost: bool,
-}
-
-impl Calls {
-    pub(crate) fn new(link: Link) -> Self {
-        Self {
-            link,
-            next: AtomicU64::new(1),
-            waiting: Mutex::default(),
-        }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn ask(&self, ask: Ask) -> Answer {
-        self.ask_with(ask, &[])
-    }
-
-    fn send(&self, call: u64, ask: Ask, body: &[u8]) -> io::Result<()> {
-        let message = message::encode(Lane::Ask, &Asked { call, ask }, body);
-        let sent = message.and_then(|message| self.link.send(message));
-        sent.map_err(io::Error::other)
-    }
-
-    fn ask_with(&self, ask: Ask, body: &[u8]) -> Answer {
-        let call = self.number();
-        let (sender, receiver) = bounded(1);
-        {
-            let mut waiting = self.waiting();
-            if waiting.lost {
-                return Err(lost());
-            }
-            waiting.calls.insert(call, sender);
-        }
-        if let Err(error) = self.send(call, ask, body) {
-            self.waiting().calls.remove(&call);
-            return Err(error);
-        }
-        receiver.recv().unwrap_or_else(|_| Err(lost()))
-    }
-
-    /// Hands a reply to whoever waits for it.
-    pub(crate) fn reply(&self, head: &[u8], body: &[u8]) -> evenkeel_op::Result<()> {
-        let Replied { call, result } = message::head(head)?;
-        let waiting = self.waiting().calls.remove(&call);
-        if let Some(sender) = waiting {
-            // Whoever asked may have been dropped meanwhile.
-            let _ = sender.send(
-                result
-                    .map(|number| (number, body.to_vec()))
-                    .map_err(Fault::error),
-            );
-        }
-        Ok(())
-    }
-
-    /// There will be no reply any more.
-    pub(crate) fn end(&self) {
-        let mut waiting = self.waiting();
-        waiting.lost = true;
-        waiting.calls.clear();
-    }
-}
-
-fn lost() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::NotConnected,
-        "the link to the repository is lost",
-    )
-}
+/// Questions that are asked together before the first reply is waited for.
+const TOGETHER: usize = 64;
 
 /// A store at the other end of the link.
 #[derive(Clone)]
 pub struct LinkStore {
     calls: Arc<Calls>,
+    kept: Arc<Kept>,
     place: String,
     compresses: bool,
 }
@@ -127,6 +35,7 @@ impl LinkStore {
     pub(crate) fn new(calls: Arc<Calls>, place: String) -> Self {
         Self {
             calls,
+            kept: Arc::default(),
             place,
             compresses: false,
         }
@@ -143,6 +52,41 @@ impl LinkStore {
         self.calls.ask(ask).map(|_| ())
     }
 
+    fn begin_open(&self, name: &str) -> io::Result<(Held, Pending)> {
+        // From here on it is given back, whatever comes of it.
+        let held = self.held(self.calls.number());
+        let (object, name) = (held.object, name.to_owned());
+        let pending = self.calls.begin(Ask::Open { object, name }, &[])?;
+        Ok((held, pending))
+    }
+
+    fn opened(&self, (held, pending): (Held, Pending)) -> io::Result<Box<dyn StoredObject>> {
+        let (size, ends) = pending.wait()?;
+        let object = LinkObject::new(held, self.kept.clone(), size, ends)?;
+        Ok(Box::new(object))
+    }
+
+    fn begin_list(&self, folder: &str) -> io::Result<Pending> {
+        let folder = folder.to_owned();
+        self.calls.begin(Ask::List { folder }, &[])
+    }
+
+    /// Asks for all of `names`, many at a time, and returns what came of each.
+    fn together<B, T>(
+        &self,
+        names: &[String],
+        begin: impl Fn(&str) -> io::Result<B>,
+        end: impl Fn(B) -> io::Result<T>,
+    ) -> Vec<io::Result<T>> {
+        let mut all = Vec::with_capacity(names.len());
+        for some in names.chunks(TOGETHER) {
+            self.calls.turn();
+            let begun: Vec<io::Result<B>> = some.iter().map(|name| begin(name)).collect();
+            all.extend(begun.into_iter().map(|begun| begun.and_then(&end)));
+        }
+        all
+    }
+
     fn held(&self, object: u64) -> Held {
         Held {
             calls: self.calls.clone(),
@@ -151,28 +95,40 @@ impl LinkStore {
     }
 }
 
+fn listed(pending: Pending) -> io::Result<Vec<Listed>> {
+    let (_, body) = pending.wait()?;
+    let listed: Vec<(String, u64, bool)> = serde_json::from_slice(&body)?;
+    let each = listed.into_iter().map(|(name, size, is_folder)| Listed {
+        name,
+        size,
+        is_folder,
+    });
+    Ok(each.collect())
+}
+
 /// Something of the other side's, given back on drop.
-struct Held {
-    calls: Arc<Calls>,
-    object: u64,
+pub(super) struct Held {
+    pub(super) calls: Arc<Calls>,
+    pub(super) object: u64,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
         let object = self.object;
         // A link that is lost gives everything back by itself.
-        let _ = self.calls.send(0, Ask::Drop { object }, &[]);
+        let _ = self.calls.tell(Ask::Drop { object }, &[]);
     }
 }
 
 impl Store for LinkStore {
     fn create(&self, name: &str, existing: Existing) -> io::Result<Box<dyn NewObject>> {
         let object = self.calls.number();
-        self.done(Ask::Create {
+        let ask = Ask::Create {
             object,
             name: name.to_owned(),
             replace: existing == Existing::Replace,
-        })?;
+        };
+        self.calls.tell(ask, &[])?;
         Ok(Box::new(LinkNew {
             held: self.held(object),
             compresses: self.compresses,
@@ -180,26 +136,25 @@ impl Store for LinkStore {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StoredObject>> {
-        let object = self.calls.number();
-        let name = name.to_owned();
-        let (size, _) = self.calls.ask(Ask::Open { object, name })?;
-        Ok(Box::new(LinkObject {
-            held: self.held(object),
-            size,
-            pieces: Mutex::default(),
-        }))
+        self.calls.turn();
+        self.opened(self.begin_open(name)?)
+    }
+
+    fn open_all(&self, names: &[String]) -> Vec<io::Result<Box<dyn StoredObject>>> {
+        self.together(
+            names,
+            |name| self.begin_open(name),
+            |begun| self.opened(begun),
+        )
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Listed>> {
-        let folder = folder.to_owned();
-        let (_, body) = self.calls.ask(Ask::List { folder })?;
-        let listed: Vec<(String, u64, bool)> = serde_json::from_slice(&body)?;
-        let each = listed.into_iter().map(|(name, size, is_folder)| Listed {
-            name,
-            size,
-            is_folder,
-        });
-        Ok(each.collect())
+        self.calls.turn();
+        listed(self.begin_list(folder)?)
+    }
+
+    fn list_all(&self, folders: &[String]) -> Vec<io::Result<Vec<Listed>>> {
+        self.together(folders, |folder| self.begin_list(folder), listed)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -258,7 +213,7 @@ impl NewObject for LinkNew {
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let object = self.held.object;
         let mut parts = bytes.chunks(BODY_MAX);
-        parts.try_for_each(|part| self.held.calls.send(0, Ask::Write { object }, part))
+        parts.try_for_each(|part| self.held.calls.tell(Ask::Write { object }, part))
     }
 
     fn write_frame(&mut self, frame: &RawFrame<'_>) -> io::Result<Option<MadeFrame>> {
@@ -282,75 +237,5 @@ impl NewObject for LinkNew {
     fn finish(self: Box<Self>) -> io::Result<()> {
         let object = self.held.object;
         self.held.calls.ask(Ask::Finish { object }).map(|_| ())
-    }
-}
-
-struct LinkObject {
-    held: Held,
-    size: u64,
-    /// By number; the lowest number goes first when there are too many.
-    pieces: Mutex<BTreeMap<u64, Arc<Vec<u8>>>>,
-}
-
-impl LinkObject {
-    fn ask(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let (_, body) = self.held.calls.ask(Ask::Read {
-            object: self.held.object,
-            offset,
-            length: length as u32,
-        })?;
-        if body.len() == length {
-            Ok(body)
-        } else {
-            Err(io::ErrorKind::UnexpectedEof.into())
-        }
-    }
-
-    fn piece(&self, number: u64) -> io::Result<Arc<Vec<u8>>> {
-        let pieces = || self.pieces.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some(piece) = pieces().get(&number) {
-            return Ok(piece.clone());
-        }
-        let start = number * PIECE;
-        let length = PIECE.min(self.size.saturating_sub(start)) as usize;
-        let piece = Arc::new(self.ask(start, length)?);
-        let mut pieces = pieces();
-        if pieces.len() >= PIECES {
-            pieces.pop_first();
-        }
-        pieces.insert(number, piece.clone());
-        Ok(piece)
-    }
-}
-
-impl StoredObject for LinkObject {
-    fn size(&self) -> u64 {
-        self.size
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let end = offset.checked_add(buffer.len() as u64);
-        if end.is_none_or(|end| end > self.size) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if buffer.len() as u64 >= PIECE {
-            let mut at = offset;
-            for part in buffer.chunks_mut(BODY_MAX) {
-                part.copy_from_slice(&self.ask(at, part.len())?);
-                at += part.len() as u64;
-            }
-            return Ok(());
-        }
-        let mut at = offset;
-        let mut rest = buffer;
-        while !rest.is_empty() {
-            let piece = self.piece(at / PIECE)?;
-            let from = &piece[(at % PIECE) as usize..];
-            let length = from.len().min(rest.len());
-            rest[..length].copy_from_slice(&from[..length]);
-            rest = &mut rest[length..];
-            at += length as u64;
-        }
-        Ok(())
     }
 }

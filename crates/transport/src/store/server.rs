@@ -12,6 +12,7 @@ use evenkeel_repository::store::{
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 /// Threads that do what is asked, so that one waiting for the disk does not hold up the rest.
@@ -19,10 +20,16 @@ const THREADS: usize = 4;
 /// Asks that wait for a thread; beyond, the other side waits.
 const QUEUE: usize = 4;
 
+/// An ask, its body, and the object that was begun for it.
+type Line = (Asked, Vec<u8>, Option<Object>);
+
 /// Does to a store what the other side asks.
 pub(crate) struct StoreServer {
-    lines: Vec<Sender<(Asked, Vec<u8>)>>,
+    store: Arc<dyn Store>,
+    guard: Arc<Guard>,
+    lines: Vec<Sender<Line>>,
     threads: Vec<JoinHandle<()>>,
+    questions: AtomicU64,
 }
 
 impl StoreServer {
@@ -43,16 +50,47 @@ impl StoreServer {
             lines.push(line);
             threads.push(std::thread::spawn(move || worker.serve(&asks)));
         }
-        Ok(Self { lines, threads })
+        Ok(Self {
+            store,
+            guard,
+            lines,
+            threads,
+            questions: AtomicU64::new(0),
+        })
     }
 
     /// Takes an ask.
     pub(crate) fn ask(&self, head: &[u8], body: &[u8]) -> Result<()> {
         let asked: Asked = message::head(head)?;
+        if asked.ask.wants_reply() {
+            self.questions.fetch_add(1, Ordering::Relaxed);
+        }
+        // Begun at once: nobody waits for it, and who lists its folder next has to find it there.
+        let begun = match &asked.ask {
+            Ask::Create { name, replace, .. } => Some(self.create(name, *replace)),
+            _ => None,
+        };
         let line = asked.ask.object().unwrap_or(asked.call) as usize % THREADS;
         // A thread that is gone has seen the link's end.
-        let _ = self.lines[line].send((asked, body.to_vec()));
+        let _ = self.lines[line].send((asked, body.to_vec(), begun));
         Ok(())
+    }
+
+    fn create(&self, name: &str, replace: bool) -> Object {
+        let existing = match replace {
+            true => Existing::Replace,
+            false => Existing::Refuse,
+        };
+        let allowed = self.guard.create(name, replace);
+        match allowed.and_then(|()| self.store.create(name, existing)) {
+            Ok(new) => Object::New(new),
+            Err(error) => Object::Failed(Fault::of(&error)),
+        }
+    }
+
+    /// Returns how many asks so far wanted a reply.
+    pub(crate) fn questions(&self) -> u64 {
+        self.questions.load(Ordering::Relaxed)
     }
 
     /// Gives back everything that the other side held.
@@ -83,10 +121,10 @@ struct Serving {
 }
 
 impl Serving {
-    fn serve(mut self, asks: &Receiver<(Asked, Vec<u8>)>) {
-        for (Asked { call, ask }, body) in asks {
+    fn serve(mut self, asks: &Receiver<Line>) {
+        for (Asked { call, ask }, body, begun) in asks {
             let wanted = ask.wants_reply();
-            let done = self.perform(ask, &body);
+            let done = self.perform(ask, &body, begun);
             if !wanted {
                 continue;
             }
@@ -101,21 +139,16 @@ impl Serving {
         }
     }
 
-    fn perform(&mut self, ask: Ask, body: &[u8]) -> io::Result<(u64, Vec<u8>)> {
+    fn perform(
+        &mut self,
+        ask: Ask,
+        body: &[u8],
+        begun: Option<Object>,
+    ) -> io::Result<(u64, Vec<u8>)> {
         let nothing = |()| (0, Vec::new());
         match ask {
-            Ask::Create {
-                object,
-                name,
-                replace,
-            } => {
-                self.guard.create(&name, replace)?;
-                let existing = match replace {
-                    true => Existing::Replace,
-                    false => Existing::Refuse,
-                };
-                let new = self.store.create(&name, existing)?;
-                self.objects.insert(object, Object::New(new));
+            Ask::Create { object, .. } => {
+                self.objects.extend(begun.map(|begun| (object, begun)));
                 Ok(nothing(()))
             }
             Ask::Write { object } => {
@@ -147,13 +180,7 @@ impl Serving {
                 self.objects.remove(&object);
                 Ok(nothing(()))
             }
-            Ask::Open { object, name } => {
-                self.guard.name(&name)?;
-                let stored = self.store.open(&name)?;
-                let size = stored.size();
-                self.objects.insert(object, Object::Stored(stored));
-                Ok((size, Vec::new()))
-            }
+            Ask::Open { object, name } => self.open(object, &name),
             Ask::Read {
                 object,
                 offset,
@@ -166,6 +193,20 @@ impl Serving {
             } => self.lock(object, &name, exclusive),
             folder => self.folders(folder),
         }
+    }
+
+    fn open(&mut self, object: u64, name: &str) -> io::Result<(u64, Vec<u8>)> {
+        self.guard.name(name)?;
+        let stored = self.store.open(name)?;
+        let size = stored.size();
+        let mut ends = Vec::new();
+        for range in super::ends(size) {
+            let at = ends.len();
+            ends.resize(at + (range.end - range.start) as usize, 0);
+            stored.read_exact_at(range.start, &mut ends[at..])?;
+        }
+        self.objects.insert(object, Object::Stored(stored));
+        Ok((size, ends))
     }
 
     fn write(&mut self, object: u64, body: &[u8]) {
@@ -183,8 +224,10 @@ impl Serving {
             Some(encoder) if encoder.level() == frame.level => encoder,
             other => other.insert(FrameEncoder::new(frame.level).map_err(io::Error::other)?),
         };
-        let Some(Object::New(new)) = self.objects.get_mut(&object) else {
-            return Err(unknown());
+        let new = match self.objects.get_mut(&object) {
+            Some(Object::New(new)) => new,
+            Some(Object::Failed(fault)) => return Err(fault.clone().error()),
+            _ => return Err(unknown()),
         };
         let (bytes, made) = encoder.encode(frame)?;
         new.write(bytes)?;
