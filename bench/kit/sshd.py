@@ -62,6 +62,9 @@ class Proxy:
         while True:
             client, _ = self.listener.accept()
             server = socket.create_connection(("127.0.0.1", self.target))
+            # What is small goes on at once: a link has no Nagle of its own, and ssh asks for none.
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for one, other in ((client, server), (server, client)):
                 threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
 
