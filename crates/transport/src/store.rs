@@ -40,7 +40,7 @@ enum Ask {
     },
     /// Make it durable and visible.
     Finish { object: u64 },
-    /// Forget an object, finished or not, or a lock. Not replied to.
+    /// Forget an object, finished or not. Not replied to.
     Drop { object: u64 },
     /// Open an object; the reply's number is its size, its body what [`ends`] names: a small object is
     /// read with one question.
@@ -67,20 +67,23 @@ enum Ask {
         name: String,
         exclusive: bool,
     },
+    /// Give a lock back. Not replied to.
+    Unlock { object: u64 },
 }
 
 impl Ask {
-    /// The object that it is about: asks about one stay in order.
+    /// What it is about: asks about one object stay in order, and so do those about locks, because
+    /// who gives one back takes the next without waiting.
     fn object(&self) -> Option<u64> {
         match self {
+            Self::Lock { .. } | Self::Unlock { .. } => Some(0),
             Self::Create { object, .. }
             | Self::Write { object }
             | Self::Frame { object, .. }
             | Self::Finish { object }
             | Self::Drop { object }
             | Self::Open { object, .. }
-            | Self::Read { object, .. }
-            | Self::Lock { object, .. } => Some(*object),
+            | Self::Read { object, .. } => Some(*object),
             _ => None,
         }
     }
@@ -88,7 +91,7 @@ impl Ask {
     fn wants_reply(&self) -> bool {
         !matches!(
             self,
-            Self::Create { .. } | Self::Write { .. } | Self::Drop { .. }
+            Self::Create { .. } | Self::Write { .. } | Self::Drop { .. } | Self::Unlock { .. }
         )
     }
 }

@@ -106,7 +106,7 @@ fn listed(pending: Pending) -> io::Result<Vec<Listed>> {
     Ok(each.collect())
 }
 
-/// Something of the other side's, given back on drop.
+/// An object of the other side's, given back on drop.
 pub(super) struct Held {
     pub(super) calls: Arc<Calls>,
     pub(super) object: u64,
@@ -184,7 +184,8 @@ impl Store for LinkStore {
             name: name.to_owned(),
             exclusive: mode == LockMode::Exclusive,
         })?;
-        let lock = || Box::new(LinkLock(self.held(object))) as Box<dyn Lock>;
+        let calls = self.calls.clone();
+        let lock = || Box::new(LinkLock { calls, object }) as Box<dyn Lock>;
         Ok((taken == 1).then(lock))
     }
 
@@ -193,7 +194,18 @@ impl Store for LinkStore {
     }
 }
 
-struct LinkLock(#[allow(dead_code, reason = "given back on drop")] Held);
+struct LinkLock {
+    calls: Arc<Calls>,
+    object: u64,
+}
+
+impl Drop for LinkLock {
+    fn drop(&mut self) {
+        let object = self.object;
+        // As above.
+        let _ = self.calls.tell(Ask::Unlock { object }, &[]);
+    }
+}
 
 impl fmt::Debug for LinkLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -176,7 +176,7 @@ impl Serving {
                 Some(Object::Failed(fault)) => Err(fault.error()),
                 _ => Err(unknown()),
             },
-            Ask::Drop { object } => {
+            Ask::Drop { object } | Ask::Unlock { object } => {
                 self.objects.remove(&object);
                 Ok(nothing(()))
             }

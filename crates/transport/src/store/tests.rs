@@ -309,3 +309,15 @@ fn what_could_not_be_begun_is_said_at_its_end() {
     let lock = store.try_lock("lock", LockMode::Exclusive).unwrap();
     assert!(lock.is_some());
 }
+
+#[test]
+fn a_lock_that_is_given_back_can_be_taken_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let linked = Linked::to(dir.path(), Access::Append);
+    let store = linked.store();
+    for round in 0..500 {
+        let lock = store.try_lock("lock", LockMode::Exclusive).unwrap();
+        assert!(lock.is_some(), "round {round}");
+        drop(lock);
+    }
+}
