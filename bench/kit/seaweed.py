@@ -31,7 +31,9 @@ class Seaweed:
         master, volume, filer, s3 = self.ports
         words = [program(), "-logtostderr", "server", f"-dir={self.directory}", "-ip=127.0.0.1",
                  "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=200",
-                 "-master.volumeSizeLimitMB=1024", f"-master.port={master}", f"-volume.port={volume}",
+                 "-master.volumeSizeLimitMB=1024", "-master.telemetry=false", "-s3.port.iceberg=0",
+                 "-s3.port.lance=0", f"-filer.localSocket={self.directory}/filer",
+                 f"-s3.localSocket={self.directory}/s3", f"-master.port={master}", f"-volume.port={volume}",
                  f"-filer.port={filer}", f"-s3.port={s3}", f"-s3.config={config}"]
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
@@ -55,6 +57,10 @@ class Seaweed:
         if self.process:
             self.process.terminate()
             self.process.wait()
+        for name, port in zip(("master", "volume", "filer", "s3"), self.ports):
+            socket_path = f"/tmp/seaweedfs-{name}-grpc-{port + 10000}.sock"
+            if os.path.exists(socket_path):
+                os.unlink(socket_path)
 
     def url(self, name):
         return f"s3://{BUCKET}/{name}"

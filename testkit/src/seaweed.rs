@@ -16,6 +16,8 @@ const VERSION: &str = "4.48";
 pub struct Seaweed {
     server: Child,
     s3: u16,
+    /// What it makes outside its directory.
+    sockets: Vec<PathBuf>,
     _scratch: Scratch,
 }
 
@@ -51,6 +53,16 @@ impl Seaweed {
             .arg(format!("-dir={}", data.display()))
             .args(["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"])
             .args(["-volume.max=100", "-master.volumeSizeLimitMB=1024"])
+            .args([
+                "-master.telemetry=false",
+                "-s3.port.iceberg=0",
+                "-s3.port.lance=0",
+            ])
+            .arg(format!(
+                "-filer.localSocket={}/filer",
+                scratch.path().display()
+            ))
+            .arg(format!("-s3.localSocket={}/s3", scratch.path().display()))
             .arg(format!("-master.port={master}"))
             .arg(format!("-volume.port={volume}"))
             .arg(format!("-filer.port={filer}"))
@@ -73,6 +85,12 @@ impl Seaweed {
         Self {
             server,
             s3,
+            sockets: sockets([
+                ("master", master),
+                ("volume", volume),
+                ("filer", filer),
+                ("s3", s3),
+            ]),
             _scratch: scratch,
         }
     }
@@ -103,7 +121,17 @@ impl Drop for Seaweed {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
+        for socket in &self.sockets {
+            let _ = fs::remove_file(socket);
+        }
     }
+}
+
+/// Where it puts these, nobody can say.
+fn sockets(services: [(&str, u16); 4]) -> Vec<PathBuf> {
+    let each =
+        services.map(|(name, port)| format!("/tmp/seaweedfs-{name}-grpc-{}.sock", port + 10_000));
+    each.into_iter().map(PathBuf::from).collect()
 }
 
 fn program() -> PathBuf {

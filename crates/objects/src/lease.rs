@@ -15,6 +15,7 @@
 //! A holder whose lease was not renewed for three quarters of the term takes it for lost, and its
 //! store refuses to change anything from then on.
 
+use crate::patience::patiently;
 use crate::store::{Shared, put_surely, version};
 use evenkeel_repository::store::{Lock, LockMode};
 use object_store::path::Path;
@@ -145,7 +146,7 @@ async fn alone(shared: &Shared, name: &str) -> Result<Taken, Fault> {
     let path = shared.path(&format!("{name}/exclusive"));
     let objects = &*shared.objects;
     let body = Body::new();
-    let mode = match objects.head(&path).await {
+    let mode = match patiently!(objects.head(&path)) {
         Err(Fault::NotFound { .. }) => PutMode::Create,
         Err(error) => return Err(error),
         Ok(there) if is_over(shared, &there).await? => PutMode::Update(version(&there)),
@@ -159,10 +160,10 @@ async fn alone(shared: &Shared, name: &str) -> Result<Taken, Fault> {
         insist(objects, &path).await?;
     }
     let folder = shared.path(name);
-    let found = objects.list_with_delimiter(Some(&folder)).await?;
+    let found = patiently!(objects.list_with_delimiter(Some(&folder)))?;
     for there in found.objects.iter().filter(|one| one.location != path) {
         if is_over(shared, there).await? {
-            gone(objects.delete(&there.location).await)?;
+            gone(patiently!(objects.delete(&there.location)))?;
         } else {
             release(objects, &path, &body, version).await?;
             return Ok(None);
@@ -200,7 +201,7 @@ async fn together(shared: &Shared, name: &str) -> Result<Taken, Fault> {
         Err(error) => return Err(error),
     };
     let exclusive = shared.path(&format!("{name}/exclusive"));
-    let free = match objects.head(&exclusive).await {
+    let free = match patiently!(objects.head(&exclusive)) {
         Err(Fault::NotFound { .. }) => true,
         Err(error) => return Err(error),
         Ok(there) => is_over(shared, &there).await?,
@@ -208,15 +209,16 @@ async fn together(shared: &Shared, name: &str) -> Result<Taken, Fault> {
     if free {
         return Ok(Some((path, body, version)));
     }
-    gone(objects.delete(&path).await)?;
+    gone(patiently!(objects.delete(&path)))?;
     Ok(None)
 }
 
 /// Whether a lease was given back, or its holder is gone.
 async fn is_over(shared: &Shared, there: &ObjectMeta) -> Result<bool, Fault> {
     let objects = &*shared.objects;
-    let read = match objects.get(&there.location).await {
-        Ok(read) => read.bytes().await?,
+    let read = patiently!(async { objects.get(&there.location).await?.bytes().await });
+    let read = match read {
+        Ok(read) => read,
         Err(Fault::NotFound { .. }) => return Ok(true),
         Err(error) => return Err(error),
     };
@@ -229,9 +231,9 @@ async fn is_over(shared: &Shared, there: &ObjectMeta) -> Result<bool, Fault> {
         return Ok(true);
     }
     let clock = shared.path(&format!("clock-{:016x}", random()));
-    objects.put(&clock, "now".into()).await?;
-    let now = objects.head(&clock).await?.last_modified;
-    gone(objects.delete(&clock).await)?;
+    patiently!(objects.put(&clock, "now".into()))?;
+    let now = patiently!(objects.head(&clock))?.last_modified;
+    gone(patiently!(objects.delete(&clock)))?;
     let age = now
         .signed_duration_since(there.last_modified)
         .num_milliseconds();

@@ -17,6 +17,7 @@
 
 mod fault;
 mod lease;
+mod patience;
 mod place;
 mod reading;
 mod store;

@@ -3,19 +3,25 @@
 //! that are kept, long ones that follow each other ahead of being wanted.
 
 use crate::fault::io_error;
+use crate::patience::patiently;
 use crate::store::{Shared, head_of};
 use crate::window::Version;
 use bytes::Bytes;
 use evenkeel_repository::store::StoredObject;
-use object_store::{Error as Fault, ObjectStoreExt};
+use object_store::path::Path;
+use object_store::{Error as Fault, ObjectMeta, ObjectStore, ObjectStoreExt};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Semaphore;
 
 /// What comes with the opening, and the length of a piece.
 const PIECE: u64 = 256 << 10;
 /// What comes at once when an object is read from front to back.
 const RUN: u64 = 4 << 20;
+
+/// Objects that are opened at a time.
+const TOGETHER: usize = 16;
 
 /// A finished object.
 pub(crate) struct Reading {
@@ -29,28 +35,41 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn open(shared: Arc<Shared>, name: &str) -> io::Result<Self> {
-        let path = shared.path(name);
-        let asked = async {
-            match shared.objects.get_opts(&path, head_of(PIECE)).await {
-                Ok(found) => {
-                    let meta = found.meta.clone();
-                    Ok((meta, found.bytes().await?))
-                }
-                // Of nothing, no range can be had.
-                Err(error @ Fault::Generic { .. }) => match shared.objects.head(&path).await {
-                    Ok(meta) if meta.size == 0 => Ok((meta, Bytes::new())),
-                    _ => Err(error),
-                },
-                Err(error) => Err(error),
-            }
+        let found = shared.wait(begin(shared.objects.clone(), shared.path(name)));
+        Self::of(shared, name, found)
+    }
+
+    /// Opens many, so many at a time that none waits for another's round trip.
+    pub(crate) fn open_all(shared: &Arc<Shared>, names: &[String]) -> Vec<io::Result<Self>> {
+        let turns = Arc::new(Semaphore::new(TOGETHER));
+        let ask = |name: &String| {
+            let (objects, path, turns) = (shared.objects.clone(), shared.path(name), turns.clone());
+            shared.runtime().spawn(async move {
+                let _turn = turns.acquire().await;
+                begin(objects, path).await
+            })
         };
-        let (meta, beginning) = shared.wait(asked).map_err(io_error)?;
+        let asked: Vec<_> = names.iter().map(ask).collect();
+        let each = asked.into_iter().zip(names);
+        each.map(|(asked, name)| {
+            let found = shared.wait(asked).map_err(io::Error::other)?;
+            Self::of(shared.clone(), name, found)
+        })
+        .collect()
+    }
+
+    fn of(
+        shared: Arc<Shared>,
+        name: &str,
+        found: Result<(ObjectMeta, Bytes), Fault>,
+    ) -> io::Result<Self> {
+        let (meta, beginning) = found.map_err(io_error)?;
         shared.saw(name, meta.e_tag.clone(), meta.version);
         Ok(Self {
             size: meta.size,
             of: Version {
-                path,
-                e_tag: meta.e_tag.clone(),
+                path: meta.location,
+                e_tag: meta.e_tag,
             },
             beginning,
             reached: AtomicU64::new(u64::MAX),
@@ -77,6 +96,25 @@ impl Reading {
         }
         Ok(())
     }
+}
+
+/// Asks what an object is and how it begins.
+async fn begin(objects: Arc<dyn ObjectStore>, path: Path) -> Result<(ObjectMeta, Bytes), Fault> {
+    patiently!(async {
+        match objects.get_opts(&path, head_of(PIECE)).await {
+            Ok(found) => {
+                let mut meta = found.meta.clone();
+                meta.location = path.clone();
+                Ok((meta, found.bytes().await?))
+            }
+            // Of nothing, no range can be had.
+            Err(error @ Fault::Generic { .. }) => match objects.head(&path).await {
+                Ok(meta) if meta.size == 0 => Ok((meta, Bytes::new())),
+                _ => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    })
 }
 
 impl StoredObject for Reading {

@@ -2,6 +2,7 @@
 
 use crate::fault::{io_error, is_passing};
 use crate::lease::{self, Lease};
+use crate::patience::{Tries, patiently};
 use crate::reading::Reading;
 use crate::window::Windows;
 use crate::writing::Writing;
@@ -25,8 +26,6 @@ use tokio::sync::Semaphore;
 
 /// Parts of uploads that are on their way at a time, all objects together.
 const UPLOADS: usize = 6;
-/// How often a conditional PUT is tried when the way to the store has trouble.
-const TRIES: u32 = 6;
 
 /// How objects are kept.
 #[derive(Debug, Clone)]
@@ -126,6 +125,12 @@ impl Shared {
         }
     }
 
+    /// Asks what an object is.
+    pub(crate) async fn meta(&self, name: &str) -> object_store::Result<ObjectMeta> {
+        let path = self.path(name);
+        patiently!(self.objects.head(&path))
+    }
+
     fn seen(&self) -> MutexGuard<'_, HashMap<String, UpdateVersion>> {
         self.seen.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -180,7 +185,7 @@ pub(crate) async fn put_surely(
     mode: PutMode,
     attributes: Attributes,
 ) -> object_store::Result<UpdateVersion> {
-    let mut tries = 0;
+    let mut tries = Tries::new();
     loop {
         let mut options = PutOptions::from(mode.clone());
         options.attributes = attributes.clone();
@@ -197,10 +202,7 @@ pub(crate) async fn put_surely(
                     None => Err(error),
                 };
             }
-            Err(error) if is_passing(&error) && tries + 1 < TRIES => {
-                tokio::time::sleep(Duration::from_millis(200) * 2_u32.pow(tries)).await;
-                tries += 1;
-            }
+            Err(error) if is_passing(&error) && tries.again().await => {}
             Err(error) => return Err(error),
         }
     }
@@ -212,12 +214,12 @@ async fn ours(
     path: &Path,
     payload: &PutPayload,
 ) -> Option<UpdateVersion> {
-    let there = objects.get(path).await.ok()?;
-    if there.meta.size != payload.content_length() as u64 {
-        return None;
-    }
-    let version = version(&there.meta);
-    let bytes = there.bytes().await.ok()?;
+    let read = patiently!(async {
+        let there = objects.get(path).await?;
+        let version = version(&there.meta);
+        Ok((version, there.bytes().await?))
+    });
+    let (version, bytes) = read.ok()?;
     let wanted: Vec<u8> = payload.iter().flat_map(|part| part.to_vec()).collect();
     (bytes == wanted).then_some(version)
 }
@@ -244,15 +246,21 @@ impl Store for ObjectsStore {
         Ok(Box::new(Reading::open(self.0.clone(), name)?))
     }
 
+    fn open_all(&self, names: &[String]) -> Vec<io::Result<Box<dyn StoredObject>>> {
+        let opened = Reading::open_all(&self.0, names).into_iter();
+        let boxed = |one| Box::new(one) as Box<dyn StoredObject>;
+        opened.map(|one| one.map(boxed)).collect()
+    }
+
     fn list(&self, folder: &str) -> io::Result<Vec<Listed>> {
         let path = self.0.path(folder);
-        let listing = self.0.objects.list_with_delimiter(Some(&path));
+        let objects = &self.0.objects;
+        let listing = async { patiently!(objects.list_with_delimiter(Some(&path))) };
         let found = self.0.wait(listing).map_err(io_error)?;
         let folders = found.common_prefixes.iter().map(|path| (path, 0, true));
-        let objects = found
-            .objects
-            .iter()
-            .map(|one| (&one.location, one.size, false));
+        // Some stores, and people who click "make a folder", leave an object named as the folder.
+        let inside = found.objects.iter().filter(|one| one.location != path);
+        let objects = inside.map(|one| (&one.location, one.size, false));
         let named = folders
             .chain(objects)
             .filter_map(|(path, size, is_folder)| {
@@ -272,7 +280,9 @@ impl Store for ObjectsStore {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.0.check_leases()?;
-        match self.0.wait(self.0.objects.delete(&self.0.path(name))) {
+        let (objects, path) = (&self.0.objects, self.0.path(name));
+        let removal = async { patiently!(objects.delete(&path)) };
+        match self.0.wait(removal) {
             Ok(()) | Err(Fault::NotFound { .. }) => Ok(()),
             Err(error) => Err(io_error(error)),
         }

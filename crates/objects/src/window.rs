@@ -1,5 +1,6 @@
 //! Ranges of objects that were read or are on their way: a bounded number, the oldest go first.
 
+use crate::patience::patiently;
 use crate::store::Shared;
 use bytes::Bytes;
 use object_store::path::Path;
@@ -26,12 +27,15 @@ impl Version {
         objects: &dyn ObjectStore,
         range: Range<u64>,
     ) -> Result<Bytes, Fault> {
-        let options = GetOptions {
-            if_match: self.e_tag.clone(),
-            range: Some(range.clone().into()),
-            ..GetOptions::default()
-        };
-        let bytes = objects.get_opts(&self.path, options).await?.bytes().await?;
+        let read = patiently!(async {
+            let options = GetOptions {
+                if_match: self.e_tag.clone(),
+                range: Some(range.clone().into()),
+                ..GetOptions::default()
+            };
+            objects.get_opts(&self.path, options).await?.bytes().await
+        });
+        let bytes = read?;
         if bytes.len() as u64 == range.end - range.start {
             return Ok(bytes);
         }

@@ -1,9 +1,10 @@
 //! An object on its way: kept back while it is small, in parts when it is not.
 
 use crate::fault::io_error;
+use crate::patience::patiently;
 use crate::store::Shared;
 use evenkeel_repository::store::{Existing, NewObject};
-use object_store::{MultipartUpload, ObjectStoreExt, PutMultipartOptions};
+use object_store::{MultipartUpload, PutMultipartOptions};
 use std::io;
 use std::sync::Arc;
 use tokio::task::JoinSet;
@@ -23,6 +24,8 @@ pub(crate) struct Writing {
 /// An upload in parts. Dropped before it is complete, it is given up.
 struct Parts {
     shared: Arc<Shared>,
+    name: String,
+    size: u64,
     upload: Option<Box<dyn MultipartUpload>>,
     sending: JoinSet<object_store::Result<()>>,
 }
@@ -74,8 +77,7 @@ impl NewObject for Writing {
         if self.existing == Existing::Refuse {
             // Completing an upload knows no condition everywhere; the writer's lock keeps others out
             // between this question and the answer.
-            let path = self.shared.path(&self.name);
-            match self.shared.wait(self.shared.objects.head(&path)) {
+            match self.shared.wait(self.shared.meta(&self.name)) {
                 Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(io_error(error)),
                 Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -92,9 +94,11 @@ impl Parts {
             attributes: shared.attributes(true),
             ..PutMultipartOptions::default()
         };
-        let path = shared.path(name);
-        let begun = shared.objects.put_multipart_opts(&path, options);
+        let (objects, path) = (&shared.objects, shared.path(name));
+        let begun = async { patiently!(objects.put_multipart_opts(&path, options.clone())) };
         Ok(Self {
+            name: name.to_owned(),
+            size: 0,
             upload: Some(shared.wait(begun).map_err(io_error)?),
             shared: shared.clone(),
             sending: JoinSet::new(),
@@ -108,6 +112,7 @@ impl Parts {
         let uploads = self.shared.uploads.clone();
         let turn = self.shared.wait(uploads.acquire_owned());
         let turn = turn.map_err(io::Error::other)?;
+        self.size += part.len() as u64;
         if let Some(upload) = &mut self.upload {
             let sent = upload.put_part(part.into());
             let on = self.shared.runtime().handle();
@@ -128,7 +133,14 @@ impl Parts {
             told(sent)?;
         }
         if let Some(upload) = &mut self.upload {
-            self.shared.wait(upload.complete()).map_err(io_error)?;
+            let done = self.shared.wait(upload.complete());
+            // What was done without our hearing of it is done.
+            if let Err(error) = done {
+                let there = self.shared.wait(self.shared.meta(&self.name));
+                if !there.is_ok_and(|meta| meta.size == self.size) {
+                    return Err(io_error(error));
+                }
+            }
         }
         self.upload = None;
         Ok(())
