@@ -19,8 +19,9 @@ pub const FAULTS: [&str; 16] = [
     "F21",
 ];
 
-/// What an entry may stand for besides: the crash-consistency loop, and corrupt pages.
-const BEYOND: [&str; 2] = ["image", "page"];
+/// What an entry may stand for besides: the crash-consistency loop, corrupt pages, and the server's
+/// own hot-copy tool.
+const BEYOND: [&str; 3] = ["image", "page", "tool"];
 
 /// One place to break, and the test that is to notice.
 #[derive(Debug, Clone, Deserialize)]
@@ -28,7 +29,8 @@ const BEYOND: [&str; 2] = ["image", "page"];
 pub struct Entry {
     /// What it is called.
     pub name: String,
-    /// The fault it stands for, `image` for the crash-consistency loop, or `page` for corrupt pages.
+    /// The fault it stands for, `image` for the crash-consistency loop, `page` for corrupt pages, or
+    /// `tool` for the server's own hot-copy tool.
     pub fault: String,
     /// What is broken, and what would come of it: half a sentence.
     pub why: String,
