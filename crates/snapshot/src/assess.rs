@@ -8,7 +8,7 @@ use crate::hook::HookProvider;
 use crate::lvm::{self, LvmProvider};
 use crate::reflink::{self, ReflinkProvider};
 use crate::{Atomicity, Layout, Provider, Settings};
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, ErrorKind, Result};
 use std::path::PathBuf;
 
 /// A way of freezing files.
@@ -80,20 +80,8 @@ pub fn assess(layout: &Layout, settings: &Settings) -> Vec<Assessment> {
 }
 
 fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessment {
-    let mut lists = false;
-    let verdict = match method {
-        Method::Btrfs => assess_btrfs(layout, settings),
-        Method::Reflink => assess_reflink(layout, settings),
-        Method::Lvm => lvm::examine(layout, settings).map(|(reason, thin)| {
-            lists = thin;
-            reason
-        }),
-        Method::Copy if !layout.volumes.is_empty() => copy::volumes::examine(layout)
-            .map(|()| "nobody writes to it: it can be read in place".to_owned()),
-        Method::Copy => copy::refuse_if_used(layout)
-            .map(|()| "no server is running: its files can be read in place".to_owned()),
-        Method::Hook => assess_hook(layout, settings),
-    };
+    let verdict = examine(method, layout, settings);
+    let lists = verdict.as_ref().is_ok_and(|(_, lists)| *lists);
     let (atomicity, change_list) = match method {
         Method::Btrfs => (Atomicity::Whole, true),
         Method::Reflink => (Atomicity::PerFile, change_list(layout)),
@@ -102,7 +90,7 @@ fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessmen
         Method::Hook => (Atomicity::Whole, false),
     };
     let (usable, reason) = match verdict {
-        Ok(reason) => (true, reason),
+        Ok((reason, _)) => (true, reason),
         Err(error) => (false, error.chain()),
     };
     Assessment {
@@ -112,6 +100,22 @@ fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessmen
         atomicity,
         change_list,
     }
+}
+
+/// Returns what a method would do, and whether a logical volume tells its changes; or why it would
+/// not work.
+fn examine(method: Method, layout: &Layout, settings: &Settings) -> Result<(String, bool)> {
+    let reason = match method {
+        Method::Btrfs => assess_btrfs(layout, settings),
+        Method::Reflink => assess_reflink(layout, settings),
+        Method::Lvm => return lvm::examine(layout, settings),
+        Method::Copy if !layout.volumes.is_empty() => copy::volumes::examine(layout)
+            .map(|()| "nobody writes to it: it can be read in place".to_owned()),
+        Method::Copy => copy::refuse_if_used(layout)
+            .map(|()| "no server is running: its files can be read in place".to_owned()),
+        Method::Hook => assess_hook(layout, settings),
+    };
+    Ok((reason?, false))
 }
 
 fn assess_btrfs(layout: &Layout, settings: &Settings) -> Result<String> {
@@ -171,23 +175,46 @@ pub fn open(
 }
 
 /// Returns the best method that needs no decision of the user: btrfs, else reflink, else LVM. `Refused`
-/// with every reason when none is usable.
+/// with every reason when none can work here; `Failed` when files could be cloned, were the filesystem
+/// not full.
 pub fn choose(layout: &Layout, settings: &Settings) -> Result<Method> {
+    let found = candidates(layout)
+        .iter()
+        .map(|method| (*method, examine(*method, layout, settings).map(drop)));
+    best(
+        &layout
+            .volumes
+            .first()
+            .unwrap_or(&layout.datadir)
+            .display()
+            .to_string(),
+        found,
+    )
+}
+
+/// Returns the first that works. Where none does, one that lacks only space is why.
+fn best(place: &str, found: impl Iterator<Item = (Method, Result<()>)>) -> Result<Method> {
     let mut refusal = Error::refused(format!(
-        "{} can be frozen neither by btrfs nor by reflink nor by LVM",
-        layout.volumes.first().unwrap_or(&layout.datadir).display()
+        "{place} can be frozen neither by btrfs nor by reflink nor by LVM"
     ));
-    for method in candidates(layout) {
-        let assessment = assess_one(*method, layout, settings);
-        if assessment.usable {
-            return Ok(*method);
+    let mut full = None;
+    for (method, verdict) in found {
+        match verdict {
+            Ok(()) => return Ok(method),
+            Err(error) => {
+                refusal = refusal.hint(format!("{}: {}", method.name(), error.chain()));
+                if method == Method::Reflink && error.kind() == ErrorKind::Failed {
+                    full = Some(error);
+                }
+            }
         }
-        refusal = refusal.hint(format!("{}: {}", method.name(), assessment.reason));
     }
-    Err(refusal.hint(
-        "stop the server and use --snapshot copy, or give a snapshot command of your own with \
-         --hook",
-    ))
+    Err(full.unwrap_or_else(|| {
+        refusal.hint(
+            "stop the server and use --snapshot copy, or give a snapshot command of your own with \
+             --hook",
+        )
+    }))
 }
 
 /// Of single files, a clone keeps less than a snapshot of all that is beside them.
@@ -222,4 +249,39 @@ pub fn drop_base(layout: &Layout, settings: &Settings) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cannot() -> Result<()> {
+        Err(Error::refused("cannot"))
+    }
+
+    #[test]
+    fn what_lacks_only_space_is_no_reason_for_another_way() {
+        let full = || Err(Error::failed("full").hint("free some"));
+        let found = [
+            (Method::Btrfs, cannot()),
+            (Method::Reflink, full()),
+            (Method::Lvm, cannot()),
+        ];
+        let error = best("/d", found.into_iter()).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.hints()),
+            (ErrorKind::Failed, vec!["free some"])
+        );
+        // A snapshot of the volume beneath may have room.
+        let found = [(Method::Reflink, full()), (Method::Lvm, Ok(()))];
+        assert_eq!(best("/d", found.into_iter()).unwrap(), Method::Lvm);
+    }
+
+    #[test]
+    fn where_nothing_works_each_says_why() {
+        let found = [(Method::Btrfs, cannot()), (Method::Reflink, cannot())];
+        let error = best("/d", found.into_iter()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert_eq!(error.hints()[..2], ["btrfs: cannot", "reflink: cannot"]);
+    }
 }

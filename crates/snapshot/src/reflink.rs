@@ -161,32 +161,34 @@ impl ReflinkProvider {
     }
 }
 
-/// Fails with the reason when files cannot be cloned from a place's source to its holding directory.
+/// Fails with the reason when files cannot be cloned from a place's source to its holding directory:
+/// `Refused` when they never can, `Failed` when only space is missing.
 pub(crate) fn probe(place: &Place) -> Result<()> {
     filesystem::try_clone(&place.source, &place.parent).map_err(|error| {
         let kind = Kind::of(&place.source).map_or_else(|_| "filesystem".to_owned(), Kind::name);
         let source = place.source.display();
-        let (message, hint) = match error.raw_os_error() {
-            Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => (
+        let told = match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Error::refused(
                 format!("{source} is on {kind}, which cannot clone files here"),
-                "files can be cloned on XFS made with reflink=1 and on btrfs",
-            ),
-            Some(libc::EXDEV) => (
-                format!(
-                    "files of {source} cannot be cloned to {}",
-                    place.parent.display()
-                ),
-                "name a directory on the same filesystem and mount: --snapshot-dir DIR",
-            ),
-            _ => (
-                format!(
-                    "a trial clone from {source} to {} failed",
-                    place.parent.display()
-                ),
-                "run as root, or as a user who may write to both directories",
-            ),
+            )
+            .hint("files can be cloned on XFS made with reflink=1 and on btrfs"),
+            Some(libc::EXDEV) => Error::refused(format!(
+                "files of {source} cannot be cloned to {}",
+                place.parent.display()
+            ))
+            .hint("name a directory on the same filesystem and mount: --snapshot-dir DIR"),
+            // No property of the filesystem: another method would only hide it.
+            Some(libc::ENOSPC | libc::EDQUOT) => Error::failed(format!(
+                "the filesystem of {source} is full; clones need a little room"
+            ))
+            .hint("free some space there, or choose another --snapshot"),
+            _ => Error::refused(format!(
+                "a trial clone from {source} to {} failed",
+                place.parent.display()
+            ))
+            .hint("run as root, or as a user who may write to both directories"),
         };
-        Error::refused(message).hint(hint).because(error)
+        told.because(error)
     })
 }
 

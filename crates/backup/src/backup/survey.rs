@@ -6,7 +6,7 @@ use super::volumes;
 use crate::Run;
 use crate::engine::Tool;
 use evenkeel_innodb::redo;
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, ServerFiles};
@@ -67,6 +67,8 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         SnapshotChoice::Auto => match evenkeel_snapshot::choose(&layout, &settings) {
             // A stopped server's files hold still anyway, and a volume that nobody uses.
             Err(refusal) if abilities.is_none() => in_place(&layout, &settings, refusal)?,
+            // A filesystem that is only full could: the tool would hide that, night after night.
+            Err(error) if error.kind() != ErrorKind::Refused => return Err(error),
             Err(error) => {
                 engine = Some(instead(error, request, &files, abilities.as_ref(), run)?);
                 SnapshotMethod::Copy
