@@ -3,6 +3,9 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+/// How often a wait looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// A limit in bytes per second that many threads share.
 #[derive(Debug)]
 pub struct RateLimit {
@@ -20,10 +23,18 @@ impl RateLimit {
         }
     }
 
-    /// Sleeps until `bytes` more may be moved.
-    pub fn pace(&self, bytes: u64) {
-        if let Some(wait) = self.reserve(bytes, Instant::now()) {
-            std::thread::sleep(wait);
+    /// Sleeps until `bytes` more may be moved, or somebody wants to stop: a low rate makes for long
+    /// waits.
+    pub fn pace(&self, bytes: u64, is_stopped: impl Fn() -> bool) {
+        let now = Instant::now();
+        let Some(end) = self.reserve(bytes, now).map(|wait| now + wait) else {
+            return;
+        };
+        while let Some(left) = end.checked_duration_since(Instant::now())
+            && !left.is_zero()
+            && !is_stopped()
+        {
+            std::thread::sleep(left.min(LOOK));
         }
     }
 
@@ -53,6 +64,16 @@ mod tests {
         assert_eq!(limit.reserve(500, now), None);
         assert_eq!(limit.reserve(500, now), Some(Duration::from_millis(500)));
         assert_eq!(limit.reserve(1, now + Duration::from_secs(5)), None);
+    }
+
+    #[test]
+    fn a_wait_of_days_ends_when_it_is_not_wanted_any_more() {
+        let limit = RateLimit::new(1);
+        let asked = std::cell::Cell::new(0);
+        for _ in 0..2 {
+            limit.pace(1 << 20, || asked.replace(asked.get() + 1) == 2);
+        }
+        assert_eq!(asked.get(), 3);
     }
 
     #[test]

@@ -72,6 +72,12 @@ struct Shop<'a> {
 }
 
 impl Shop<'_> {
+    /// Waits as the rate says, unless everybody is to stop.
+    fn pace(&self, bytes: u64) {
+        let stops = || self.failed.is_cancelled() || self.run.cancel.is_cancelled();
+        self.rate.pace(bytes, stops);
+    }
+
     /// Tells the kernel what will be read next, when it is reading's turn and there is room.
     fn announce(&self, open: &Open, plan: &LeafPlan) -> Result<()> {
         self.turns.wait(&self.ahead, &self.failed, self.run)?;
@@ -271,7 +277,7 @@ fn leaf(
             let shape = open.source.read(range.clone(), buffer)?;
             shop.ahead
                 .read((part.end - part.start) * u64::from(open.block_size));
-            shop.rate.pace(shape.bytes_read());
+            shop.pace(shape.bytes_read());
             shop.totals
                 .bytes_read
                 .fetch_add(shape.bytes_read(), Ordering::Relaxed);

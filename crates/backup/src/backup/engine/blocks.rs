@@ -314,7 +314,9 @@ impl Sink for Feeder<'_> {
         }
         if let Some((rate, turns)) = &self.pace {
             turns.wait(&self.ahead, self.failed, self.run)?;
-            rate.pace(xbstream::PIECE as u64);
+            rate.pace(xbstream::PIECE as u64, || {
+                self.failed.is_cancelled() || self.run.cancel.is_cancelled()
+            });
         }
         Ok(())
     }
