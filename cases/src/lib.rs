@@ -14,7 +14,7 @@ use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
 use evenkeel_op::{Cancel, Result, Silent};
 use evenkeel_server::abilities::RedoLayout;
 use evenkeel_server::launch::{Launch, Running};
-use evenkeel_testkit::{Bank, LoopFs, Marks, TestServer};
+use evenkeel_testkit::{Bank, BankTraffic, LoopFs, Marks, TestServer};
 use std::path::{Path, PathBuf};
 
 /// Options of every server here: small and quick to start, with a binary log.
@@ -76,6 +76,13 @@ impl Site {
     #[must_use]
     pub fn running(&self) -> &Running {
         self.running.as_ref().expect("the server runs")
+    }
+
+    /// Starts clients that move money between the bank's accounts until they are told to stop.
+    #[must_use]
+    pub fn traffic(&self, clients: u32) -> BankTraffic {
+        let options = self.running().connect_options();
+        self.bank.start(&options, clients).expect("traffic")
     }
 
     /// Returns the repository's path.

@@ -56,8 +56,7 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
     let copy = site.fs.join("copy");
     for round in 1..=rounds {
         // Only while it is needed: the throwaway server is to have the processors afterwards.
-        let traffic = site.bank.start(&site.running().connect_options(), 4);
-        let traffic = Arc::new(traffic.expect("traffic"));
+        let traffic = Arc::new(site.traffic(4));
         traffic.wait_for(u64::from(7 + round * 13 % 40));
         let before = Arc::new(Mutex::new(traffic.marks()));
         meanwhile(site, &traffic, &before);
@@ -68,11 +67,7 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
         let after = traffic.marks();
         // What reads the live files instead of the frozen ones finds these.
         traffic.wait_for(5);
-        assert_eq!(
-            traffic.lost(),
-            Vec::<String>::new(),
-            "no client was disturbed"
-        );
+        traffic.assert_undisturbed();
         drop(traffic);
         clone_image(&image, &copy);
         // The others start from the first one, as most backups start from another.

@@ -16,10 +16,7 @@ fn case(server: TestServer, fs: LoopFs) {
     let far = FarHost::start(&[]);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 4)
-        .expect("traffic");
+    let traffic = site.traffic(4);
     let mut taken = Vec::new();
     for number in 1..=3 {
         traffic.wait_for(50);
@@ -30,11 +27,7 @@ fn case(server: TestServer, fs: LoopFs) {
         far.assert_clean("after a backup");
         assert_only_the_base(site.fs.path(), "after a backup");
     }
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     site.kill();
     drop(traffic.stop());
     for (number, (before, after)) in (1..).zip(&taken) {

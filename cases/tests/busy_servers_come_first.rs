@@ -16,14 +16,11 @@ fn case(server: TestServer) {
         back_up(&request).expect("a backup").report.rested_s
     };
     assert_eq!(rested(5), 0.0, "the server is idle");
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 4)
-        .expect("traffic");
+    let traffic = site.traffic(4);
     traffic.wait_for(50);
     assert!(rested(5) > 0.0, "the server is busy");
     assert_eq!(rested(100), 0.0, "nobody asked to rest");
-    assert_eq!(traffic.lost(), Vec::<String>::new());
+    traffic.assert_undisturbed();
     drop(traffic.stop());
     assert_eq!(rested(5), 0.0, "the server is idle again");
 }

@@ -154,10 +154,7 @@ fn case(server: TestServer, fs: LoopFs, snapshot: &SnapshotChoice, more: &[&str]
                 .unwrap_or_else(|e| panic!("{sql}: {}", e.chain()));
         }
         let sums = sums(&mut session);
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 2)
-            .unwrap();
+        let traffic = site.traffic(2);
         let storm = Storm::start(site.running(), seed + number as u64);
         wait_through(&traffic, 20);
         storm.wait_for(10);
@@ -175,7 +172,7 @@ fn case(server: TestServer, fs: LoopFs, snapshot: &SnapshotChoice, more: &[&str]
         });
         assert_eq!(done.report.pages_corrupt, 0);
         drop(storm);
-        assert_eq!(traffic.lost(), Vec::<String>::new());
+        traffic.assert_undisturbed();
         drop(traffic);
         if number == 3 {
             // A server that starts anew gives numbers of tablespaces anew.

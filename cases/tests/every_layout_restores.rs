@@ -107,10 +107,7 @@ fn files_everywhere() {
         let (name, id) = (server.name, server.id);
         let other = LoopFs::xfs(GIB);
         let mut site = spread(server, LoopFs::xfs(4 * GIB), other.path());
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 2)
-            .unwrap();
+        let traffic = site.traffic(2);
         for _ in 0..2 {
             traffic.wait_for(20);
             let mut request = site.request(SnapshotChoice::Reflink);
@@ -235,10 +232,7 @@ fn page_sizes() {
         let option = format!("--innodb-page-size={size}");
         let mut site = Site::start(server(), LoopFs::xfs(4 * GIB), 500, &[&option]);
         let told = format!("{} with {size}", site.server.name);
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 2)
-            .unwrap();
+        let traffic = site.traffic(2);
         traffic.wait_for(20);
         back_up(&site.request(SnapshotChoice::Reflink))
             .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));

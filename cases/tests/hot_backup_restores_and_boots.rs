@@ -58,10 +58,7 @@ fn start(server: TestServer, fs: LoopFs) -> Site {
 /// A full and two incremental generations under traffic, then kill -9, restore and boot of each.
 fn case(server: TestServer, fs: LoopFs, way: Way) {
     let mut site = start(server, fs);
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 4)
-        .expect("traffic");
+    let traffic = site.traffic(4);
     let mut taken: Vec<(Done, Marks, Marks)> = Vec::new();
     for _ in 0..3 {
         traffic.wait_for(50);
@@ -72,11 +69,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
         let done = back_up(&request).expect("a backup");
         taken.push((done, before, traffic.marks()));
     }
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     site.kill();
     drop(traffic.stop());
     check_restores(&site, &taken);
@@ -87,10 +80,7 @@ fn stopped_case(server: TestServer, fs: LoopFs) {
     let mut site = start(server, fs);
     let mut taken = Vec::new();
     for _ in 0..3 {
-        let traffic: BankTraffic = site
-            .bank
-            .start(&site.running().connect_options(), 4)
-            .expect("traffic");
+        let traffic: BankTraffic = site.traffic(4);
         traffic.wait_for(50);
         let marks = traffic.stop();
         let running = site.running.take().expect("it runs");

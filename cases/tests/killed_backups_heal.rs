@@ -28,10 +28,7 @@ struct Case {
 impl Case {
     fn start(server: TestServer, fs: LoopFs, flags: &'static [&'static str]) -> Self {
         let site = Site::start(server, fs, 500, &[]);
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 2)
-            .unwrap();
+        let traffic = site.traffic(2);
         let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
         let case = Self {
             site,
@@ -106,11 +103,7 @@ impl Case {
     }
 
     fn end(self) {
-        assert_eq!(
-            self.traffic.lost(),
-            Vec::<String>::new(),
-            "no client was disturbed"
-        );
+        self.traffic.assert_undisturbed();
     }
 }
 

@@ -24,10 +24,7 @@ impl Case {
     /// A repository with one generation, and what it restores to.
     fn start(server: TestServer) -> Self {
         let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 500, &[]);
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 2)
-            .unwrap();
+        let traffic = site.traffic(2);
         traffic.wait_for(50);
         let marks = traffic.stop();
         let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));

@@ -24,10 +24,7 @@ struct Case {
 impl Case {
     fn start() -> Self {
         let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 500, &[]);
-        let traffic = site
-            .bank
-            .start(&site.running().connect_options(), 2)
-            .unwrap();
+        let traffic = site.traffic(2);
         let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
         assert_eq!(run(evenkeel.backup(&site, &[])).generation(), 1);
         Self {

@@ -61,10 +61,7 @@ fn case(server: TestServer, flags: &[&str], obstacle: &Obstacle) {
         });
     }
 
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 2)
-        .unwrap();
+    let traffic = site.traffic(2);
     traffic.wait_for(10);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let mut command = evenkeel.backup(&site, &["--lock-deadline=6s", "--long-query-wait=2s"]);
@@ -82,7 +79,7 @@ fn case(server: TestServer, flags: &[&str], obstacle: &Obstacle) {
     let ended = Ended::of(&child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(15), "{}: {ended:?}", site.server.name);
     assert!(rounds > 1, "the clients got through {rounds} times only");
-    assert_eq!(traffic.lost(), Vec::<String>::new());
+    traffic.assert_undisturbed();
     assert_eq!(names_in(&site.repository().join("generations")), [""; 0]);
 
     let _ = session.run(&format!("KILL {id}"));

@@ -11,10 +11,7 @@ const GIB: u64 = 1 << 30;
 /// A full and an incremental generation under traffic, then kill -9, restore and boot of each.
 fn case(server: TestServer, fs: LoopFs, snapshot: SnapshotChoice) {
     let mut site = Site::start(server, fs, 2_000, &[]);
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 4)
-        .expect("traffic");
+    let traffic = site.traffic(4);
     let mut taken: Vec<(Done, Marks, Marks)> = Vec::new();
     for _ in 0..2 {
         traffic.wait_for(50);
@@ -24,11 +21,7 @@ fn case(server: TestServer, fs: LoopFs, snapshot: SnapshotChoice) {
         let done = back_up(&request).unwrap_or_else(|e| panic!("{}", e.chain()));
         taken.push((done, before, traffic.marks()));
     }
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     site.kill();
     drop(traffic.stop());
     for (done, before, after) in &taken {

@@ -68,10 +68,7 @@ fn at_any_read() {
     site.check_bank_at(&restored.target, &Marks::default(), &Marks::default());
 
     // The same for what an incremental run reads.
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 2)
-        .unwrap();
+    let traffic = site.traffic(2);
     traffic.wait_for(50);
     let mut newest = 1;
     for number in [3, 9] {

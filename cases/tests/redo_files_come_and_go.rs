@@ -61,10 +61,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
 /// from a future that its log knows nothing of.
 fn go_round(site: &Site, request: &BackupRequest, ahead: i64, told: &str) {
     let copy = site.fs.join("copy");
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 2)
-        .expect("traffic");
+    let traffic = site.traffic(2);
     traffic.wait_for(20);
     let before = traffic.marks();
     let image =

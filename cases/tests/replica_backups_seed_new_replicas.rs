@@ -94,7 +94,7 @@ impl Case {
         let done = run(self.evenkeel.backup(&self.site, flags));
         assert_eq!(done.code, Some(0), "{done:?}");
         traffic.wait_for(50);
-        assert_eq!(traffic.lost(), Vec::<String>::new());
+        traffic.assert_undisturbed();
         drop(traffic.stop());
         let target = self.site.fs.join("new");
         let restored = run(self.evenkeel.restore(&self.site.repository(), &target, &[]));

@@ -59,8 +59,7 @@ fn every_generation_restores_to_what_was_committed() {
     add_kinds(&site);
     // Else most pages would come from the redo log, when the copy is prepared.
     restart(&mut site);
-    let options = site.running().connect_options();
-    let traffic = site.bank.start(&options, 4).unwrap();
+    let traffic = site.traffic(4);
     let mut taken: Vec<(Done, Marks, Marks)> = Vec::new();
     for number in 0..3 {
         traffic.wait_for(50);
@@ -74,11 +73,7 @@ fn every_generation_restores_to_what_was_committed() {
         request.workers = 1 + number;
         taken.push((back_up(&request).unwrap(), before, traffic.marks()));
     }
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     site.kill();
     drop(traffic.stop());
     for (done, before, after) in &taken {
@@ -187,8 +182,7 @@ fn restart(site: &mut Site) {
 fn tables_that_change_during_the_copy_are_whole() {
     let mut site = Site::start(mariadb_10_11(), LoopFs::ext4(2 * GIB), 500, &[]);
     let storm = Storm::start(site.running(), 20_261_121);
-    let options = site.running().connect_options();
-    let traffic = site.bank.start(&options, 2).unwrap();
+    let traffic = site.traffic(2);
     let mut taken = Vec::new();
     for _ in 0..3 {
         storm.wait_for(30);

@@ -9,7 +9,7 @@ use evenkeel_cases::{Site, quiet};
 use evenkeel_op::Cancel;
 use evenkeel_repository::Repository;
 use evenkeel_testkit::servers::mariadb_10_11;
-use evenkeel_testkit::{BankTraffic, LoopFs, until};
+use evenkeel_testkit::{LoopFs, until};
 use rustix::process::{Pid, Signal};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -227,8 +227,7 @@ fn a_full_repository_is_an_error_and_leaves_nothing() {
 #[test]
 fn killed_at_each_step_the_next_run_is_clean() {
     let case = Case::start();
-    let options = case.site.running().connect_options();
-    let traffic: BankTraffic = case.site.bank.start(&options, 2).unwrap();
+    let traffic = case.site.traffic(2);
     let mut expected = 0;
     for point in ENGINE {
         println!("killed at {point}");
@@ -252,11 +251,7 @@ fn killed_at_each_step_the_next_run_is_clean() {
         case.site.check_bank_at(&restored.target, &before, &after);
         fs::remove_dir_all(restored.target).unwrap();
     }
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     for point in PREPARE {
         let target = case.site.fs.join("restored");
         let command = case.evenkeel.restore(&case.site.repository(), &target, &[]);

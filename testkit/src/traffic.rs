@@ -133,6 +133,12 @@ impl BankTraffic {
             .collect()
     }
 
+    /// Panics when a client lost its connection: whatever was done meanwhile must not disturb them.
+    #[track_caller]
+    pub fn assert_undisturbed(&self) {
+        assert_eq!(self.lost(), Vec::<String>::new(), "a client was disturbed");
+    }
+
     /// Stops every client after the transfer it is at, and returns how far each got. A client whose
     /// server was killed has stopped already: its last transfer may be started and not acknowledged.
     #[must_use]

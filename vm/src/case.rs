@@ -76,8 +76,7 @@ impl Case {
     /// Starts the bank's clients.
     #[must_use]
     pub fn traffic(&self) -> BankTraffic {
-        let options = self.site.running().connect_options();
-        self.site.bank.start(&options, 2).expect("traffic")
+        self.site.traffic(2)
     }
 
     /// Returns the repository, which is on another disk.

@@ -302,10 +302,7 @@ fn server(kind: &'static str) {
     lvm.pool("the-pool", 1800 * MIB, &["--chunksize=64k"]);
     let device = lvm.thin("the-pool", "mysql", 1400 * MIB);
     let site = Site::start(mariadb_10_11(), LoopFs::on(&device, kind), 200, &[]);
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 2)
-        .expect("traffic");
+    let traffic = site.traffic(2);
     traffic.wait_for(20);
     let full = run(evenkeel().backup(&site, &["--snapshot=lvm"]));
     assert_eq!(full.generation(), 1, "{full:?}");
@@ -318,7 +315,7 @@ fn server(kind: &'static str) {
     let after = traffic.marks();
     let audited = run(evenkeel().backup(&site, &["--snapshot=lvm", "--audit"]));
     assert_eq!(audited.generation(), 3, "{audited:?}");
-    assert_eq!(traffic.lost(), Vec::<String>::new());
+    traffic.assert_undisturbed();
     drop(traffic.stop());
     site.restore(Some(2), "restored").expect("it restores");
     site.check_bank_at(&site.fs.join("restored"), &before, &after);

@@ -35,11 +35,7 @@ fn case(kind: Kind, filesystem: &'static str) {
             Kind::Thick => assert_eq!(kept, [""; 0], "it would slow the server down"),
         }
     }
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     drop(traffic.stop());
     for (generation, before, after) in &taken {
         case.check(Some(*generation), before, after);

@@ -14,20 +14,13 @@ fn case(kind: &'static str, options: &str) {
     lvm.pool("pool", 1200 * MIB, &["--chunksize=64k"]);
     let device = lvm.thin("pool", "mysql", 800 * MIB);
     let site = Site::start(mariadb_10_11(), LoopFs::on(&device, kind), 200, &[]);
-    let traffic = site
-        .bank
-        .start(&site.running().connect_options(), 2)
-        .expect("traffic");
+    let traffic = site.traffic(2);
     traffic.wait_for(20);
     let before = traffic.marks();
     let snapshot = lvm.thin_snapshot("mysql", "kept");
     let after = traffic.marks();
     traffic.wait_for(20);
-    assert_eq!(
-        traffic.lost(),
-        Vec::<String>::new(),
-        "no client was disturbed"
-    );
+    traffic.assert_undisturbed();
     drop(traffic.stop());
     let scratch = Scratch::new();
     let view = scratch.join("view");
