@@ -6,7 +6,8 @@ use evenkeel_cases::far::FarHost;
 use evenkeel_cases::leftovers::assert_only_the_base;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{LoopFs, TestServer};
+use evenkeel_testkit::{LoopFs, Scratch, TestServer};
+use std::process::Command;
 
 const GIB: u64 = 1 << 30;
 const PATIENCE_S: u32 = 60;
@@ -115,5 +116,44 @@ fn what_did_not_change_does_not_cross() {
             "{rest} of {logical} bytes crossed ({flags:?})"
         );
     }
+    far.assert_clean("after all");
+}
+
+/// The other host may not remove anything: that is done here, when it is done over there.
+#[test]
+fn what_is_no_longer_kept_goes_on_this_side() {
+    let scratch = Scratch::new();
+    let (disk, metrics) = (scratch.join("disk"), scratch.join("disk.prom"));
+    let far = FarHost::start(&[]);
+    let program = env!("CARGO_BIN_EXE_evenkeel-under-test");
+    let backup = |mut command: Command, change: u8| {
+        std::fs::write(&disk, vec![change; 1 << 20]).unwrap();
+        command.args(["--snapshot=copy", "--keep-last=1", "--prune"]);
+        command.arg("--volume").arg(&disk);
+        command.arg("--metrics").arg(&metrics);
+        command.arg(scratch.join("repository"));
+        far.over(command, PATIENCE_S)
+    };
+    let evenkeel = Evenkeel::new(program);
+    for number in 1..=2 {
+        let ended = run(backup(evenkeel.command(&["backup"]), number));
+        assert_eq!(u32::from(number), ended.generation());
+        let gone: Vec<u8> = (1..number).collect();
+        assert_eq!(
+            ended.answer["forgotten"]["remove"],
+            serde_json::json!(gone),
+            "{ended:?}"
+        );
+    }
+    // For people too.
+    let mut command = Command::new(program);
+    command.arg("backup");
+    let output = backup(command, 3).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("generation 3 (incremental on 2)"), "{text}");
+    assert!(text.contains("forgot generation 2; "), "{text}");
+    let told = std::fs::read_to_string(metrics).unwrap();
+    assert!(told.contains("evenkeel_backup_generation{"), "{told}");
+    assert!(told.contains(&*disk.to_string_lossy()), "{told}");
     far.assert_clean("after all");
 }

@@ -1,6 +1,6 @@
 //! `backup`.
 
-use super::{Connection, Locking, Remote};
+use super::{Connection, KeepRules, Locking, Remote};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -14,9 +14,12 @@ Examples:
   evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
   evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
   evenkeel backup /backup/vm1 --volume /dev/vg/vm1                          No server: a volume
+  evenkeel backup /backup/shop --keep-daily 7 --keep-weekly 5 --prune \
+                  --metrics /var/lib/prometheus/node-exporter/shop.prom     From a timer
 
 A path that does not exist, or an empty directory, becomes a repository; a directory that holds
-anything else is refused. The generation exists once its manifest is written, and not before.";
+anything else is refused. The generation exists once its manifest is written, and not before. Only
+then, and at once, keep rules are applied; the generation that was just made always stays.";
 
 /// Back up a server's files while it runs: everything once, then only what changed.
 #[derive(Args, Debug)]
@@ -112,6 +115,18 @@ pub struct Backup {
     #[arg(long, value_name = "N", help_heading = "Effort",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
+
+    /// What to keep once the generation is complete; all, when no rule is given.
+    #[command(flatten)]
+    pub keep: KeepRules,
+    /// After that, free the space of what no generation needs any more, as `prune` does.
+    #[arg(long, help_heading = "Keep rules")]
+    pub prune: bool,
+
+    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
+    /// after a failed run too.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub metrics: Option<PathBuf>,
 
     /// What to lock with while the files are frozen.
     #[arg(

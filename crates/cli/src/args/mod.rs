@@ -19,7 +19,8 @@ pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use inspect::{Doctor, Settings};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{
-    Forget, Generations, KeepRules, Prune, Rebuild, RepositoryCare, RepositoryVerb, Restore, Verify,
+    Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryVerb,
+    Restore, Verify,
 };
 pub use ssh::{CompressAt, Remote};
 pub use values::{Hidden, MappedRoot, percent, size, span};

@@ -168,6 +168,25 @@ pub struct KeepRules {
     pub keep_within: Option<Duration>,
 }
 
+impl KeepRules {
+    /// Returns whether any rule was given.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        let numbers = [
+            self.keep_last,
+            self.keep_hourly,
+            self.keep_daily,
+            self.keep_weekly,
+            self.keep_monthly,
+            self.keep_yearly,
+        ];
+        self.keep_within.is_some() || numbers.iter().any(Option::is_some)
+    }
+}
+
+/// Packs of which less than this percentage is needed are rewritten, unless another is said.
+pub const PRUNE_MIN_LIVE: u8 = 50;
+
 const PRUNE: &str = "\
 Examples:
   evenkeel prune /backup/shop                           Show what would be freed
@@ -184,7 +203,8 @@ pub struct Prune {
     /// The repository.
     pub repository: PathBuf,
     /// Rewrite packs of which less than this percentage is still needed.
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = super::percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = PRUNE_MIN_LIVE,
+          value_parser = super::percent)]
     pub min_live: u8,
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]

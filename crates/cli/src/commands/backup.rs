@@ -1,6 +1,8 @@
 //! `backup`.
 
-use crate::args::{Backup, BackupLock, SnapshotMethod};
+use super::metrics::Watch;
+use super::{over_ssh, retention};
+use crate::args::{Backup, BackupLock, SnapshotMethod, Verb};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::BackupAnswer;
@@ -8,11 +10,65 @@ use evenkeel_backup::Run;
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
 };
-use evenkeel_op::{Error, Result, exit};
+use evenkeel_op::{Context, Error, Result, exit};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 
-/// Runs the command.
+/// Runs the command on this host, which may not be the repository's: what is forgotten, and what is
+/// told of it, is the other's matter.
 pub fn run(args: &Backup, face: &Face) -> Result<u8> {
+    let answer = back_up(args, face)?;
+    face.answer(&answer);
+    Ok(code(&answer))
+}
+
+/// Runs the command on the host that is meant, and what belongs to it where the repository is.
+pub(super) fn run_here_or_there(
+    args: &Backup,
+    verb: &Verb,
+    words: &[OsString],
+    face: &Face,
+) -> Result<u8> {
+    let watch = Watch::of(args);
+    let made = match args.remote.ssh {
+        Some(_) => back_up_there(args, verb, words, face),
+        None => back_up(args, face),
+    };
+    let ended = made.map(|mut answer| {
+        let whole = !retention::is_wanted(args) || retention::apply(args, &mut answer, face);
+        face.answer(&answer);
+        let code = if whole { code(&answer) } else { exit::PARTIAL };
+        (code, answer)
+    });
+    watch.tell(&ended, face);
+    ended.map(|(code, _)| code)
+}
+
+fn code(answer: &BackupAnswer) -> u8 {
+    match answer.corrupt.is_empty() {
+        true => exit::DONE,
+        false => exit::PARTIAL,
+    }
+}
+
+/// Backs up a server of another host. Its answer comes as JSON, whatever is shown here.
+fn back_up_there(
+    args: &Backup,
+    verb: &Verb,
+    words: &[OsString],
+    face: &Face,
+) -> Result<BackupAnswer> {
+    let mut words = words.to_vec();
+    if !face.is_json() {
+        words.insert(1.min(words.len()), "--json".into());
+    }
+    let mut told = String::new();
+    over_ssh::run_telling(verb, &args.remote, &words, face, &mut |text| told += &text)?;
+    serde_json::from_str(&told)
+        .context(|| "the other host's program gave an answer that makes no sense")
+}
+
+fn back_up(args: &Backup, face: &Face) -> Result<BackupAnswer> {
     let request = request(args, face)?;
     let done = backup::backup(
         &request,
@@ -21,16 +77,7 @@ pub fn run(args: &Backup, face: &Face) -> Result<u8> {
             cancel: face.cancel(),
         },
     )?;
-    let code = if done.corrupt.is_empty() {
-        exit::DONE
-    } else {
-        exit::PARTIAL
-    };
-    face.answer(&BackupAnswer {
-        report: done.report,
-        corrupt: done.corrupt,
-    });
-    Ok(code)
+    Ok(BackupAnswer::new(done.report, done.corrupt))
 }
 
 fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {

@@ -23,7 +23,8 @@ pub fn run(args: &Typed, face: &Face) -> Result<u8> {
     Ok(exit::DONE)
 }
 
-fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepRules> {
+/// Turns what was typed into rules; it is an error when nothing was.
+pub(super) fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepRules> {
     let number = |value: Option<usize>| value.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
     let rules = KeepRules {
         last: number(typed.keep_last),

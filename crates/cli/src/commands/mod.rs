@@ -9,22 +9,35 @@ mod far_side;
 pub mod forget;
 pub mod generations;
 pub mod lock;
+mod metrics;
 mod over_ssh;
 pub mod prune;
 pub mod repository;
 pub mod restore;
 mod resume;
+mod retention;
 pub mod settings;
 pub mod verify;
 pub mod watch_applier;
+
+pub use metrics::Watch;
 
 use crate::args::Verb;
 use crate::show::Face;
 use evenkeel_op::Result;
 use std::ffi::OsString;
 
+/// Begins to watch a verb whose end is told in a file, however early it ends.
+#[must_use]
+pub fn watch_of(verb: &Verb) -> Option<Watch> {
+    Watch::of_verb(verb)
+}
+
 /// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.
 pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
+    if let Verb::Backup(args) = verb {
+        return backup::run_here_or_there(args, verb, words, face);
+    }
     match verb.remote().filter(|remote| remote.ssh.is_some()) {
         Some(remote) => over_ssh::run(verb, remote, words, face),
         None => run(verb, face),

@@ -16,6 +16,18 @@ const STALL_SHARE: u32 = 3;
 
 /// Runs the verb over there and returns its exit code.
 pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face) -> Result<u8> {
+    let mut print = |text: String| face.print(text.as_bytes());
+    run_telling(verb, remote, words, face, &mut print)
+}
+
+/// Does the same, and hands what is answered over there to `tell`.
+pub(super) fn run_telling(
+    verb: &Verb,
+    remote: &Remote,
+    words: &[OsString],
+    face: &Face,
+    tell: &mut dyn FnMut(String),
+) -> Result<u8> {
     let ssh = ssh(remote)?;
     let repository = repository(verb);
     let order = Order::Run {
@@ -39,7 +51,7 @@ pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face)
     };
     let mut hear = |word| match word {
         Word::Progress(event) => face.progress().event(event),
-        Word::Answer { text } => face.print(text.as_bytes()),
+        Word::Answer { text } => tell(text),
         Word::Done { .. } => {}
     };
     let outcome = near.run(&order, &mut hear, &|text| face.note(&text))?;

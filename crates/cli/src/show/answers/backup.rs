@@ -1,28 +1,77 @@
 //! Answers of `backup` and `generations`.
 
-use super::Answer;
+use super::{Answer, Failure, ForgetAnswer, PruneAnswer};
 use crate::show::{Align, Table};
 use evenkeel_backup::report::{CorruptPage, GenerationReport};
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::replication::SourceCoordinates;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// A finished backup.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct BackupAnswer {
     /// The generation.
     #[serde(flatten)]
     pub report: GenerationReport,
     /// Corrupt pages that were stored as they are.
     pub corrupt: Vec<CorruptPage>,
+    /// What was forgotten afterwards, if keep rules were given.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub forgotten: Option<ForgetAnswer>,
+    /// What was freed afterwards, if that was asked for.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub pruned: Option<PruneAnswer>,
+    /// Why not all of that was done.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub retention_failure: Option<Failure>,
+}
+
+impl BackupAnswer {
+    /// Describes a generation; nothing was forgotten.
+    #[must_use]
+    pub fn new(report: GenerationReport, corrupt: Vec<CorruptPage>) -> Self {
+        Self {
+            report,
+            corrupt,
+            forgotten: None,
+            pruned: None,
+            retention_failure: None,
+        }
+    }
+
+    /// Says what went, in a line, if anything was to.
+    fn gone(&self) -> String {
+        let mut parts = Vec::new();
+        if let Some(forgotten) = &self.forgotten {
+            let numbers: Vec<String> = forgotten.remove.iter().map(u32::to_string).collect();
+            parts.push(match numbers.is_empty() {
+                true => "nothing to forget".to_owned(),
+                false => format!("forgot generation {}", numbers.join(", ")),
+            });
+        }
+        if let Some(pruned) = &self.pruned {
+            parts.push(format!("{} freed", units::bytes(pruned.bytes_freed)));
+        }
+        match parts.is_empty() {
+            true => String::new(),
+            false => format!("  {}\n", parts.join("; ")),
+        }
+    }
 }
 
 impl Answer for BackupAnswer {
     const SCHEMA: &'static str = "evenkeel/backup/1";
 
     fn text(&self) -> String {
+        self.made() + &self.gone()
+    }
+}
+
+impl BackupAnswer {
+    /// Says what was made.
+    fn made(&self) -> String {
         let report = &self.report;
         let based = report
             .based_on
@@ -150,10 +199,7 @@ impl Answer for GenerationAnswer {
     const SCHEMA: &'static str = "evenkeel/generation/1";
 
     fn text(&self) -> String {
-        let answer = BackupAnswer {
-            report: self.listed.report.clone(),
-            corrupt: Vec::new(),
-        };
+        let answer = BackupAnswer::new(self.listed.report.clone(), Vec::new());
         let mut text = answer.text();
         text.push_str(&format!("  created {}\n", self.listed.created));
         if let Some(proven) = &self.listed.proven {

@@ -17,6 +17,7 @@ pub use rebuild::RebuildAnswer;
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};
 
+use evenkeel_op::Error;
 use serde::Serialize;
 
 /// An answer. Its serialised form and its schema name are public contracts.
@@ -26,4 +27,27 @@ pub trait Answer: Serialize {
 
     /// Returns the answer for people, each line ended by a newline.
     fn text(&self) -> String;
+}
+
+/// Why a part of what was asked for was not done, in an answer that tells of the rest.
+#[derive(Debug, Serialize)]
+pub struct Failure {
+    /// The name of its kind.
+    pub kind: &'static str,
+    /// What failed, and why.
+    pub message: String,
+    /// What to do next.
+    pub hints: Vec<String>,
+}
+
+impl Failure {
+    /// Describes an error.
+    #[must_use]
+    pub fn of(error: &Error) -> Self {
+        Self {
+            kind: error.kind().name(),
+            message: error.chain(),
+            hints: error.hints().into_iter().map(str::to_owned).collect(),
+        }
+    }
 }

@@ -1,0 +1,73 @@
+//! Does a backup that ended, however it ended, leave a file that monitoring can read?
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn backup(here: &Path, flags: &[&str]) -> Option<i32> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+    command.arg("--quiet").arg("backup").arg(here.join("r"));
+    command.arg("--metrics").arg(here.join("shop.prom"));
+    command.args(flags).status().unwrap().code()
+}
+
+fn value(here: &Path, name: &str) -> Option<String> {
+    let text = fs::read_to_string(here.join("shop.prom")).unwrap();
+    let repository = here.join("r");
+    let begin = format!(
+        "evenkeel_backup_{name}{{repository=\"{}\"}} ",
+        repository.display()
+    );
+    let mut lines = text.lines();
+    lines.find_map(|line| line.strip_prefix(&begin).map(str::to_owned))
+}
+
+#[test]
+fn a_good_run_and_bad_ones() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    fs::write(here.join("disk"), vec![1; 1 << 20]).unwrap();
+    let volume = format!("--volume={}", here.join("disk").display());
+    // Before any backup: nobody to connect to, then a file of options that is not there.
+    let nobody = format!("--socket={}", here.join("none").display());
+    assert_eq!(backup(here, &["--no-defaults", &nobody]), Some(13));
+    assert_eq!(value(here, "last_run_exit_code").unwrap(), "13");
+    assert_eq!(value(here, "generation"), None);
+    let code = backup(here, &["--defaults-file=/nonexistent"]).unwrap();
+    assert_ne!(code, 0);
+    assert_eq!(value(here, "last_run_exit_code"), Some(code.to_string()));
+
+    assert_eq!(backup(here, &[&volume, "--snapshot=copy"]), Some(0));
+    assert_eq!(value(here, "last_run_exit_code").unwrap(), "0");
+    assert_eq!(value(here, "generation").unwrap(), "1");
+    assert_eq!(value(here, "bytes_logical").unwrap(), "1048576");
+    let success = value(here, "last_success_timestamp_seconds").unwrap();
+
+    fs::remove_file(here.join("disk")).unwrap();
+    let code = backup(here, &[&volume, "--snapshot=copy"]).unwrap();
+    assert_ne!(code, 0);
+    assert_eq!(value(here, "last_run_exit_code"), Some(code.to_string()));
+    assert_eq!(value(here, "generation").unwrap(), "1");
+    assert_eq!(value(here, "last_success_timestamp_seconds"), Some(success));
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_no_failed_backup() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    fs::write(here.join("disk"), vec![1; 1 << 20]).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args([
+            "backup",
+            "--metrics=/nonexistent/shop.prom",
+            "--snapshot=copy",
+        ])
+        .arg(here.join("r"))
+        .arg("--volume")
+        .arg(here.join("disk"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("/nonexistent/shop.prom"), "{said}");
+}
