@@ -17,7 +17,9 @@ pub enum Ended {
 }
 
 impl Ended {
-    fn of(status: ExitStatus) -> Self {
+    /// Reads it from a status.
+    #[must_use]
+    pub fn of(status: ExitStatus) -> Self {
         // An exit code has eight bits and a signal number seven.
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(u8::try_from(code & 0xff).unwrap_or(1)),

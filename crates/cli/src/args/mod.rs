@@ -5,6 +5,7 @@ mod connection;
 mod cron;
 mod demo;
 mod far_side;
+mod fleet;
 mod inspect;
 mod lock;
 mod repository;
@@ -16,6 +17,7 @@ pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use demo::Demo;
 pub use far_side::{Attach, Helper, HelperVerb, Session};
+pub use fleet::Fleet;
 pub use inspect::{Doctor, Settings};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{
@@ -109,6 +111,8 @@ pub enum Verb {
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.
     Cron(Cron),
+    /// Run a command for each of the servers that a file lists, some at a time.
+    Fleet(Fleet),
     /// Show every connection setting and where it came from.
     Settings(Settings),
     /// Check what a backup of this server would need, and what each snapshot method can do here.

@@ -6,6 +6,7 @@ pub mod cron;
 pub mod demo;
 pub mod doctor;
 mod far_side;
+mod fleet;
 pub mod forget;
 pub mod generations;
 pub mod lock;
@@ -56,6 +57,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Repository(args) => repository::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
+        Verb::Fleet(args) => fleet::run(args, face),
         Verb::Settings(args) => settings::run(args, face),
         Verb::Doctor(args) => doctor::run(args, face),
         Verb::Demo(args) => demo::run(args, face),

@@ -2,6 +2,7 @@
 
 mod account;
 mod connection;
+mod fleet;
 mod locking;
 mod own;
 mod password;
@@ -9,6 +10,7 @@ mod place;
 
 pub use account::user;
 pub use connection::{connect, resolved};
+pub use fleet::{FleetMember, fleet};
 pub use locking::{choice, limits};
 pub use own::{with_files, with_files_here};
 pub use password::with_password;

@@ -30,6 +30,18 @@ pub(super) fn known() -> Vec<String> {
     names.into_iter().collect()
 }
 
+/// Returns the names of all options of a verb, those too that only the command line may have.
+#[must_use]
+pub(super) fn names_of(verb: &str) -> Vec<String> {
+    let command = crate::command();
+    let arguments = command.find_subcommand(verb).into_iter();
+    arguments
+        .flat_map(clap::Command::get_arguments)
+        .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Returns the names of a command's options that may stand in a file.
 fn names(command: &clap::Command) -> Vec<String> {
     command

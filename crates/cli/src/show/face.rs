@@ -129,6 +129,12 @@ impl Face {
         self.json
     }
 
+    /// Returns whether nothing is to be said unless it fails.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Says what the user should look at.
     pub fn warn(&self, text: &str) {
         self.progress.event(Event::Warning(text.to_owned()));

@@ -3,6 +3,7 @@
 mod backup;
 mod demo;
 mod doctor;
+mod fleet;
 mod forget;
 mod lock;
 mod rebuild;
@@ -11,6 +12,7 @@ mod settings;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
+pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};
 pub use lock::LockReport;
 pub use rebuild::RebuildAnswer;

@@ -1,0 +1,105 @@
+//! `fleet`: a command for each of many servers, some at a time, each in a process of its own.
+
+mod processes;
+
+use crate::args::Fleet;
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::{FleetAnswer, Member};
+use evenkeel_op::{Context, Error, Result};
+use processes::{Processes, Told};
+use serde_json::Value;
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+/// Lines that wait to be said.
+const LINES: usize = 64;
+/// How often a request to stop is looked for.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs the command.
+pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
+    let members = settings::fleet(args)?;
+    let program = std::env::current_exe().context(|| "failed to find this program")?;
+    let processes = Processes::of(program, face.is_quiet());
+    let mut ended: Vec<Option<Member>> = members.iter().map(|_| None).collect();
+    let waiting = Mutex::new(members.iter().enumerate());
+    std::thread::scope(|scope| {
+        let (tell, told) = sync_channel(LINES);
+        for _ in 0..usize::from(args.jobs).min(members.len()) {
+            let tell = tell.clone();
+            let (waiting, processes) = (&waiting, &processes);
+            scope.spawn(move || {
+                let next = || waiting.lock().unwrap_or_else(|e| e.into_inner()).next();
+                while let Some((index, member)) = next() {
+                    work(index, member, processes, &tell);
+                }
+            });
+        }
+        drop(tell);
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(Told::Line { index, line }) => {
+                    face.note(&format!("{}: {line}", members[index].name));
+                }
+                Ok(Told::Ended { index, member }) => {
+                    face.note(&format!("{}: {}", member.name, member.outcome()));
+                    ended[index] = Some(member);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if let Err(stopped) = face.cancel().check() {
+                processes.stop(stopped.kind());
+            }
+        }
+    });
+    let servers = members.iter().zip(ended).map(|(member, ended)| {
+        ended.unwrap_or_else(|| Member {
+            name: member.name.clone(),
+            exit_code: None,
+            seconds: 0.0,
+            answer: Value::Null,
+        })
+    });
+    let answer = FleetAnswer::new(servers.collect());
+    face.answer(&answer);
+    Ok(match face.cancel().check() {
+        Ok(()) => answer.exit_code(),
+        Err(stopped) => stopped.kind().exit_code(),
+    })
+}
+
+/// Does what is to be done for one server. Nothing that goes wrong with it concerns the others.
+fn work(
+    index: usize,
+    member: &settings::FleetMember,
+    processes: &Processes,
+    tell: &SyncSender<Told>,
+) {
+    let line = |line: String| {
+        // There is always somebody who listens until the last of us has ended.
+        let _ = tell.send(Told::Line { index, line });
+    };
+    let ended = match processes.run(member, line) {
+        Ok(None) => return,
+        Ok(Some(ended)) => ended,
+        Err(error) => failed(member, &error),
+    };
+    let _ = tell.send(Told::Ended {
+        index,
+        member: ended,
+    });
+}
+
+fn failed(member: &settings::FleetMember, error: &Error) -> Member {
+    let failure = crate::show::answers::Failure::of(error);
+    Member {
+        name: member.name.clone(),
+        exit_code: Some(error.kind().exit_code()),
+        seconds: 0.0,
+        // A plain struct: it cannot fail to serialise.
+        answer: serde_json::to_value(failure).unwrap_or_default(),
+    }
+}

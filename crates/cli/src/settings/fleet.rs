@@ -1,0 +1,302 @@
+//! A list of servers, and the command line that each of them means.
+
+use crate::args::Fleet;
+use evenkeel_op::{Context, Error, Result};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use toml::Value;
+
+/// The verbs that are run for many servers.
+const VERBS: [&str; 6] = [
+    "backup",
+    "generations",
+    "verify",
+    "forget",
+    "prune",
+    "doctor",
+];
+
+/// A server, and the words of its command without the program's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetMember {
+    /// Its name in the list.
+    pub name: String,
+    /// What is to be done for it.
+    pub words: Vec<OsString>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    #[serde(default)]
+    every: BTreeMap<String, Value>,
+    #[serde(default)]
+    server: Vec<Server>,
+}
+
+#[derive(Deserialize)]
+struct Server {
+    name: String,
+    #[serde(flatten)]
+    options: BTreeMap<String, Value>,
+}
+
+/// Reads the list and returns the command line of each server that is meant. Every one of them is
+/// checked before the first is run.
+pub fn fleet(typed: &Fleet) -> Result<Vec<FleetMember>> {
+    let path = typed.file.display();
+    let text = fs::read_to_string(&typed.file).context(|| format!("failed to read {path}"))?;
+    members(&text, &typed.command, &typed.only).context(|| format!("{path} and the command"))
+}
+
+fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<FleetMember>> {
+    let list: List = toml::from_str(text).map_err(|error| {
+        Error::usage("the list of servers is not as it should be")
+            .because(error)
+            .hint("evenkeel fleet --help shows one")
+    })?;
+    let (verb, typed) = split(command)?;
+    let mut members = Vec::new();
+    let (mut names, mut repositories) = (BTreeSet::new(), BTreeSet::new());
+    for server in &list.server {
+        let name = &server.name;
+        if !is_plain(name) || !names.insert(name) {
+            return Err(Error::usage(format!("server '{name}'"))
+                .hint("each server has a name of its own, of letters, digits, '.', '-' and '_'"));
+        }
+        let mut options = list.every.clone();
+        options.extend(server.options.clone());
+        let words = Words { name, verb }
+            .of(&options, typed)
+            .context(|| format!("server '{name}'"))?;
+        if let Some(repository) = options.get("repository").filter(|_| verb != "doctor")
+            && !repositories.insert(filled(repository, name)?)
+        {
+            return Err(Error::usage(format!(
+                "server '{name}' has the same repository as another"
+            ))
+            .hint("each has one of its own; {name} in its path stands for the server's name"));
+        }
+        members.push(FleetMember {
+            name: name.clone(),
+            words,
+        });
+    }
+    if let Some(unknown) = only.iter().find(|only| !names.contains(only)) {
+        return Err(Error::usage(format!(
+            "there is no server '{unknown}' in the list"
+        )));
+    }
+    members.retain(|member| only.is_empty() || only.contains(&member.name));
+    match members.is_empty() {
+        true => {
+            Err(Error::usage("the list has no servers").hint("evenkeel fleet --help shows one"))
+        }
+        false => Ok(members),
+    }
+}
+
+/// Splits a command into its verb and the rest.
+fn split(command: &[OsString]) -> Result<(&'static str, &[OsString])> {
+    let (verb, rest) = command
+        .split_first()
+        .ok_or_else(|| Error::usage("there is no command"))?;
+    let known = VERBS.into_iter().find(|known| verb == known);
+    let verb = known.ok_or_else(|| {
+        Error::usage(format!("'{}' is not for many servers", verb.display()))
+            .hint(format!("what is: {}", VERBS.join(", ")))
+    })?;
+    let is_password = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word.starts_with("--password") || (word.starts_with("-p") && !word.starts_with("--"))
+    };
+    if rest.iter().any(is_password) {
+        return Err(no_password());
+    }
+    Ok((verb, rest))
+}
+
+fn no_password() -> Error {
+    Error::usage("a password would be seen in the process list")
+        .hint("put it in an option file that only you can read: defaults-file = \"…\"")
+}
+
+/// A name is part of paths.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    !name.is_empty() && !name.starts_with(['.', '-']) && name.chars().all(plain)
+}
+
+/// One server's words.
+struct Words<'a> {
+    name: &'a str,
+    verb: &'static str,
+}
+
+impl Words<'_> {
+    fn of(&self, options: &BTreeMap<String, Value>, typed: &[OsString]) -> Result<Vec<OsString>> {
+        let known: Vec<String> = VERBS.into_iter().flat_map(super::own::names_of).collect();
+        let own = super::own::names_of(self.verb);
+        let mut words: Vec<OsString> = vec![self.verb.into()];
+        for (option, value) in options {
+            match option.as_str() {
+                "repository" if self.verb == "doctor" => {}
+                "repository" => words.push(filled(value, self.name)?.into()),
+                "password" => return Err(no_password()),
+                "json" | "quiet" | "help" => {
+                    return Err(Error::usage(format!("'{option}' is not for one server")));
+                }
+                option if own.iter().any(|one| one == option) => {
+                    words.extend(spelled(option, value, self.name)?);
+                }
+                // Another verb's: one list serves them all.
+                option if known.iter().any(|one| one == option) => {}
+                option => {
+                    return Err(Error::usage(format!("no command has an option '{option}'")));
+                }
+            }
+        }
+        words.extend_from_slice(typed);
+        let line = [&[OsString::from("evenkeel")], words.as_slice()].concat();
+        crate::parse(line).map_err(|error| {
+            let shown = error.render().to_string();
+            let first = shown.lines().next().unwrap_or_default();
+            Error::usage(first.trim_start_matches("error: ").to_owned())
+        })?;
+        Ok(words)
+    }
+}
+
+/// Spells an option as on a command line; `true` is a flag, a list repeats it.
+fn spelled(option: &str, value: &Value, name: &str) -> Result<Vec<OsString>> {
+    Ok(match value {
+        Value::Boolean(true) => vec![format!("--{option}").into()],
+        Value::Boolean(false) => Vec::new(),
+        Value::Array(values) => {
+            let each = values.iter().map(|value| spelled(option, value, name));
+            each.collect::<Result<Vec<_>>>()?.concat()
+        }
+        value => vec![format!("--{option}={}", filled(value, name)?).into()],
+    })
+}
+
+/// Returns a value with the server's name in the places that were left for it.
+fn filled(value: &Value, name: &str) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text.replace("{name}", name)),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Float(number) => Ok(number.to_string()),
+        _ => Err(Error::usage(
+            "a value is a text, a number, true, false, or a list of them",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_op::ErrorKind;
+
+    const LIST: &str = r#"
+        [every]
+        repository = "/backup/{name}"
+        defaults-file = "/etc/evenkeel/{name}.cnf"
+        keep-daily = 7
+        min-live = 80
+        [[server]]
+        name = "shop"
+        keep-daily = 14
+        full = true
+        snapshot-dir = ["/a", "/b"]
+        [[server]]
+        name = "blog"
+        ssh = "root@blog"
+    "#;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    fn lines(list: &str, command: &str, only: &[&str]) -> Result<Vec<String>> {
+        let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+        let line = |member: &FleetMember| {
+            let words: Vec<_> = member
+                .words
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect();
+            words.join(" ")
+        };
+        let found = members(list, &words(command), &only)?;
+        Ok(found.iter().map(line).collect())
+    }
+
+    #[test]
+    fn each_server_has_its_own_words_before_those_that_were_typed() {
+        assert_eq!(
+            lines(LIST, "backup --keep-daily 3", &[]).unwrap(),
+            [
+                "backup --defaults-file=/etc/evenkeel/shop.cnf --full --keep-daily=14 /backup/shop \
+                 --snapshot-dir=/a --snapshot-dir=/b --keep-daily 3",
+                "backup --defaults-file=/etc/evenkeel/blog.cnf --keep-daily=7 /backup/blog \
+                 --ssh=root@blog --keep-daily 3",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_of_another_verb_is_left_out() {
+        let prune = lines(LIST, "prune", &["blog"]).unwrap();
+        assert_eq!(prune, ["prune --min-live=80 /backup/blog"]);
+        let doctor = lines(LIST, "doctor", &["shop"]).unwrap();
+        assert!(
+            doctor[0].starts_with("doctor --defaults-file="),
+            "{doctor:?}"
+        );
+        assert!(!doctor[0].contains("/backup/shop"), "{doctor:?}");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_anything_runs() {
+        let twice = "[[server]]\nname='a'\nrepository='/r'\n[[server]]\nname='b'\nrepository='/r'";
+        for (list, command, told) in [
+            (LIST, "restore", "not for many servers"),
+            (LIST, "backup -psecret", "process list"),
+            (LIST, "backup --password", "process list"),
+            (LIST, "backup --nonsense", "server 'shop'"),
+            ("", "backup", "no servers"),
+            ("[[server]]\nname='a/b'", "backup", "server 'a/b'"),
+            (
+                "[[server]]\nname='a'\n[[server]]\nname='a'",
+                "doctor",
+                "server 'a'",
+            ),
+            ("[[server]]\nname='a'", "backup", "server 'a'"),
+            (
+                "[[server]]\nname='a'\nrepository='/r'\npassword='x'",
+                "backup",
+                "process list",
+            ),
+            (
+                "[[server]]\nname='a'\nrepository='/r'\nrepositry='/r'",
+                "backup",
+                "'repositry'",
+            ),
+            (
+                "[[server]]\nname='a'\nrepository='/r'\nuser={}",
+                "backup",
+                "a value is",
+            ),
+            ("[servers]", "backup", "not as it should be"),
+            (twice, "backup", "the same repository"),
+        ] {
+            let error = lines(list, command, &[]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.chain());
+            assert!(error.chain().contains(told), "{told}: {}", error.chain());
+        }
+        let error = lines(LIST, "backup", &["shop", "nobody"]).unwrap_err();
+        assert!(error.chain().contains("'nobody'"), "{}", error.chain());
+    }
+}

@@ -1,0 +1,154 @@
+//! Answer of `fleet`.
+
+use super::Answer;
+use crate::show::{Align, Table};
+use evenkeel_op::{exit, units};
+use serde::Serialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What became of every server.
+#[derive(Debug, Serialize)]
+pub struct FleetAnswer {
+    /// In the order of the list.
+    pub servers: Vec<Member>,
+    /// How many ended with exit code 0.
+    pub done: usize,
+    /// How many did not, or were not begun.
+    pub failed: usize,
+}
+
+/// What became of one server.
+#[derive(Debug, Clone, Serialize)]
+pub struct Member {
+    /// Its name in the list.
+    pub name: String,
+    /// The exit code of its run, 128 + N when signal N killed it; null when it was not begun.
+    pub exit_code: Option<u8>,
+    /// How long it took.
+    pub seconds: f64,
+    /// What it answered, or its error: the document that the command prints by itself.
+    pub answer: Value,
+}
+
+impl FleetAnswer {
+    /// Counts.
+    #[must_use]
+    pub fn new(servers: Vec<Member>) -> Self {
+        let done = servers.iter().filter(|one| one.is_done()).count();
+        Self {
+            done,
+            failed: servers.len() - done,
+            servers,
+        }
+    }
+
+    /// Returns the exit code that says how many are done.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match (self.done, self.failed) {
+            (_, 0) => exit::DONE,
+            (0, _) => exit::FAILED,
+            _ => exit::PARTIAL,
+        }
+    }
+}
+
+impl Member {
+    fn is_done(&self) -> bool {
+        self.exit_code == Some(exit::DONE)
+    }
+
+    /// Says in half a line what became of it.
+    #[must_use]
+    pub fn outcome(&self) -> String {
+        let Some(code) = self.exit_code else {
+            return "not begun".to_owned();
+        };
+        if let Some(message) = self.answer["message"].as_str() {
+            return message.to_owned();
+        }
+        match (
+            self.answer["generation"].as_u64(),
+            self.answer["bytes_stored"].as_u64(),
+        ) {
+            (Some(generation), Some(stored)) => {
+                let kind = self.answer["kind"].as_str().unwrap_or_default();
+                let stored = units::bytes(stored);
+                format!("generation {generation} ({kind}), {stored} stored")
+            }
+            _ if code == exit::DONE => "done".to_owned(),
+            _ if self.answer.is_null() => "ended without an answer".to_owned(),
+            _ => "see its answer (--json)".to_owned(),
+        }
+    }
+}
+
+impl Answer for FleetAnswer {
+    const SCHEMA: &'static str = "evenkeel/fleet/1";
+
+    fn text(&self) -> String {
+        let mut table = Table::new(&[
+            ("server", Align::Left),
+            ("exit code", Align::Right),
+            ("time", Align::Right),
+            ("", Align::Left),
+        ]);
+        for one in &self.servers {
+            table.row([
+                one.name.clone(),
+                one.exit_code
+                    .map_or("-".to_owned(), |code| code.to_string()),
+                units::duration(Duration::from_secs_f64(one.seconds)),
+                one.outcome(),
+            ]);
+        }
+        format!("{}{} done, {} not\n", table.text(), self.done, self.failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(exit_code: Option<u8>, answer: Value) -> Member {
+        Member {
+            name: "shop".into(),
+            exit_code,
+            seconds: 1.0,
+            answer,
+        }
+    }
+
+    #[test]
+    fn the_exit_code_says_how_many_are_done() {
+        for (codes, expected) in [
+            (&[Some(0), Some(0)][..], exit::DONE),
+            (&[Some(0), Some(3)], exit::PARTIAL),
+            (&[Some(0), None], exit::PARTIAL),
+            (&[Some(13), Some(137)], exit::FAILED),
+        ] {
+            let servers = codes
+                .iter()
+                .map(|code| member(*code, Value::Null))
+                .collect();
+            assert_eq!(FleetAnswer::new(servers).exit_code(), expected, "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn each_server_is_told_of_in_a_line() {
+        let made = serde_json::json!({"generation": 4, "kind": "full", "bytes_stored": 2048});
+        assert_eq!(
+            member(Some(0), made).outcome(),
+            "generation 4 (full), 2.0 KiB stored"
+        );
+        let failed = serde_json::json!({"message": "down"});
+        assert_eq!(member(Some(13), failed).outcome(), "down");
+        assert_eq!(
+            member(Some(137), Value::Null).outcome(),
+            "ended without an answer"
+        );
+        assert_eq!(member(None, Value::Null).outcome(), "not begun");
+    }
+}

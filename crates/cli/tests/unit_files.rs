@@ -1,0 +1,75 @@
+//! Do the units and examples in `dist/systemd` say what this command line understands?
+
+use evenkeel_cli::args::{Cli, Verb};
+use evenkeel_cli::settings;
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+
+fn dist(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/systemd")).join(name)
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(dist(name)).unwrap()
+}
+
+/// The values of a key of a unit or of an environment file.
+fn values(text: &str, key: &str) -> Vec<String> {
+    let begin = format!("{key}=");
+    let lines = text.lines().filter_map(|line| line.strip_prefix(&begin));
+    lines
+        .map(|value| value.trim_matches('"').to_owned())
+        .collect()
+}
+
+fn value(text: &str, key: &str) -> String {
+    let [value] = values(text, key).try_into().expect(key);
+    value
+}
+
+/// Parses the command of a unit with these variables, as systemd puts them in: `${NAME}` is one word,
+/// `$NAME` as many as it has.
+fn parsed(unit: &str, variables: &[(&str, &str)]) -> Cli {
+    let mut line = value(&read(unit), "ExecStart");
+    for (name, value) in variables {
+        line = line.replace(&format!("${{{name}}}"), value);
+        line = line.replace(&format!("${name}"), value);
+    }
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    assert_eq!(words[0], "/usr/bin/evenkeel");
+    evenkeel_cli::parse(words).unwrap_or_else(|error| panic!("{unit}: {error}"))
+}
+
+#[test]
+fn a_server_is_backed_up_as_its_file_says() {
+    let conf = read("example.conf");
+    let (repository, options) = (value(&conf, "REPOSITORY"), value(&conf, "OPTIONS"));
+    let variables = [("REPOSITORY", &*repository), ("OPTIONS", &*options)];
+    let Verb::Backup(args) = parsed("evenkeel-backup@.service", &variables).verb else {
+        panic!("no backup");
+    };
+    assert_eq!(args.repository.to_str(), Some(&*repository));
+    assert!(args.keep.is_any() && args.prune && args.metrics.is_some());
+}
+
+#[test]
+fn a_fleet_is_backed_up_as_its_list_says() {
+    let unit = read("evenkeel-fleet.service");
+    assert_eq!(values(&unit, "Environment"), ["JOBS=4 OPTIONS="]);
+    let variables = [("JOBS", "4"), ("OPTIONS", "")];
+    let Verb::Fleet(mut args) = parsed("evenkeel-fleet.service", &variables).verb else {
+        panic!("no fleet");
+    };
+    args.file = dist("example.toml");
+    let members = settings::fleet(&args).unwrap();
+    assert_eq!(members.len(), 3);
+    for member in members {
+        let words = [vec![OsString::from("evenkeel")], member.words].concat();
+        let Verb::Backup(args) = evenkeel_cli::parse(words).unwrap().verb else {
+            panic!("no backup");
+        };
+        assert!(args.repository.ends_with(&member.name));
+        assert_eq!(args.remote.ssh.is_some(), member.name != "wiki");
+    }
+}
