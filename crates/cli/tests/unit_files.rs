@@ -73,3 +73,11 @@ fn a_fleet_is_backed_up_as_its_list_says() {
         assert_eq!(args.remote.ssh.is_some(), member.name != "wiki");
     }
 }
+
+/// The watchdogs are in the same control group, and are needed most when evenkeel was killed.
+#[test]
+fn whoever_kills_evenkeel_spares_its_watchdogs() {
+    for unit in ["evenkeel-backup@.service", "evenkeel-fleet.service"] {
+        assert_eq!(value(&read(unit), "KillMode"), "process", "{unit}");
+    }
+}
