@@ -41,6 +41,8 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
         loop {
             match told.recv_timeout(LOOK) {
                 Ok(Told::Line { index, line }) => {
+                    // Who says it is known by then.
+                    let line = line.strip_prefix("evenkeel: ").unwrap_or(&line);
                     face.note(&format!("{}: {line}", members[index].name));
                 }
                 Ok(Told::Ended { index, member }) => {
