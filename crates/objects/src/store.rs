@@ -166,7 +166,7 @@ impl Shared {
                 None => PutMode::Overwrite,
             },
         };
-        let large = name.contains("pack") && bytes.len() > 128 << 10;
+        let large = name.contains("/pack-") && bytes.len() > 128 << 10;
         let attributes = self.attributes(large);
         let path = self.path(name);
         let put = put_surely(&*self.objects, &path, bytes.into(), mode, attributes);

@@ -4,6 +4,7 @@ use evenkeel_objects::{Manners, ObjectsStore};
 use evenkeel_repository::store::{Existing, Store};
 use object_store::memory::InMemory;
 use object_store::path::Path;
+use object_store::{Attribute, ObjectStoreExt};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -143,4 +144,30 @@ fn folders_are_what_names_say() {
     store.remove("g/2/a").unwrap();
     store.remove("g/2/a").unwrap();
     assert_eq!(names("g"), [folder("1")]);
+}
+
+#[test]
+fn only_what_is_large_goes_into_the_cheaper_class() {
+    let objects = Arc::new(InMemory::new());
+    let manners = Manners {
+        storage_class: Some("COLD".to_owned()),
+        ..Manners::default()
+    };
+    let place = "memory://test".to_owned();
+    let store = ObjectsStore::new(objects.clone(), Path::from("a"), place, manners).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    for (name, length, class) in [
+        ("g/1/pack-0000", 1 << 20, Some("COLD")),
+        ("g/1/pack-0001", 20 << 20, Some("COLD")),
+        ("g/1/pack-0002", 1000, None),
+        ("g/1/maps", 1 << 20, None),
+    ] {
+        put(&store, name, Existing::Refuse, &bytes(length)).unwrap();
+        let path = Path::from(format!("a/{name}"));
+        let found = runtime.block_on(objects.get(&path)).unwrap().attributes;
+        let found = found.get(&Attribute::StorageClass).map(|value| &**value);
+        assert_eq!(found, class, "{name}");
+    }
 }

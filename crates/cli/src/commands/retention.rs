@@ -34,7 +34,8 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bo
 }
 
 fn perform(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> Result<()> {
-    let repository = Repository::open(&args.repository)?;
+    let place = face.repository_in(&args.repository, args.storage_class.as_deref())?;
+    let repository = Repository::open(place)?;
     if args.keep.is_any() {
         let mut rules = forget::rules(&args.keep, &repository)?;
         rules.these.insert(answer.report.generation);
