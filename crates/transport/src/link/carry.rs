@@ -7,7 +7,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A side with nothing to say says so this often.
+/// A side with nothing to say says so this often, or three times before the other gives it up.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
 /// What was taken is told with the next message, or after this time. At once, it would go in a packet
 /// of its own just before most replies, and TCP holds back the second of two small packets until the
@@ -138,6 +138,7 @@ impl Writing {
                 return Next::End;
             }
             let taken = state.taken;
+            let quiet_max = SIGN_OF_LIFE.min(state.patience.stall / 3);
             if greeted {
                 if let Some((number, message)) = state.next() {
                     state.told(taken);
@@ -151,8 +152,7 @@ impl Writing {
             let late = state
                 .untold_since
                 .is_some_and(|since| since.elapsed() > TOLD_LATE);
-            if untold && (late || state.untold_bytes > TOLD_BYTES) || said.elapsed() > SIGN_OF_LIFE
-            {
+            if untold && (late || state.untold_bytes > TOLD_BYTES) || said.elapsed() > quiet_max {
                 state.told(taken);
                 return Next::Frame(Kind::Alive, 0, taken, Arc::from([]));
             }
