@@ -24,7 +24,8 @@ fn below(state: &mut u64, end: u64) -> u64 {
 #[test]
 fn a_cut_costs_a_connection_and_nothing_else() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 200_000, &[]);
-    let far = FarHost::start(&[]);
+    let cache = site.fs.join("cache");
+    let far = FarHost::start(&[("XDG_CACHE_HOME", cache.to_str().unwrap())]);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let seed = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -32,21 +33,25 @@ fn a_cut_costs_a_connection_and_nothing_else() {
         .as_nanos() as u64;
     println!("seed {seed}");
     let mut state = seed;
-    let program = std::fs::metadata(env!("CARGO_BIN_EXE_evenkeel-under-test"))
-        .unwrap()
-        .len();
-    // The first connection brings the program; after that each lasts for some of the data.
-    let mut cuts = vec![program + below(&mut state, 2 << 20)];
-    cuts.extend((0..3).map(|_| 100_000 + below(&mut state, 4 << 20)));
-    far.proxy.cut_after(&cuts);
-    let ended = run(far.over(evenkeel.backup(&site, &["--full", "--level=1"]), 60));
+    // So that what crosses is data from the first byte on.
+    let keep = "--ssh-keep-program";
+    let ended = run(far.over(evenkeel.backup(&site, &[keep]), 60));
     assert_eq!(ended.generation(), 1, "{ended:?}");
-    let cut = far.proxy.connections() - 1;
+    let stored = || all_files(&site.repository()).values().sum::<u64>();
+    let before = (stored(), far.proxy.bytes(), far.proxy.connections());
+    let cuts: Vec<u64> = (0..4)
+        .map(|_| 100_000 + below(&mut state, 2 << 20))
+        .collect();
+    far.proxy.cut_after(&cuts);
+    let flags = ["--full", "--level=1", keep];
+    let ended = run(far.over(evenkeel.backup(&site, &flags), 60));
+    assert_eq!(ended.generation(), 2, "{ended:?}");
+    let cut = far.proxy.connections() - before.2 - 1;
     assert!(cut > 0, "nothing was cut: {cuts:?} {}", ended.said);
-    let stored: u64 = all_files(&site.repository()).values().sum();
-    let crossed = far.proxy.bytes();
+    let stored = stored() - before.0;
+    let crossed = far.proxy.bytes() - before.1;
     assert!(
-        crossed < program + stored * 11 / 10 + cut * WINDOW,
+        crossed < stored * 11 / 10 + cut * WINDOW,
         "{crossed} bytes crossed for {stored}, cut {cut} times"
     );
     far.assert_clean("after cuts");

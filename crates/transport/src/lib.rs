@@ -18,6 +18,7 @@ mod frame;
 mod link;
 mod message;
 mod near;
+mod program;
 mod ssh;
 mod store;
 

@@ -2,6 +2,7 @@
 
 use crate::link::{Link, Patience, SessionId, Traffic};
 use crate::message::{self, Lane, Order, Word};
+use crate::program::Program;
 use crate::ssh::{self, Refusal, Ssh};
 use crate::store::{Access, StoreServer};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -51,14 +52,17 @@ impl Near<'_> {
         note: &(dyn Fn(String) + Sync),
     ) -> Result<Outcome> {
         let session = random()?;
+        let program = Program::read(&self.ssh.program)?;
+        let first = self.first(session, &program)?;
+        // Only now: how long a login and the program's way take is no loss of a connection.
         let link = Link::new(session, self.patience);
-        link.attach(self.first(session)?);
+        link.attach(first);
         link.send(message::encode(Lane::Control, order, &[])?)?;
         let done = AtomicBool::new(false);
         let questions = AtomicU64::new(0);
         let (ended, going_on) = crossbeam_channel::bounded::<()>(0);
         let result = std::thread::scope(|scope| {
-            scope.spawn(|| self.stay_connected(&link, session, &done, note));
+            scope.spawn(|| self.stay_connected((&link, session), &program, &done, note));
             scope.spawn(|| self.hand_on_cancel(&link, &going_on));
             let result = self.serve(&link, hear, &done, &questions);
             done.store(true, Ordering::SeqCst);
@@ -74,11 +78,11 @@ impl Near<'_> {
     }
 
     /// Another run that ends may take the directory away that we were about to use: so twice.
-    fn first(&self, session: SessionId) -> Result<crate::Carrier> {
+    fn first(&self, session: SessionId, program: &Program) -> Result<crate::Carrier> {
         let arguments = self.arguments(session, true);
         let give_up = || self.cancel.is_cancelled();
         let limit = self.patience.loss.max(LOGIN);
-        let connect = || ssh::connect(self.ssh, &arguments, limit, &give_up);
+        let connect = || ssh::connect(self.ssh, program, &arguments, limit, &give_up);
         let again = match connect() {
             Err(Refusal::Gone) => connect(),
             other => other,
@@ -153,8 +157,8 @@ impl Near<'_> {
     /// Connects again whenever the connection breaks, until the link is lost or done.
     fn stay_connected(
         &self,
-        link: &Link,
-        session: SessionId,
+        (link, session): (&Link, SessionId),
+        program: &Program,
         done: &AtomicBool,
         note: &(dyn Fn(String) + Sync),
     ) {
@@ -171,7 +175,7 @@ impl Near<'_> {
                 told = true;
             }
             let give_up = || link.is_ended() || done.load(Ordering::SeqCst);
-            match ssh::connect(self.ssh, &arguments, self.patience.stall, &give_up) {
+            match ssh::connect(self.ssh, program, &arguments, self.patience.stall, &give_up) {
                 Ok(carrier) => {
                     link.attach(carrier);
                     if link.wait_for_hello() {

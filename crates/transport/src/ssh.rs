@@ -1,15 +1,14 @@
 //! Brings this program to another host and runs it there, over the user's own `ssh`.
 //!
 //! One connection does it all: a few lines of shell find a directory for us, say whether the program
-//! is there already, take it if not, check its hash, and become it. Everything before the program
+//! is there already, take it if not (packed, where there is gzip), check its hash, and become it. Everything before the program
 //! speaks is lines that begin with `evenkeel:`; what a login shell says besides is skipped.
 
 use crate::link::Carrier;
+use crate::program::Program;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,8 +23,6 @@ const MARK: &str = "evenkeel:";
 const PREFACE_MAX: u64 = 1 << 20;
 /// So much of what ssh says is kept for the error message.
 const SAID_MAX: usize = 2000;
-/// The program is pushed in pieces of this size.
-const PIECE: usize = 64 << 10;
 const TICK: Duration = Duration::from_millis(100);
 
 /// How to reach the other host, and what runs there.
@@ -39,6 +36,8 @@ pub struct Ssh {
     pub program: PathBuf,
     /// Run it through `sudo -n`.
     pub sudo: bool,
+    /// Leave the program there for the next run, in the user's cache directory.
+    pub keep: bool,
 }
 
 /// Why the program over there cannot be reached.
@@ -56,14 +55,15 @@ pub(crate) enum Refusal {
 /// digits. Gives up when nothing happens for `limit`, or when `give_up` says so.
 pub(crate) fn connect(
     ssh: &Ssh,
+    program: &Program,
     arguments: &[String],
     limit: Duration,
     give_up: &(dyn Fn() -> bool + Sync),
 ) -> Result<Carrier, Refusal> {
-    let program = Pushed::read(ssh).map_err(Refusal::Never)?;
     let script = BOOTSTRAP
-        .replace("@HASH@", &program.hash)
-        .replace("@SIZE@", &program.bytes.len().to_string())
+        .replace("@HASH@", program.hash())
+        .replace("@SIZE@", &program.size().to_string())
+        .replace("@KEEP@", if ssh.keep { "yes" } else { "" })
         .replace("@SUDO@", if ssh.sudo { "sudo -n" } else { "" })
         .replace("@ARGUMENTS@", &arguments.join(" "));
     let mut child = spawn(ssh, &script).map_err(Refusal::Never)?;
@@ -77,7 +77,7 @@ pub(crate) fn connect(
     let (ended, going_on) = crossbeam_channel::bounded::<()>(0);
     let talked = std::thread::scope(|scope| {
         scope.spawn(|| watch.over(&child, &going_on, give_up));
-        let talked = preface(&mut reader, &mut stdin, &program, &watch);
+        let talked = preface(&mut reader, &mut stdin, program, &watch);
         drop(ended);
         talked
     });
@@ -138,24 +138,6 @@ impl Watch {
     }
 }
 
-/// The program as it is pushed.
-struct Pushed {
-    bytes: Vec<u8>,
-    hash: String,
-}
-
-impl Pushed {
-    fn read(ssh: &Ssh) -> Result<Self> {
-        let failed = || format!("failed to read {}", ssh.program.display());
-        let mut bytes = Vec::new();
-        let file = File::open(&ssh.program).context(failed);
-        file?.read_to_end(&mut bytes).context(failed)?;
-        let hash = Sha256::digest(&bytes);
-        let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Self { bytes, hash })
-    }
-}
-
 fn spawn(ssh: &Ssh, script: &str) -> Result<Child> {
     let Some((program, options)) = ssh.command.split_first() else {
         return Err(Error::usage("the ssh command is empty"));
@@ -177,7 +159,7 @@ fn spawn(ssh: &Ssh, script: &str) -> Result<Child> {
 fn preface(
     reader: &mut BufReader<ChildStdout>,
     stdin: &mut ChildStdin,
-    program: &Pushed,
+    program: &Program,
     watch: &Watch,
 ) -> Result<u64, Refusal> {
     let mut left = PREFACE_MAX;
@@ -197,15 +179,9 @@ fn preface(
         };
         watch.renew();
         match word {
-            "need" => {
-                pushed += program.bytes.len() as u64;
-                let mut pieces = program.bytes.chunks(PIECE);
-                let written = pieces.try_for_each(|piece| {
-                    watch.renew();
-                    stdin.write_all(piece)
-                });
-                let written = written.and_then(|()| stdin.flush());
-                written.map_err(|error| {
+            "need" | "need packed" => {
+                let done = program.push(word == "need packed", stdin, &|| watch.renew());
+                pushed += done.map_err(|error| {
                     Refusal::Failed(Error::failed("failed to push the program").because(error))
                 })?;
             }

@@ -28,6 +28,10 @@ pub struct Remote {
     /// The program to push, for a host of another kind [default: this one].
     #[arg(long, value_name = "FILE")]
     pub ssh_program: Option<PathBuf>,
+    /// Leave the program over there for the next run, in `~/.cache/evenkeel`; other versions of it
+    /// there are removed.
+    #[arg(long)]
+    pub ssh_keep_program: bool,
 }
 
 /// Where blocks are compressed.

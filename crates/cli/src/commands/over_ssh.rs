@@ -55,7 +55,7 @@ pub(super) fn run_telling(
         Word::Done { .. } => {}
     };
     let outcome = near.run(&order, &mut hear, &|text| face.note(&text))?;
-    face.note(&told(&ssh, outcome.traffic));
+    face.note(&told(&ssh, outcome.traffic, outcome.questions));
     outcome.result
 }
 
@@ -101,16 +101,20 @@ fn ssh(remote: &Remote) -> Result<Ssh> {
         destination,
         program,
         sudo: remote.ssh_sudo,
+        keep: remote.ssh_keep_program,
     })
 }
 
-fn told(ssh: &Ssh, traffic: Traffic) -> String {
+fn told(ssh: &Ssh, traffic: Traffic, questions: u64) -> String {
     let mut text = format!(
         "link to {}: {} sent, {} received",
         ssh.destination,
         units::bytes(traffic.sent),
         units::bytes(traffic.received)
     );
+    if questions > 0 {
+        text.push_str(&format!(", {questions} questions to the repository"));
+    }
     if traffic.connections > 1 {
         text.push_str(&format!(
             ", {} connections, {} sent twice from here",

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! /var/tmp/evenkeel-0/            made by the bootstrap: ours, closed to others
-//!   program-<hash>                the program, removed by the last session
+//!   program-<hash>                the program, removed by the last session; not here if it is kept
 //!   program-<hash>.<pid>          one that is being pushed
 //!   run-<session>/link            the socket of a session
 //! ```
