@@ -7,10 +7,10 @@ use evenkeel_cases::leftovers::{assert_only_the_base, names_in};
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Scratch, TestServer};
-use std::process::Command;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 const GIB: u64 = 1 << 30;
 const PATIENCE_S: u32 = 60;
