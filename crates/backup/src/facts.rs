@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The facts of one generation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Facts {
     /// Snapshot provider and method: `reflink/splice`.
     pub snapshot: String,
@@ -79,6 +79,10 @@ impl Facts {
 
     /// Reads the facts of a manifest.
     pub fn of(manifest: &Manifest) -> Result<Self> {
+        if manifest.facts.is_null() && manifest.coordinates.is_null() {
+            // Sealed, and the key is not at hand.
+            return Ok(Self::default());
+        }
         serde_json::from_value(manifest.facts.clone()).context(|| {
             format!(
                 "failed to read the facts of generation {}",
@@ -91,8 +95,11 @@ impl Facts {
 /// Returns what `backup` reported about a generation.
 pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
     let facts = Facts::of(manifest)?;
-    let coordinates: Coordinates = serde_json::from_value(manifest.coordinates.clone())
-        .context(|| "failed to read the coordinates of a generation")?;
+    let coordinates: Coordinates = match manifest.coordinates {
+        serde_json::Value::Null => Coordinates::default(),
+        _ => serde_json::from_value(manifest.coordinates.clone())
+            .context(|| "failed to read the coordinates of a generation")?,
+    };
     Ok(GenerationReport {
         source: manifest.source.clone(),
         generation: manifest.generation,

@@ -1,9 +1,10 @@
 //! Which objects there should be, and the ones that are open.
 
+use crate::crypt::{Keyring, Master, Seal};
 use crate::fault::{damaged, store_failed};
 use crate::format::frame::{self, Frame, TRAILER, TableEntry};
-use crate::format::header::{HEADER_LENGTH, ObjectId, ObjectKind};
-use crate::format::record::{self, RECORD_HEADER, RecordId, RecordKind};
+use crate::format::header::{HEADER_LENGTH, Header, ObjectId, ObjectKind};
+use crate::format::record::{self, RECORD_HEADER, RecordId, RecordKind, Within};
 use crate::head::Head;
 use crate::ids::{Digest, RepositoryId};
 use crate::lru::Lru;
@@ -21,6 +22,7 @@ const OPEN_MAX: usize = 96;
 pub(crate) struct Catalog {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) repository: RepositoryId,
+    pub(crate) keys: Keyring,
     pub(crate) head: Head,
     generations: Mutex<HashMap<u32, Arc<Known>>>,
     open: Mutex<Lru<(u32, ObjectKind, u32), Arc<Opened>>>,
@@ -44,6 +46,8 @@ pub(crate) struct Opened {
     pub(crate) expected: Expected,
     pub(crate) name: String,
     pub(crate) seed: u32,
+    pub(crate) seal: Seal,
+    header: Header,
     object: Box<dyn StoredObject>,
     table: OnceLock<Arc<Vec<TableEntry>>>,
 }
@@ -56,10 +60,16 @@ pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Catalog {
-    pub(crate) fn new(store: Arc<dyn Store>, repository: RepositoryId, head: Head) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        repository: RepositoryId,
+        keys: Keyring,
+        head: Head,
+    ) -> Self {
         Self {
             store,
             repository,
+            keys,
             head,
             generations: Mutex::default(),
             open: Mutex::new(Lru::new(OPEN_MAX)),
@@ -71,7 +81,7 @@ impl Catalog {
         if let Some(known) = held(&self.generations).get(&generation) {
             return Ok(known.clone());
         }
-        let read = manifest::read(&*self.store, self.repository, generation);
+        let read = manifest::read(&*self.store, self.repository, &self.keys, generation);
         self.learn(generation, read)
     }
 
@@ -86,7 +96,7 @@ impl Catalog {
         };
         wanted.sort_unstable();
         wanted.dedup();
-        let read = manifest::read_all(&*self.store, self.repository, &wanted);
+        let read = manifest::read_all(&*self.store, self.repository, &self.keys, &wanted);
         for (generation, read) in wanted.into_iter().zip(read) {
             // What cannot be read now is read again by whoever needs it, who then says why.
             let _ = self.learn(generation, read);
@@ -185,7 +195,10 @@ impl Catalog {
                 format!("its {kind:?} {number} is referred to, but gone"),
             )
         })?;
-        let opened = Arc::new(Opened::open(&*self.store, expected.clone())?);
+        let master = known
+            .manifest
+            .master(&self.keys, kind == ObjectKind::Pack)?;
+        let opened = Arc::new(Opened::open(&*self.store, expected.clone(), &master)?);
         held(&self.open).put(key, opened.clone(), 1);
         Ok(opened)
     }
@@ -205,8 +218,12 @@ impl Catalog {
             return Err(broken());
         }
         let bytes = maps.read(at.offset, at.length as usize)?;
-        let (kind, body) = record::decode(&bytes, maps.seed, id).map_err(|_| broken())?;
-        Ok((kind, body.to_vec()))
+        let within = Within {
+            seed: maps.seed,
+            sealer: maps.seal.sealer()?,
+            offset: at.offset,
+        };
+        record::decode(&bytes, within, id).map_err(|_| broken())
     }
 
     /// Reads a frame as stored and checks it.
@@ -217,7 +234,7 @@ impl Catalog {
             return Err(damaged(&pack.name, what));
         };
         let bytes = pack.read(entry.offset, entry.length as usize)?;
-        frame::check(&bytes, pack.seed, number, entry)
+        frame::check(&bytes, (pack.seed, pack.is_sealed()), number, entry)
             .map_err(|why| damaged(&pack.name, format!("frame {number}: {why}")))?;
         Ok((bytes, *entry))
     }
@@ -231,35 +248,51 @@ impl Catalog {
         decompressor: &mut zstd::bulk::Decompressor<'_>,
     ) -> Result<Frame> {
         let pack = self.object(generation, ObjectKind::Pack, pack)?;
-        let (bytes, entry) = self.stored_frame(&pack, number)?;
-        frame::decode(&bytes, pack.seed, number, &entry, decompressor)
+        self.opened_frame(&pack, number, decompressor)
+    }
+
+    /// Does the same with a pack that is open.
+    pub(crate) fn opened_frame(
+        &self,
+        pack: &Opened,
+        number: u32,
+        decompressor: &mut zstd::bulk::Decompressor<'_>,
+    ) -> Result<Frame> {
+        let sealer = pack.seal.sealer()?;
+        let (bytes, entry) = self.stored_frame(pack, number)?;
+        frame::decode(&bytes, (pack.seed, sealer), number, &entry, decompressor)
             .map_err(|why| damaged(&pack.name, format!("frame {number}: {why}")))
     }
 }
 
 impl Opened {
     /// Opens an object and checks its length and header.
-    pub(crate) fn open(store: &dyn Store, expected: Expected) -> Result<Self> {
+    pub(crate) fn open(store: &dyn Store, expected: Expected, master: &Master) -> Result<Self> {
         let name = expected.id.name();
-        let object = store
-            .open(&name)
-            .map_err(|error| store_failed("read", &name, error))?;
-        let opened = Self {
-            seed: expected.id.seed(),
+        let failed = |error| store_failed("read", &name, error);
+        let object = store.open(&name).map_err(failed)?;
+        let (size, wanted) = (object.size(), expected.info.size);
+        if size != wanted {
+            let what = format!("it is {size} bytes long, but {wanted} were written");
+            return Err(damaged(&name, what));
+        }
+        let mut header = [0; HEADER_LENGTH];
+        object.read_exact_at(0, &mut header).map_err(failed)?;
+        let is_sealed = !matches!(master, Master::Plain);
+        let header = Header::read(expected.id, is_sealed, &header)?;
+        Ok(Self {
+            seed: header.seed(),
+            seal: Seal::of(&header, master),
+            header,
             expected,
             name,
             object,
             table: OnceLock::new(),
-        };
-        let (size, wanted) = (opened.size(), opened.expected.info.size);
-        if size != wanted {
-            let what = format!("it is {size} bytes long, but {wanted} were written");
-            return Err(damaged(&opened.name, what));
-        }
-        let mut header = [0; HEADER_LENGTH];
-        opened.read_into(0, &mut header)?;
-        opened.expected.id.check(&header)?;
-        Ok(opened)
+        })
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.header.is_sealed()
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -296,7 +329,7 @@ impl Opened {
         let tail = self.read(table_at, (size - table_at) as usize)?;
         let table = frame::decode_tail(&tail, self.seed, HEADER_LENGTH as u64, table_at)
             .map_err(|why| broken(&why))?;
-        if pack_hash(&self.expected.id, &tail) != self.expected.info.hash {
+        if pack_hash(&self.header, &tail) != self.expected.info.hash {
             return Err(broken(&"it is not the one that was committed"));
         }
         Ok(self.table.get_or_init(|| Arc::new(table)).clone())
@@ -304,9 +337,9 @@ impl Opened {
 }
 
 /// Returns the hash that a manifest holds for a pack.
-pub(crate) fn pack_hash(id: &ObjectId, tail: &[u8]) -> Digest {
+pub(crate) fn pack_hash(header: &Header, tail: &[u8]) -> Digest {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&id.encode());
+    hasher.update(&header.encode());
     hasher.update(tail);
     Digest(*hasher.finalize().as_bytes())
 }

@@ -92,7 +92,7 @@ impl Repository {
         let _locks = locks::remover(&**store, wait)?;
         let mut head = self.head()?;
         check_sequence(&head, plan.sequence)?;
-        heal::heal(store, self.id(), &mut head)?.check_known(&**store)?;
+        heal::heal(store, self.id(), self.keys(), &mut head)?.check_known(&**store)?;
         if plan.remove.is_empty() {
             return Ok(());
         }

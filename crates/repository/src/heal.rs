@@ -2,6 +2,7 @@
 //! is in the middle of anything.
 
 use crate::catalog::Catalog;
+use crate::crypt::{self, Keyring};
 use crate::fault::{damaged, store_failed};
 use crate::format::header::ObjectId;
 use crate::head::{Head, Live, rebuild_hint};
@@ -57,9 +58,15 @@ fn or_none(folder: &str, listed: io::Result<Vec<Listed>>) -> Result<Vec<Listed>>
 pub(crate) fn heal(
     store: &Arc<dyn Store>,
     repository: RepositoryId,
+    keys: &Keyring,
     head: &mut Head,
 ) -> Result<Healed> {
     let mut healed = Healed::default();
+    if keys.is_encrypted() && crypt::mend(&**store, repository)? {
+        healed
+            .notes
+            .push("finished an interrupted change of keys".to_owned());
+    }
     for listed in list(&**store, "")? {
         if listed.name.ends_with(UNFINISHED) && !listed.is_folder {
             remove(&**store, &listed.name)?;
@@ -76,7 +83,7 @@ pub(crate) fn heal(
         }
         healed.highest = healed.highest.max(generation);
         if head.manifest(generation).is_none() {
-            stray(&**store, repository, generation, head, &mut healed)?;
+            stray(&**store, keys, generation, head, &mut healed)?;
         }
     }
     let known: Vec<u32> = head.known().iter().map(|one| one.generation).collect();
@@ -89,7 +96,7 @@ pub(crate) fn heal(
             filled.push((generation, objects));
         }
     }
-    let catalog = Catalog::new(store.clone(), repository, head.clone());
+    let catalog = Catalog::new(store.clone(), repository, keys.clone(), head.clone());
     catalog.prepare(filled.iter().map(|(generation, _)| *generation));
     for (generation, objects) in filled {
         leftovers(&catalog, generation, &objects, &mut healed)?;
@@ -101,7 +108,7 @@ pub(crate) fn heal(
 /// Handles a generation that the head does not name.
 fn stray(
     store: &dyn Store,
-    repository: RepositoryId,
+    keys: &Keyring,
     generation: u32,
     head: &mut Head,
     healed: &mut Healed,
@@ -122,7 +129,7 @@ fn stray(
         ));
         return Ok(());
     }
-    if has(MANIFEST) && adopt(store, repository, generation, head)? {
+    if has(MANIFEST) && adopt(store, keys, generation, head)? {
         healed
             .notes
             .push(format!("finished the commit of generation {generation}"));
@@ -136,13 +143,8 @@ fn stray(
 }
 
 /// Puts a generation that was committed in full into the head; returns whether it was.
-fn adopt(
-    store: &dyn Store,
-    repository: RepositoryId,
-    generation: u32,
-    head: &mut Head,
-) -> Result<bool> {
-    let (manifest, digest) = match manifest::read(store, repository, generation) {
+fn adopt(store: &dyn Store, keys: &Keyring, generation: u32, head: &mut Head) -> Result<bool> {
+    let (manifest, digest) = match manifest::read(store, head.repository, keys, generation) {
         Ok(read) => read,
         Err(error) if error.kind() == ErrorKind::Differs => return Ok(false),
         // A newer version, or a store that cannot be read: nothing to decide here.

@@ -32,6 +32,7 @@
 //! cannot both commit a number: objects are never replaced.
 
 mod catalog;
+mod crypt;
 mod fault;
 mod forget;
 mod format;
@@ -56,6 +57,10 @@ mod verify;
 mod walk;
 mod write;
 
+pub use age::secrecy;
+pub use crypt::{
+    Access, Credentials, Encrypt, KeyChange, KeyHolder, KeyPlan, NewIdentity, Recipient, Role,
+};
 pub use forget::{Forget, ForgetPlan};
 pub use head::Proof;
 pub use ids::{BlockHash, Digest, RepositoryId};

@@ -4,6 +4,10 @@
 pub(crate) const IDENTITY: &str = "repository";
 /// The list of live generations.
 pub(crate) const HEAD: &str = "head";
+/// Who may open an encrypted repository, and the keys wrapped for them.
+pub(crate) const KEYS: &str = "keys";
+/// The same once more: all is lost with it.
+pub(crate) const KEYS_COPY: &str = "keys.copy";
 /// The folder of the generations.
 pub(crate) const GENERATIONS: &str = "generations";
 /// Held alone by whoever adds or removes objects.

@@ -4,9 +4,10 @@
 //! proven. What was forgotten lacks its `files`; what was compacted has a higher revision.
 
 use crate::catalog::{Expected, Opened, pack_hash};
+use crate::crypt::{Keyring, Master};
 use crate::fault::{damaged, store_failed};
 use crate::format::frame::{self, TRAILER};
-use crate::format::header::{HEADER_LENGTH, ObjectId, ObjectKind};
+use crate::format::header::{HEADER_LENGTH, Header, ObjectId, ObjectKind};
 use crate::head::{Change, Head, Live};
 use crate::heal::list;
 use crate::ids::Digest;
@@ -55,7 +56,7 @@ impl Repository {
             if has(PENDING) || has(REMOVING) || !has(MANIFEST) {
                 continue;
             }
-            match manifest::read(store, self.id(), generation) {
+            match manifest::read(store, self.id(), self.keys(), generation) {
                 Ok((manifest, digest)) => {
                     self.take(&mut head, &manifest, digest, &objects, &mut notes);
                 }
@@ -145,7 +146,7 @@ impl Repository {
             if objects.iter().any(|object| object.name == listed.name) {
                 continue;
             }
-            let now = match newest_revision(&**self.store(), id, objects) {
+            let now = match newest_revision(&**self.store(), self.keys(), id, objects) {
                 Ok(now) => now,
                 Err(error) => {
                     notes.push(error.chain());
@@ -167,6 +168,7 @@ impl Repository {
 /// Returns the compacted pack that stands in the place of `id`, if there is one.
 fn newest_revision(
     store: &dyn Store,
+    keys: &Keyring,
     id: ObjectId,
     objects: &[Listed],
 ) -> Result<Option<ObjectInfo>> {
@@ -175,13 +177,13 @@ fn newest_revision(
         (found.kind == id.kind && found.number == id.number).then_some(found)
     });
     match revisions.max_by_key(|found| found.revision) {
-        Some(found) => describe(store, found).map(Some),
+        Some(found) => describe(store, keys, found).map(Some),
         None => Ok(None),
     }
 }
 
 /// Returns what a head says of a pack, after checking it against itself.
-fn describe(store: &dyn Store, id: ObjectId) -> Result<ObjectInfo> {
+fn describe(store: &dyn Store, keys: &Keyring, id: ObjectId) -> Result<ObjectInfo> {
     let name = id.name();
     let failed = |error| store_failed("read", &name, error);
     let broken = || damaged(&name, "its table cannot be read");
@@ -196,16 +198,23 @@ fn describe(store: &dyn Store, id: ObjectId) -> Result<ObjectInfo> {
     let table_at = frame::table_offset(&trailer, size).map_err(|_| broken())?;
     let mut tail = vec![0; (size - table_at) as usize];
     object.read_exact_at(table_at, &mut tail).map_err(failed)?;
+    let mut header = [0; HEADER_LENGTH];
+    object.read_exact_at(0, &mut header).map_err(failed)?;
+    let header = Header::read(id, keys.is_encrypted(), &header)?;
     let info = ObjectInfo {
         name: id.file_name(),
         size,
-        hash: pack_hash(&id, &tail),
+        hash: pack_hash(&header, &tail),
     };
     // Checks header and table as a reader would.
     let expected = Expected {
         id,
         info: info.clone(),
     };
-    Opened::open(store, expected)?.table()?;
+    let master = match keys.is_encrypted() {
+        false => Master::Plain,
+        true => Master::Missing(keys.access()),
+    };
+    Opened::open(store, expected, &master)?.table()?;
     Ok(info)
 }

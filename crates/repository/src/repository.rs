@@ -1,5 +1,6 @@
 //! The repository itself: made, opened, listed.
 
+use crate::crypt::{self, Access, Credentials, Encrypt, Keyring, KeysDocument};
 use crate::fault::{damaged, store_failed};
 use crate::head::{Head, Proof};
 use crate::ids::{Digest, RepositoryId};
@@ -23,6 +24,8 @@ pub struct Create {
     pub created: Option<jiff::Timestamp>,
     /// Block size, in bytes, for files that do not bring their own.
     pub block_size: u32,
+    /// Who may open it; everyone when `None`.
+    pub encrypt: Option<Encrypt>,
 }
 
 impl Default for Create {
@@ -30,6 +33,7 @@ impl Default for Create {
         Self {
             created: None,
             block_size: 16 << 10,
+            encrypt: None,
         }
     }
 }
@@ -40,13 +44,20 @@ struct Identity {
     id: RepositoryId,
     created: jiff::Timestamp,
     block_size: u32,
+    /// What it is encrypted with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cipher: Option<String>,
 }
+
+/// The one cipher there is.
+const CIPHER: &str = "xchacha20-poly1305";
 
 /// An open repository. Opening takes no lock; what is done with it does.
 #[derive(Debug, Clone)]
 pub struct Repository {
     store: Arc<dyn Store>,
     identity: Identity,
+    keys: Keyring,
 }
 
 /// A generation, as a list shows it.
@@ -97,7 +108,16 @@ impl Repository {
         store.make_folder("").map_err(failed)?;
         let mut found = store.list("").map_err(failed)?;
         // What an interrupted creation leaves is not in the way; anything else might be.
-        let leftovers = ["repository.tmp", "head", "head.tmp", names::GENERATIONS];
+        let leftovers = [
+            "repository.tmp",
+            "head",
+            "head.tmp",
+            names::KEYS,
+            "keys.tmp",
+            names::KEYS_COPY,
+            "keys.copy.tmp",
+            names::GENERATIONS,
+        ];
         let locks = [names::WRITER_LOCK, names::READER_LOCK];
         found.retain(|one| {
             let name = one.name.as_str();
@@ -124,18 +144,64 @@ impl Repository {
             id: RepositoryId::random()?,
             created: how.created.unwrap_or_else(jiff::Timestamp::now),
             block_size: how.block_size,
+            cipher: how.encrypt.is_some().then(|| CIPHER.to_owned()),
+        };
+        let (keys, version) = match &how.encrypt {
+            None => (Keyring::plain(), sealed::VERSION_PLAIN),
+            Some(encrypt) => {
+                let (document, keys) = KeysDocument::create(identity.id, encrypt)?;
+                crypt::store_new(&*store, &document)?;
+                (keys, sealed::VERSION)
+            }
         };
         store.make_folder(names::GENERATIONS).map_err(failed)?;
         Head::empty(identity.id).write(&*store)?;
         // The identity comes last: with it, the repository is there.
-        let bytes = sealed::seal(names::IDENTITY, &identity)?;
+        let bytes = sealed::seal_as(version, names::IDENTITY, &identity)?;
         sealed::write_object(&*store, names::IDENTITY, &bytes, Existing::Refuse)?;
-        Ok(Self { store, identity })
+        Ok(Self {
+            store,
+            identity,
+            keys,
+        })
+    }
+
+    /// Opens the repository at a place to add to it, or makes it, encrypted if the place says so.
+    /// Fails rather than add in clear where encryption was asked for.
+    pub fn open_or_create(at: &Location) -> Result<Self> {
+        match Self::open(at) {
+            Err(error) if error.kind() == ErrorKind::NoRepository => {
+                if at.encrypt().is_empty() && !at.credentials().is_empty() {
+                    return Err(Error::new(
+                        ErrorKind::WrongKey,
+                        format!("{}, and a new one would not be encrypted", error.chain()),
+                    )
+                    .hint("say for whom to encrypt it: --encrypt-to or --encrypt-passphrase-file")
+                    .hint("to make one in clear, leave out --identity and --passphrase-file"));
+                }
+                let how = Create {
+                    encrypt: crypt::wish(at.encrypt(), at.credentials()),
+                    ..Create::default()
+                };
+                let made = Self::create_on(at.store(), how)?;
+                // Whoever may read opens it for that, too.
+                match at.credentials().is_empty() {
+                    true => Ok(made),
+                    false => made.unlock(at.credentials()),
+                }
+            }
+            Err(error) => Err(error),
+            Ok(opened) => {
+                crypt::check_wish(at.encrypt(), at.credentials(), &opened)?;
+                Ok(opened)
+            }
+        }
     }
 
     /// Opens the repository at a place.
     pub fn open(at: impl Into<Location>) -> Result<Self> {
-        Self::open_on(at.into().store())
+        let at = at.into();
+        Self::open_on(at.store())?.unlock(at.credentials())
     }
 
     /// Opens the repository on a store.
@@ -152,8 +218,47 @@ impl Repository {
             .hint("check the path; 'evenkeel backup' makes a repository in an empty directory"));
         }
         let bytes = sealed::whole(names::IDENTITY, opened)?;
-        let identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes)?;
-        Ok(Self { store, identity })
+        let identity: Identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes)?;
+        let keys = match identity.cipher.as_deref() {
+            None => Keyring::plain(),
+            Some(CIPHER) => Keyring::locked(),
+            Some(other) => {
+                return Err(Error::failed(format!(
+                    "the repository is encrypted with '{other}', which this evenkeel does not know"
+                ))
+                .hint("use a newer evenkeel for this repository"));
+            }
+        };
+        Ok(Self {
+            store,
+            identity,
+            keys,
+        })
+    }
+
+    /// Opens what the credentials open; none at all leave it as it is. Credentials that open
+    /// nothing are an error of kind [`ErrorKind::WrongKey`]. What is not encrypted needs none.
+    pub fn unlock(mut self, credentials: &Credentials) -> Result<Self> {
+        if self.keys.is_encrypted() && !credentials.is_empty() {
+            self.keys = crypt::read(&*self.store, self.id())?.open(credentials)?;
+        }
+        Ok(self)
+    }
+
+    /// Returns what the keys at hand allow.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        self.keys.access()
+    }
+
+    /// Renders the keys at hand for [`Credentials::add_session`] on another host; those for
+    /// reading only if `reading`.
+    pub fn session_keys(&self, reading: bool) -> Result<age::secrecy::SecretString> {
+        self.keys.travel(reading)
+    }
+
+    pub(crate) fn keys(&self) -> &Keyring {
+        &self.keys
     }
 
     /// Returns the repository's identity.
@@ -192,7 +297,7 @@ impl Repository {
     pub fn generations(&self) -> Result<Vec<Summary>> {
         let head = self.head()?;
         let numbers: Vec<u32> = head.live.iter().map(|live| live.generation).collect();
-        let read = manifest::read_all(&*self.store, self.id(), &numbers);
+        let read = manifest::read_all(&*self.store, self.id(), &self.keys, &numbers);
         let mut all = Vec::with_capacity(head.live.len());
         for (live, read) in head.live.into_iter().zip(read) {
             let checked = read.and_then(|read| checked(live.generation, live.manifest, read));
@@ -220,7 +325,7 @@ impl Repository {
     }
 
     fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
-        let read = manifest::read(&*self.store, self.id(), generation)?;
+        let read = manifest::read(&*self.store, self.id(), &self.keys, generation)?;
         checked(generation, digest, read)
     }
 

@@ -15,8 +15,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 
-/// The format version this program writes, and the newest it reads.
-pub(crate) const VERSION: u32 = 1;
+/// The newest format version this program reads, and the one of what belongs to encryption: a
+/// program that does not know of it must not take such a repository for one of its own.
+pub(crate) const VERSION: u32 = 2;
+/// The version of everything else.
+pub(crate) const VERSION_PLAIN: u32 = 1;
 
 /// No document is larger: a length beyond it is damage, not a reason to allocate.
 const LENGTH_MAX: u64 = 256 << 20;
@@ -26,7 +29,12 @@ const TOGETHER: usize = 64;
 
 /// Renders a document and returns its bytes.
 pub(crate) fn seal<T: Serialize>(title: &str, body: &T) -> Result<Vec<u8>> {
-    let mut bytes = format!("evenkeel {title} {VERSION}\n").into_bytes();
+    seal_as(VERSION_PLAIN, title, body)
+}
+
+/// Renders a document of a version and returns its bytes.
+pub(crate) fn seal_as<T: Serialize>(version: u32, title: &str, body: &T) -> Result<Vec<u8>> {
+    let mut bytes = format!("evenkeel {title} {version}\n").into_bytes();
     serde_json::to_writer_pretty(&mut bytes, body)
         .map_err(|error| Error::failed(format!("failed to render the {title}")).because(error))?;
     bytes.push(b'\n');

@@ -3,11 +3,11 @@
 
 mod support;
 
-use evenkeel_repository::{Create, Repository, RunKind};
+use evenkeel_repository::{Repository, RunKind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use support::memory::MemoryStore;
+use support::way::Way;
 use support::{
     Block, Model, ModelFile, assert_sound, back_up, back_up_streamed, check, forget, prune,
 };
@@ -230,9 +230,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, max_shrink_iters: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_generation_stays_what_it_was(steps in prop::collection::vec(step(), 1..50)) {
+    fn every_generation_stays_what_it_was(
+        steps in prop::collection::vec(step(), 1..50),
+        way in prop_oneof![Just(Way::Plain), Just(Way::Sealed)],
+    ) {
         let store = MemoryStore::default();
-        let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+        let repo = way.create(store.clone()).unwrap();
         let mut world = World { repo, now: Model::new(), generations: BTreeMap::new() };
         for step in &steps {
             world.apply(step);
@@ -246,6 +249,10 @@ proptest! {
         forget(&world.repo, &all).unwrap();
         prune(&world.repo, 0.5).unwrap();
         let left: Vec<String> = store.objects().into_keys().collect();
-        prop_assert_eq!(left, ["head", "repository"]);
+        let expected: &[&str] = match way {
+            Way::Plain => &["head", "repository"],
+            Way::Sealed => &["head", "keys", "keys.copy", "repository"],
+        };
+        prop_assert_eq!(left, expected);
     }
 }

@@ -2,16 +2,15 @@
 
 mod support;
 
-use evenkeel_repository::{Create, Repository};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::memory::{MemoryStore, Objects};
+use support::way::Way;
 use support::{Model, check, small, verify};
 
 /// Fails if damage goes unnoticed: verify must see it, reading must fail or give the right bytes.
-fn must_be_found(objects: Objects, models: &BTreeMap<u32, Model>, what: &str) {
-    let store = Arc::new(MemoryStore::of(objects));
-    let Ok(repo) = Repository::open_on(store) else {
+fn must_be_found(way: Way, objects: Objects, models: &BTreeMap<u32, Model>, what: &str) {
+    let Ok(repo) = way.open(MemoryStore::of(objects)) else {
         return;
     };
     let found = match verify(&repo) {
@@ -26,10 +25,10 @@ fn must_be_found(objects: Objects, models: &BTreeMap<u32, Model>, what: &str) {
     }
 }
 
-#[test]
-fn every_single_bit() {
+/// Flips the bits of every object of which `wanted` says so, by number.
+fn flip(way: Way, wanted: impl Fn(usize) -> bool + Sync) {
     let store = MemoryStore::default();
-    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    let repo = way.create(store.clone()).unwrap();
     let models = small(&repo);
     let objects = store.objects();
     assert!(
@@ -40,18 +39,29 @@ fn every_single_bit() {
     for (generation, model) in &models {
         check(&repo, *generation, model).unwrap();
     }
-    let (objects, models) = (&objects, &models);
+    let (objects, models, wanted) = (&objects, &models, &wanted);
     std::thread::scope(|scope| {
         for (name, bytes) in objects {
             scope.spawn(move || {
-                for bit in 0..bytes.len() * 8 {
+                for bit in (0..bytes.len() * 8).filter(|bit| wanted(*bit)) {
                     let mut wrong = bytes.to_vec();
                     wrong[bit / 8] ^= 1 << (bit % 8);
                     let mut all = objects.clone();
                     all.insert(name.clone(), Arc::new(wrong));
-                    must_be_found(all, models, &format!("bit {bit} of {name}"));
+                    must_be_found(way, all, models, &format!("bit {bit} of {name}"));
                 }
             });
         }
     });
+}
+
+#[test]
+fn every_single_bit() {
+    flip(Way::Plain, |_| true);
+}
+
+/// One bit of every byte, another from byte to byte: opening keys takes its time.
+#[test]
+fn a_bit_of_every_byte_of_an_encrypted_repository() {
+    flip(Way::Sealed, |bit| bit % 8 == bit / 8 % 8);
 }

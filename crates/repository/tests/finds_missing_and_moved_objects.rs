@@ -2,22 +2,24 @@
 
 mod support;
 
-use evenkeel_repository::{Create, Repository, RunKind};
+use evenkeel_repository::RunKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::memory::{MemoryStore, Objects};
+use support::way::{WAYS, Way};
 use support::{Block, Model, back_up, check, forget, prune, small, verify};
 
 struct Sample {
+    way: Way,
     objects: Objects,
     models: BTreeMap<u32, Model>,
     /// The objects as they were at earlier moments.
     earlier: Vec<Objects>,
 }
 
-fn sample() -> Sample {
+fn sample(way: Way) -> Sample {
     let store = MemoryStore::default();
-    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    let repo = way.create(store.clone()).unwrap();
     let mut earlier = vec![store.objects()];
     let mut models = small(&repo);
     earlier.push(store.objects());
@@ -36,6 +38,7 @@ fn sample() -> Sample {
     forget(&repo, &[6]).unwrap();
     let objects = store.objects();
     let sample = Sample {
+        way,
         objects,
         models,
         earlier,
@@ -46,7 +49,7 @@ fn sample() -> Sample {
 
 /// Whether opening or verifying shows that something is wrong; restores must not be wrong.
 fn is_found(sample: &Sample, objects: Objects, what: &str) -> bool {
-    let Ok(repo) = Repository::open_on(Arc::new(MemoryStore::of(objects))) else {
+    let Ok(repo) = sample.way.open(MemoryStore::of(objects)) else {
         return true;
     };
     for (generation, model) in &sample.models {
@@ -61,9 +64,22 @@ fn is_found(sample: &Sample, objects: Objects, what: &str) -> bool {
 
 #[test]
 fn every_truncation_and_extension() {
-    let sample = sample();
+    every_truncation_and_extension_of(Way::Plain);
+}
+
+#[test]
+fn truncations_and_extensions_of_what_is_encrypted() {
+    every_truncation_and_extension_of(Way::Sealed);
+}
+
+fn every_truncation_and_extension_of(way: Way) {
+    let sample = sample(way);
     for (name, bytes) in &sample.objects {
-        for length in 0..bytes.len() {
+        // Opening keys takes its time: of what is encrypted, the ends and every eleventh.
+        let near_an_end = |length: &usize| *length < 70 || bytes.len() - length < 70;
+        let wanted =
+            |length: &usize| way == Way::Plain || near_an_end(length) || length.is_multiple_of(11);
+        for length in (0..bytes.len()).filter(wanted) {
             let mut all = sample.objects.clone();
             all.insert(name.clone(), Arc::new(bytes[..length].to_vec()));
             let what = format!("{name} cut to {length}");
@@ -79,7 +95,11 @@ fn every_truncation_and_extension() {
 
 #[test]
 fn every_deletion() {
-    let sample = sample();
+    WAYS.into_iter().for_each(every_deletion_of);
+}
+
+fn every_deletion_of(way: Way) {
+    let sample = sample(way);
     for name in sample.objects.keys() {
         let mut all = sample.objects.clone();
         all.remove(name);
@@ -96,10 +116,15 @@ fn every_deletion() {
 
 #[test]
 fn every_swap_and_every_copy() {
-    let sample = sample();
+    WAYS.into_iter().for_each(every_swap_and_every_copy_of);
+}
+
+fn every_swap_and_every_copy_of(way: Way) {
+    let sample = sample(way);
     for (one, one_bytes) in &sample.objects {
         for (other, other_bytes) in &sample.objects {
-            if one == other {
+            // The two copies of the keys are the same.
+            if one == other || one_bytes == other_bytes {
                 continue;
             }
             let mut all = sample.objects.clone();
@@ -115,7 +140,11 @@ fn every_swap_and_every_copy() {
 
 #[test]
 fn every_duplicate() {
-    let sample = sample();
+    WAYS.into_iter().for_each(every_duplicate_of);
+}
+
+fn every_duplicate_of(way: Way) {
+    let sample = sample(way);
     let places = [
         "",
         "generations/",
@@ -156,7 +185,11 @@ fn every_duplicate() {
 
 #[test]
 fn every_older_copy() {
-    let sample = sample();
+    WAYS.into_iter().for_each(every_older_copy_of);
+}
+
+fn every_older_copy_of(way: Way) {
+    let sample = sample(way);
     let mut tried = 0;
     for earlier in &sample.earlier {
         for (name, bytes) in earlier {
@@ -175,10 +208,16 @@ fn every_older_copy() {
 
 #[test]
 fn a_generation_written_twice_under_one_number_does_not_mix() {
+    WAYS.into_iter()
+        .for_each(a_generation_written_twice_under_one_number_does_not_mix_of);
+}
+
+fn a_generation_written_twice_under_one_number_does_not_mix_of(way: Way) {
     // A run is given up; its objects are copied away, and come back into the next run's place.
     let store = MemoryStore::default();
-    let repo = Repository::create_on(Arc::new(store.clone()), Create::default()).unwrap();
+    let repo = way.create(store.clone()).unwrap();
     let mut sample = Sample {
+        way,
         objects: Objects::new(),
         models: small(&repo),
         earlier: Vec::new(),
@@ -189,7 +228,7 @@ fn a_generation_written_twice_under_one_number_does_not_mix() {
     back_up(&repo, RunKind::Incremental, &given_up, None).unwrap();
     let strays = store.objects();
     let again = MemoryStore::of(before);
-    let repo = Repository::open_on(Arc::new(again.clone())).unwrap();
+    let repo = way.open(again.clone()).unwrap();
     let mut model = given_up.clone();
     model.get_mut("data/a.ibd").unwrap().blocks[0] = Block::Bytes(556);
     back_up(&repo, RunKind::Incremental, &model, None).unwrap();

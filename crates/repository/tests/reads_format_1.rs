@@ -135,13 +135,13 @@ fn a_newer_format_is_refused_by_name() {
         let path = dir.path().join(object);
         let text = std::fs::read_to_string(&path).unwrap();
         let (title, rest) = text.split_once('\n').unwrap();
-        let newer = format!("{}2\n{rest}", title.strip_suffix('1').unwrap());
+        let newer = format!("{}3\n{rest}", title.strip_suffix('1').unwrap());
         std::fs::write(&path, newer).unwrap();
         let error = Repository::open(dir.path())
             .and_then(|repo| repo.manifest(3))
             .unwrap_err();
         assert!(
-            error.chain().contains("format version 2"),
+            error.chain().contains("format version 3"),
             "{}",
             error.chain()
         );

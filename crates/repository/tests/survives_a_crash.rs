@@ -5,12 +5,13 @@ mod support;
 
 use evenkeel_op::ErrorKind;
 use evenkeel_repository::store::LocalStore;
-use evenkeel_repository::{Begin, Create, Repository, RunKind};
+use evenkeel_repository::{Begin, RunKind};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use support::crash::{Disk, Recorded, Recorder, Unsynced};
 use support::memory::{MemoryStore, Objects};
+use support::way::Way;
 use support::{Block, Model, ModelFile, back_up, check, forget, give, prune, verify};
 
 /// Something that ended at a step: from then on it must have lasted.
@@ -23,20 +24,21 @@ enum Ended {
 }
 
 struct History {
+    way: Way,
     steps: Vec<Recorded>,
     ended: Vec<(usize, Ended)>,
     models: BTreeMap<u32, Model>,
 }
 
 /// Makes a repository and does everything to it that there is to do.
-fn history() -> History {
+fn history(way: Way) -> History {
     let dir = tempfile::tempdir().unwrap();
     let recorder = Arc::new(Recorder::default());
-    let store = Arc::new(LocalStore::tapped(dir.path(), recorder.clone()));
+    let store = LocalStore::tapped(dir.path(), recorder.clone());
     let mut ended = Vec::new();
     let mut models = BTreeMap::new();
     let now = || recorder.steps.lock().unwrap().len();
-    let repo = Repository::create_on(store, Create::default()).unwrap();
+    let repo = way.create(store).unwrap();
     ended.push((now(), Ended::Created));
     let mut model: Model = [("a".to_owned(), ModelFile::new(512, 512 * 300, 3))].into();
     for (kind, at) in [
@@ -68,6 +70,7 @@ fn history() -> History {
     prune(&repo, 0.0).unwrap();
     let steps = recorder.steps.lock().unwrap().clone();
     History {
+        way,
         steps,
         ended,
         models,
@@ -76,23 +79,23 @@ fn history() -> History {
 
 /// Opens a crash image and checks that it is what it must be.
 fn survives(history: &History, done: usize, store: MemoryStore, context: &str) {
+    let way = history.way;
     let before: Vec<Ended> = history
         .ended
         .iter()
         .filter(|(step, _)| *step <= done)
         .map(|(_, ended)| *ended)
         .collect();
-    let created = !before.is_empty();
-    let repo = match Repository::open_on(Arc::new(store.clone())) {
+    let repo = match way.open(store.clone()) {
         Ok(repo) => repo,
-        Err(error) if !created => {
+        Err(error) if before.is_empty() => {
             assert_eq!(
                 error.kind(),
                 ErrorKind::NoRepository,
                 "{context}: {}",
                 error.chain()
             );
-            Repository::create_on(Arc::new(store), Create::default())
+            way.create(store)
                 .unwrap_or_else(|error| panic!("{context}: {}", error.chain()))
         }
         Err(error) => panic!("{context}: {}", error.chain()),
@@ -153,7 +156,16 @@ fn survives(history: &History, done: usize, store: MemoryStore, context: &str) {
 
 #[test]
 fn at_every_step() {
-    let history = history();
+    survives_everywhere(Way::Plain);
+}
+
+#[test]
+fn at_every_step_of_an_encrypted_repository() {
+    survives_everywhere(Way::Sealed);
+}
+
+fn survives_everywhere(way: Way) {
+    let history = history(way);
     let kinds = [Unsynced::Lost, Unsynced::Torn, Unsynced::Kept];
     let mut disk = Disk::default();
     let mut seen = HashSet::new();

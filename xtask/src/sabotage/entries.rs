@@ -19,9 +19,9 @@ pub const FAULTS: [&str; 16] = [
     "F21",
 ];
 
-/// What an entry may stand for besides: the crash-consistency loop, corrupt pages, and the server's
-/// own hot-copy tool.
-const BEYOND: [&str; 3] = ["image", "page", "tool"];
+/// What an entry may stand for besides: the crash-consistency loop, corrupt pages, the server's own
+/// hot-copy tool, and encryption.
+const BEYOND: [&str; 4] = ["image", "page", "tool", "key"];
 
 /// One place to break, and the test that is to notice.
 #[derive(Debug, Clone, Deserialize)]
@@ -29,8 +29,8 @@ const BEYOND: [&str; 3] = ["image", "page", "tool"];
 pub struct Entry {
     /// What it is called.
     pub name: String,
-    /// The fault it stands for, `image` for the crash-consistency loop, `page` for corrupt pages, or
-    /// `tool` for the server's own hot-copy tool.
+    /// The fault it stands for, `image` for the crash-consistency loop, `page` for corrupt pages,
+    /// `tool` for the server's own hot-copy tool, or `key` for encryption.
     pub fault: String,
     /// What is broken, and what would come of it: half a sentence.
     pub why: String,

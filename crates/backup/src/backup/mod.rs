@@ -34,7 +34,7 @@ use crate::engine::Tool;
 use crate::facts::Facts;
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Location, Repository, Writer};
+use evenkeel_repository::{Begin, FileKind, FileMeta, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Provider;
 use freeze::Frozen;
@@ -64,7 +64,7 @@ pub struct Done {
 pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     let begun = Instant::now();
     let mut survey = survey::survey(request, run)?;
-    let repository = open_or_create(&request.repository)?;
+    let repository = Repository::open_or_create(&request.repository)?;
     let server = ServerFacts::of(&survey);
     let source = source_name(&survey);
     let writer = repository.begin(begin(request, source))?;
@@ -179,15 +179,6 @@ fn take_streamed(
         coordinates: taken.coordinates,
         instant: taken.instant,
     })
-}
-
-fn open_or_create(at: &Location) -> Result<Repository> {
-    match Repository::open(at) {
-        Err(error) if error.kind() == ErrorKind::NoRepository => {
-            Repository::create(at, Create::default())
-        }
-        opened => opened,
-    }
 }
 
 fn begin(request: &BackupRequest, source: String) -> Begin {

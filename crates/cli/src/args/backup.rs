@@ -1,6 +1,6 @@
 //! `backup`.
 
-use super::{Connection, KeepRules, Locking, Remote};
+use super::{Connection, EncryptTo, KeepRules, Keys, Locking, Remote};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -139,6 +139,12 @@ pub struct Backup {
     /// How long to put up with it.
     #[command(flatten)]
     pub locking: Locking,
+    /// For whom.
+    #[command(flatten)]
+    pub encrypt: EncryptTo,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,

@@ -7,6 +7,7 @@ mod demo;
 mod far_side;
 mod fleet;
 mod inspect;
+mod keys;
 mod lock;
 mod repository;
 mod ssh;
@@ -19,6 +20,7 @@ pub use demo::Demo;
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
 pub use inspect::{Doctor, Settings};
+pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryVerb,
@@ -107,6 +109,8 @@ pub enum Verb {
     Prune(Prune),
     /// Mend a repository.
     Repository(RepositoryCare),
+    /// Say who can open an encrypted repository.
+    Keys(KeysCare),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

@@ -1,6 +1,6 @@
 //! The commands that work on a repository without a server.
 
-use super::{MappedRoot, Remote};
+use super::{Keys, MappedRoot, Remote};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +20,9 @@ pub struct Generations {
     /// Show this generation in detail.
     #[arg(value_name = "N")]
     pub generation: Option<u32>,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 const RESTORE: &str = "\
@@ -72,6 +75,9 @@ pub struct Restore {
     /// it [default: mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE")]
     pub engine_tool: Option<PathBuf>,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 const VERIFY: &str = "\
@@ -83,7 +89,8 @@ Examples:
 
 Reading is done by restore's own code. --boot restores into a scratch directory, starts the server
 without networking, waits for recovery, checks every table, and records in the repository when the
-generation was last proved restorable. Exit code 4: something is damaged.";
+generation was last proved restorable. Exit code 4: something is damaged. Exit code 3: all that was
+checked is sound, but without a reader's key not everything could be.";
 
 /// Read every byte of a backup as restore would, and on request start a server on it.
 #[derive(Args, Debug)]
@@ -113,6 +120,9 @@ pub struct Verify {
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 const FORGET: &str = "\
@@ -209,6 +219,9 @@ pub struct Prune {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 const REPOSITORY: &str = "\

@@ -93,8 +93,9 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
             Source::Live(Box::new(options))
         }
     };
-    let repository = face.repository_in(&args.repository, args.storage_class.as_deref())?;
-    let mut request = BackupRequest::new(repository, source, snapshot(args)?);
+    let place = face.repository_in(&args.repository, args.storage_class.as_deref())?;
+    let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
+    let mut request = BackupRequest::new(place, source, snapshot(args)?);
     request.kind = match args.against {
         _ if args.full => RunKind::Full,
         Some(generation) => RunKind::Against(generation),

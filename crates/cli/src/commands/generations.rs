@@ -1,6 +1,7 @@
 //! `generations`.
 
 use crate::args::Generations;
+use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{GenerationAnswer, GenerationsAnswer, ListedGeneration};
 use evenkeel_backup::facts::{Facts, report_of};
@@ -9,7 +10,11 @@ use evenkeel_repository::{Repository, Summary};
 
 /// Runs the command.
 pub fn run(args: &Generations, face: &Face) -> Result<u8> {
-    let repository = Repository::open(face.repository(&args.repository)?)?;
+    let repository = Repository::open(settings::unlock(
+        face.repository(&args.repository)?,
+        &args.keys,
+        "generations",
+    )?)?;
     let summaries = repository.generations()?;
     let listed = |summary: &Summary| listed(&repository, summary);
     match args.generation {

@@ -9,6 +9,7 @@ mod far_side;
 mod fleet;
 pub mod forget;
 pub mod generations;
+pub mod keys;
 pub mod lock;
 mod metrics;
 mod over_ssh;
@@ -55,6 +56,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Forget(args) => forget::run(args, face),
         Verb::Prune(args) => prune::run(args, face),
         Verb::Repository(args) => repository::run(args, face),
+        Verb::Keys(args) => keys::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

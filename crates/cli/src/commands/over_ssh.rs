@@ -1,9 +1,11 @@
 //! A verb on another host: the words go there, the repository stays here.
 
-use crate::args::{Remote, Verb};
+use crate::args::{Keys, Remote, Verb};
 use crate::settings;
 use crate::show::Face;
 use evenkeel_op::{Context, Error, Result, units};
+use evenkeel_repository::secrecy::ExposeSecret;
+use evenkeel_repository::{Access as KeyAccess, Repository};
 use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +33,7 @@ pub(super) fn run_telling(
     let ssh = ssh(remote)?;
     let repository = repository(verb);
     let order = Order::Run {
-        words: settings::with_password(verb, words)?
+        words: with_keys(verb, settings::with_password(verb, words)?)?
             .iter()
             .map(|word| word.as_bytes().to_vec())
             .collect(),
@@ -64,6 +66,41 @@ fn storage_class(verb: &Verb) -> Option<&str> {
         Verb::Backup(args) => args.storage_class.as_deref(),
         _ => None,
     }
+}
+
+/// Opens an encrypted repository here, where its keys are, and adds what the work over there needs
+/// of them to the words. They go over the link, as a password does: no command line shows them.
+fn with_keys(verb: &Verb, mut words: Vec<OsString>) -> Result<Vec<OsString>> {
+    let (repository, reads) = match verb {
+        Verb::Backup(args) => {
+            let place = settings::location(&args.repository, storage_class(verb))?;
+            let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
+            let asked = !place.encrypt().is_empty() || !place.credentials().is_empty();
+            if !asked {
+                return Ok(words);
+            }
+            let repository = Repository::open_or_create(&place)?;
+            // It cannot be done from over there: nobody replaces keys across a link.
+            repository.finish_key_change()?;
+            (repository, false)
+        }
+        Verb::Restore(args) => (open(&args.repository, &args.keys, "restore")?, true),
+        Verb::Verify(args) => (open(&args.repository, &args.keys, "verify")?, true),
+        _ => return Ok(words),
+    };
+    if matches!(repository.access(), KeyAccess::Writer | KeyAccess::Reader) {
+        let keys = repository.session_keys(reads)?;
+        words.push(format!("--session-keys={}", keys.expose_secret()).into());
+    }
+    Ok(words)
+}
+
+fn open(path: &Path, keys: &Keys, verb: &str) -> Result<Repository> {
+    Repository::open(settings::unlock(
+        settings::location(path, None)?,
+        keys,
+        verb,
+    )?)
 }
 
 fn patience(loss: Duration) -> Patience {

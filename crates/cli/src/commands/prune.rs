@@ -1,6 +1,7 @@
 //! `prune`.
 
 use crate::args::Prune as Typed;
+use crate::settings;
 use crate::show::Face;
 use crate::show::answers::PruneAnswer;
 use evenkeel_op::{Result, exit};
@@ -9,7 +10,11 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
-    let repository = Repository::open(face.repository(&args.repository)?)?;
+    let repository = Repository::open(settings::unlock(
+        face.repository(&args.repository)?,
+        &args.keys,
+        "prune",
+    )?)?;
     let how = Prune {
         live_share_min: f64::from(args.min_live) / 100.0,
         ..Prune::default()
@@ -19,6 +24,12 @@ pub fn run(args: &Typed, face: &Face) -> Result<u8> {
         true => Some(repository.perform_prune(&plan, Duration::ZERO, face.cancel())?),
         false => None,
     };
+    if plan.unreadable > 0 {
+        face.warn(&format!(
+            "{} packs are mostly dead, but rewriting them takes a reader's key",
+            plan.unreadable
+        ));
+    }
     face.answer(&PruneAnswer::new(&plan, freed));
     Ok(exit::DONE)
 }

@@ -17,8 +17,8 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
         .target
         .as_ref()
         .ok_or_else(|| Error::usage("no target is named").hint("--target DIR or --onto PATH"))?;
-    let mut request =
-        RestoreRequest::new(face.repository(&args.repository)?, args.generation, target);
+    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "restore")?;
+    let mut request = RestoreRequest::new(place, args.generation, target);
     for root in &args.map_root {
         request.map_roots.insert(root.id.clone(), root.dir.clone());
     }
@@ -37,7 +37,8 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
 
 /// Writes a volume over a device or file, or shows what that would overwrite.
 fn onto(args: &Restore, target: &Path, face: &Face) -> Result<u8> {
-    let mut request = OntoRequest::new(face.repository(&args.repository)?, args.generation, target);
+    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "restore")?;
+    let mut request = OntoRequest::new(place, args.generation, target);
     request.volume.clone_from(&args.volume);
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);

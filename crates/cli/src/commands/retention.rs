@@ -2,6 +2,7 @@
 
 use super::forget;
 use crate::args::{Backup, PRUNE_MIN_LIVE};
+use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{BackupAnswer, Failure, ForgetAnswer, PruneAnswer};
 use evenkeel_op::{Error, Result};
@@ -35,7 +36,7 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bo
 
 fn perform(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> Result<()> {
     let place = face.repository_in(&args.repository, args.storage_class.as_deref())?;
-    let repository = Repository::open(place)?;
+    let repository = Repository::open(settings::unlock(place, &args.keys, "backup")?)?;
     if args.keep.is_any() {
         let mut rules = forget::rules(&args.keep, &repository)?;
         rules.these.insert(answer.report.generation);

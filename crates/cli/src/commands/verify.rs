@@ -8,7 +8,7 @@ use evenkeel_backup::Run;
 use evenkeel_backup::facts::Facts;
 use evenkeel_backup::verify::{self, BootReport, BootRequest, Generations, ReadRequest};
 use evenkeel_op::{Error, Result, exit};
-use evenkeel_repository::Repository;
+use evenkeel_repository::{Location, Repository};
 use evenkeel_server::launch::Binary;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,16 +28,13 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         None => Generations::Newest,
     };
     if args.boot {
-        let repository = Repository::open(face.repository(&args.repository)?)?;
+        let repository = Repository::open(place(args, face)?)?;
         // Not only after everything was read.
         let generation = generation(args, &repository)?;
         verify::bootable(&repository, generation, args.engine_tool.as_deref())?;
     }
     let begun = Instant::now();
-    let read = verify::read(
-        &ReadRequest::new(face.repository(&args.repository)?, generations),
-        run,
-    )?;
+    let read = verify::read(&ReadRequest::new(place(args, face)?, generations), run)?;
     let seconds = begun.elapsed().as_secs_f64();
     let boot = match args.boot {
         true if read.is_sound() => Some(boot(args, run, face)?),
@@ -48,20 +45,29 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         false => None,
     };
     let sound = read.is_sound() && boot.as_ref().is_none_or(|boot| boot.proven);
+    let whole = read.unchecked.is_empty();
     face.answer(&VerifyAnswer {
         sound,
         read,
         seconds,
         boot,
     });
-    Ok(if sound { exit::DONE } else { exit::DIFFERS })
+    Ok(match (sound, whole) {
+        (false, _) => exit::DIFFERS,
+        (true, false) => exit::PARTIAL,
+        (true, true) => exit::DONE,
+    })
+}
+
+fn place(args: &Verify, face: &Face) -> Result<Location> {
+    settings::unlock(face.repository(&args.repository)?, &args.keys, "verify")
 }
 
 fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
-    let repository = Repository::open(face.repository(&args.repository)?)?;
+    let repository = Repository::open(place(args, face)?)?;
     let generation = generation(args, &repository)?;
     let request = BootRequest {
-        repository: face.repository(&args.repository)?,
+        repository: place(args, face)?,
         generation: Some(generation),
         binary: binary(args, &repository, generation)?,
         scratch: args.scratch.clone().unwrap_or_else(|| match face.is_far() {

@@ -1,6 +1,8 @@
 //! Frames (about 1 MiB of blocks, compressed together) and the table that ends a pack.
 
 use super::bytes::{Cursor, Malformed};
+use super::header::{CIPHER_NONE, CIPHER_XCHACHA};
+use crate::crypt::{Sealer, TAG};
 
 /// ```text
 ///  0 magic "frm1"              4
@@ -9,12 +11,15 @@ use super::bytes::{Cursor, Malformed};
 /// 12 raw length                4
 /// 16 slots                     2
 /// 18 codec                     1   0 stored, 1 zstd
-/// 19 cipher                    1   0 none
+/// 19 cipher                    1   0 none, 1 XChaCha20-Poly1305
 /// 20 crc32c                    4   seeded; of bytes 0..20 and 24..
 /// 24 slot lengths              4 each; 0 = dropped by a compaction
 ///    payload
+///    tag                      16   only with a cipher: slot lengths and payload are sealed
 /// ```
 pub(crate) const FRAME_HEADER: usize = 24;
+/// What of it a sealed frame is bound to: all before the checksum.
+const FRONT: usize = 20;
 /// Raw bytes that a frame holds at most, unless a single block is larger.
 pub(crate) const FRAME_RAW_MAX: usize = 1 << 20;
 /// Slots that a frame holds at most.
@@ -61,6 +66,7 @@ pub(crate) enum BadFrame {
     Checksum,
     Malformed,
     Cipher,
+    Unopened,
     Decompression,
 }
 
@@ -70,6 +76,7 @@ impl std::fmt::Display for BadFrame {
             Self::Checksum => "its checksum does not match",
             Self::Malformed => "its fields make no sense",
             Self::Cipher => "it has an unknown cipher or codec",
+            Self::Unopened => "it is not what was sealed in this place",
             Self::Decompression => "it cannot be decompressed",
         })
     }
@@ -85,7 +92,7 @@ impl From<Malformed> for BadFrame {
 pub(crate) fn encode(
     out: &mut Vec<u8>,
     compressor: &mut zstd::bulk::Compressor<'_>,
-    seed: u32,
+    (seed, sealer): (u32, Option<&Sealer>),
     number: u32,
     lengths: &[u32],
     raw: &[u8],
@@ -107,10 +114,20 @@ pub(crate) fn encode(
     out[12..16].copy_from_slice(&(raw.len() as u32).to_le_bytes());
     out[16..18].copy_from_slice(&(lengths.len() as u16).to_le_bytes());
     out[18] = codec;
-    out[19] = 0;
+    out[19] = match sealer {
+        None => CIPHER_NONE,
+        Some(_) => CIPHER_XCHACHA,
+    };
     for (i, length) in lengths.iter().enumerate() {
         let at = FRAME_HEADER + i * 4;
         out[at..at + 4].copy_from_slice(&length.to_le_bytes());
+    }
+    if let Some(sealer) = sealer {
+        let mut front = [0; FRONT];
+        front.copy_from_slice(&out[..FRONT]);
+        sealer
+            .seal(u64::from(number), &front, out, FRAME_HEADER)
+            .map_err(|_| std::io::Error::other("a frame is too long to be sealed"))?;
     }
     let crc = checksum(seed, out);
     out[20..24].copy_from_slice(&crc.to_le_bytes());
@@ -159,10 +176,10 @@ impl Frame {
     }
 }
 
-/// Checks a frame as stored against its table entry, without decompressing it.
+/// Checks a frame as stored against its table entry, without opening or decompressing it.
 pub(crate) fn check(
     bytes: &[u8],
-    seed: u32,
+    (seed, sealed): (u32, bool),
     number: u32,
     entry: &TableEntry,
 ) -> Result<(), BadFrame> {
@@ -179,10 +196,14 @@ pub(crate) fn check(
     let raw_length = head.u32()?;
     let slots = u32::from(head.u16()?);
     let codec = head.u8()?;
-    if codec > CODEC_ZSTD || head.u8()? != 0 {
+    let (cipher, tag) = match sealed {
+        false => (CIPHER_NONE, 0),
+        true => (CIPHER_XCHACHA, TAG),
+    };
+    if codec > CODEC_ZSTD || head.u8()? != cipher {
         return Err(BadFrame::Cipher);
     }
-    let length = FRAME_HEADER + slots as usize * 4 + payload;
+    let length = FRAME_HEADER + slots as usize * 4 + payload + tag;
     if !same
         || raw_length != entry.raw_length
         || slots != entry.slots
@@ -194,17 +215,26 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Checks and decompresses a frame.
+/// Checks, opens and decompresses a frame.
 pub(crate) fn decode(
     bytes: &[u8],
-    seed: u32,
+    (seed, sealer): (u32, Option<&Sealer>),
     number: u32,
     entry: &TableEntry,
     decompressor: &mut zstd::bulk::Decompressor<'_>,
 ) -> Result<Frame, BadFrame> {
-    check(bytes, seed, number, entry)?;
-    let payload_at = FRAME_HEADER + entry.slots as usize * 4;
-    let mut lengths = Cursor::new(&bytes[FRAME_HEADER..payload_at]);
+    check(bytes, (seed, sealer.is_some()), number, entry)?;
+    let opened;
+    let content = match sealer {
+        None => &bytes[FRAME_HEADER..],
+        Some(sealer) => {
+            let content = sealer.open(u64::from(number), &bytes[..FRONT], &bytes[FRAME_HEADER..]);
+            opened = content.map_err(|_| BadFrame::Unopened)?;
+            &opened
+        }
+    };
+    let (lengths, payload) = content.split_at(entry.slots as usize * 4);
+    let mut lengths = Cursor::new(lengths);
     let mut ends = Vec::with_capacity(entry.slots as usize);
     let mut end = 0u32;
     for _ in 0..entry.slots {
@@ -213,10 +243,10 @@ pub(crate) fn decode(
     }
     let raw_length = entry.raw_length as usize;
     let raw = if bytes[18] == CODEC_STORED {
-        bytes[payload_at..].to_vec()
+        payload.to_vec()
     } else {
         decompressor
-            .decompress(&bytes[payload_at..], raw_length)
+            .decompress(payload, raw_length)
             .map_err(|_| BadFrame::Decompression)?
     };
     if raw.len() != raw_length || end != entry.raw_length {
@@ -305,36 +335,73 @@ pub(crate) fn decode_tail(
 mod tests {
     use super::*;
 
-    fn sample() -> (Vec<u8>, TableEntry) {
+    fn sample(sealer: Option<&Sealer>) -> (Vec<u8>, TableEntry) {
         let mut out = Vec::new();
         let mut compressor = zstd::bulk::Compressor::new(1).unwrap();
         let raw: Vec<u8> = (0..300u32).map(|i| (i / 7) as u8).collect();
-        let entry = encode(&mut out, &mut compressor, 9, 4, &[100, 0, 200], &raw).unwrap();
+        let lengths = [100, 0, 200];
+        let entry = encode(&mut out, &mut compressor, (9, sealer), 4, &lengths, &raw).unwrap();
         (out, entry)
+    }
+
+    fn sealer() -> Sealer {
+        let key = crate::crypt::Key::of(&[5; 32]).unwrap();
+        Sealer::new(&key, &[6; crate::format::header::HEADER_LENGTH])
     }
 
     #[test]
     fn every_bit_of_a_frame_counts() {
-        let (bytes, entry) = sample();
-        let mut decompressor = zstd::bulk::Decompressor::new().unwrap();
-        let frame = decode(&bytes, 9, 4, &entry, &mut decompressor).unwrap();
-        assert_eq!(frame.slots(), 3);
-        assert_eq!(frame.slot(0).unwrap().len(), 100);
-        assert_eq!(frame.slot(1).unwrap().len(), 0);
-        assert_eq!(frame.slot(2).unwrap()[0], 14);
-        assert!(frame.slot(3).is_none());
-        for bit in 0..bytes.len() * 8 {
-            let mut wrong = bytes.clone();
-            wrong[bit / 8] ^= 1 << (bit % 8);
-            assert!(check(&wrong, 9, 4, &entry).is_err(), "bit {bit}");
+        let sealer = sealer();
+        for sealer in [None, Some(&sealer)] {
+            let (bytes, entry) = sample(sealer);
+            let mut decompressor = zstd::bulk::Decompressor::new().unwrap();
+            let frame = decode(&bytes, (9, sealer), 4, &entry, &mut decompressor).unwrap();
+            assert_eq!(frame.slots(), 3);
+            assert_eq!(frame.slot(0).unwrap().len(), 100);
+            assert_eq!(frame.slot(1).unwrap().len(), 0);
+            assert_eq!(frame.slot(2).unwrap()[0], 14);
+            assert!(frame.slot(3).is_none());
+            let sealed = sealer.is_some();
+            for bit in 0..bytes.len() * 8 {
+                let mut wrong = bytes.clone();
+                wrong[bit / 8] ^= 1 << (bit % 8);
+                assert!(check(&wrong, (9, sealed), 4, &entry).is_err(), "bit {bit}");
+            }
+            assert!(check(&bytes, (8, sealed), 4, &entry).is_err());
+            assert!(check(&bytes, (9, sealed), 5, &entry).is_err());
+            assert!(check(&bytes, (9, !sealed), 4, &entry).is_err());
         }
-        assert!(check(&bytes, 8, 4, &entry).is_err());
-        assert!(check(&bytes, 9, 5, &entry).is_err());
+    }
+
+    /// Checksums can be made by anyone; what is sealed cannot.
+    #[test]
+    fn a_forged_frame_does_not_open_though_its_checksum_is_right() {
+        let sealer = sealer();
+        let (bytes, entry) = sample(Some(&sealer));
+        let mut decompressor = zstd::bulk::Decompressor::new().unwrap();
+        for at in (0..20).chain(24..bytes.len()) {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 1;
+            let crc = checksum(9, &wrong);
+            wrong[20..24].copy_from_slice(&crc.to_le_bytes());
+            let entry = TableEntry { crc, ..entry };
+            let read = decode(&wrong, (9, Some(&sealer)), 4, &entry, &mut decompressor);
+            assert!(read.is_err(), "byte {at}");
+        }
+        // Whole and sound, in the place of another.
+        let mut moved = bytes.clone();
+        moved[4] = 5;
+        let crc = checksum(9, &moved);
+        moved[20..24].copy_from_slice(&crc.to_le_bytes());
+        let entry = TableEntry { crc, ..entry };
+        assert_eq!(check(&moved, (9, true), 5, &entry), Ok(()));
+        let read = decode(&moved, (9, Some(&sealer)), 5, &entry, &mut decompressor);
+        assert_eq!(read.unwrap_err(), BadFrame::Unopened);
     }
 
     #[test]
     fn every_bit_of_a_tail_counts() {
-        let (_, mut entry) = sample();
+        let (_, mut entry) = sample(None);
         entry.offset = 64;
         let end = 64 + u64::from(entry.length);
         let dropped = TableEntry {

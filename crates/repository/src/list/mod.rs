@@ -20,11 +20,12 @@ use std::collections::BTreeMap;
 ///  8 records                   4
 /// 12 chunk number              4   0xffff_ffff for the index
 /// 16 codec                     1   1 zstd
-/// 17 cipher                    1   0 none
+/// 17 cipher                    1   0 none, 1 XChaCha20-Poly1305
 /// 18 zero                      2
 /// 20 crc32c                    4   seeded; of bytes 0..20 and the payload
 /// 24 payload                       records: JSON lines;
-///                                  index: offset (8), name length (4), first name, per chunk
+///                                  index: offset (8), name length (4), first name, per chunk;
+///                                  with a cipher sealed, and 16 bytes longer by its tag
 ///  at the end:
 ///  0 magic "listtail"          8
 ///  8 index offset              8
@@ -33,6 +34,8 @@ use std::collections::BTreeMap;
 /// 28 crc32c                    4   seeded; of bytes 0..28
 /// ```
 const CHUNK_HEADER: usize = 24;
+/// What of it a sealed chunk is bound to: all before the checksum.
+const CHUNK_FRONT: usize = 20;
 const LIST_TRAILER: usize = 32;
 const LIST_MAGIC: [u8; 8] = *b"listtail";
 const INDEX_NUMBER: u32 = u32::MAX;

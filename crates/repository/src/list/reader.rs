@@ -1,10 +1,12 @@
 //! Reads a list: in order, or one record by name.
 
-use super::{CHUNK_HEADER, CHUNK_RAW_MAX, FileRecord, INDEX_NUMBER, LIST_MAGIC, LIST_TRAILER};
+use super::{
+    CHUNK_FRONT, CHUNK_HEADER, CHUNK_RAW_MAX, FileRecord, INDEX_NUMBER, LIST_MAGIC, LIST_TRAILER,
+};
 use crate::catalog::{Opened, held};
 use crate::fault::damaged;
 use crate::format::bytes::{Cursor, Malformed};
-use crate::format::header::HEADER_LENGTH;
+use crate::format::header::{CIPHER_NONE, CIPHER_XCHACHA, HEADER_LENGTH};
 use crate::lru::Lru;
 use evenkeel_op::Result;
 use std::collections::VecDeque;
@@ -139,16 +141,21 @@ fn read_chunk(object: &Opened, start: u64, end: u64, number: u32) -> Result<(Vec
         .filter(|length| *length >= CHUNK_HEADER as u64 && end <= object.size())
         .ok_or_else(broken)?;
     let bytes = object.read(start, length as usize)?;
+    let sealer = object.seal.sealer()?;
+    let cipher = match sealer {
+        None => CIPHER_NONE,
+        Some(_) => CIPHER_XCHACHA,
+    };
     let parse = || -> Result<(u32, u32), Malformed> {
         let mut fields = Cursor::new(&bytes);
         let payload = fields.u32()? as usize;
         let raw_length = fields.u32()?;
         let records = fields.u32()?;
-        let same = fields.u32()? == number && fields.array()? == [1, 0, 0, 0];
+        let same = fields.u32()? == number && fields.array()? == [1, cipher, 0, 0];
         let crc = fields.u32()?;
         let rest = fields.take(payload)?;
         fields.end()?;
-        let found = crc32c::crc32c_append(object.seed, &bytes[..20]);
+        let found = crc32c::crc32c_append(object.seed, &bytes[..CHUNK_FRONT]);
         let right = crc32c::crc32c_append(found, rest) == crc;
         // The index alone may be long: it grows with the list.
         let fits = raw_length <= CHUNK_RAW_MAX || number == INDEX_NUMBER;
@@ -159,8 +166,16 @@ fn read_chunk(object: &Opened, start: u64, end: u64, number: u32) -> Result<(Vec
         }
     };
     let (raw_length, records) = parse().map_err(|_| broken())?;
-    let raw = zstd::bulk::decompress(&bytes[CHUNK_HEADER..], raw_length as usize)
-        .map_err(|_| broken())?;
+    let payload = &bytes[CHUNK_HEADER..];
+    let opened = match sealer {
+        None => None,
+        Some(sealer) => {
+            let opened = sealer.open(u64::from(number), &bytes[..CHUNK_FRONT], payload);
+            Some(opened.map_err(|_| broken())?)
+        }
+    };
+    let payload = opened.as_deref().unwrap_or(payload);
+    let raw = zstd::bulk::decompress(payload, raw_length as usize).map_err(|_| broken())?;
     if raw.len() != raw_length as usize {
         return Err(broken());
     }

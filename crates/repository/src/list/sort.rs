@@ -3,6 +3,7 @@
 use super::writer::render;
 use super::{FileRecord, Files, ListReader, ListWriter};
 use crate::catalog::{Expected, Opened};
+use crate::crypt::{Key, Master};
 use crate::fault::store_failed;
 use crate::format::header::{ObjectId, ObjectKind};
 use crate::manifest::ObjectInfo;
@@ -19,6 +20,7 @@ pub(crate) struct Sorter {
     store: Arc<dyn Store>,
     /// The list to be; runs are numbered beside it.
     target: ObjectId,
+    metadata: Option<Key>,
     held: Vec<(String, Vec<u8>)>,
     held_bytes: usize,
     held_max: usize,
@@ -26,10 +28,12 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    pub(crate) fn new(store: Arc<dyn Store>, target: ObjectId) -> Self {
+    /// Sorts into `target`, sealed with what is derived from `metadata`.
+    pub(crate) fn new(store: Arc<dyn Store>, target: ObjectId, metadata: Option<Key>) -> Self {
         Self {
             store,
             target,
+            metadata,
             held: Vec::new(),
             held_bytes: 0,
             held_max: HELD_MAX,
@@ -61,7 +65,7 @@ impl Sorter {
 
     fn write_held(&mut self, id: ObjectId) -> Result<ObjectInfo> {
         self.held.sort();
-        let mut list = ListWriter::create(&*self.store, id)?;
+        let mut list = ListWriter::create(&*self.store, id, self.metadata.as_ref())?;
         for (name, json) in self.held.drain(..) {
             list.push(&name, &json)?;
         }
@@ -77,16 +81,20 @@ impl Sorter {
         if !self.held.is_empty() {
             self.spill()?;
         }
+        let master = self.metadata.clone().map_or(Master::Plain, Master::Key);
         let mut sources = Vec::new();
         for (id, info) in &self.runs {
             let expected = Expected {
                 id: *id,
                 info: info.clone(),
             };
-            let opened = Arc::new(Opened::open(&*self.store, expected)?);
+            let opened = Arc::new(Opened::open(&*self.store, expected, &master)?);
             sources.push(Files::new(Arc::new(ListReader::open(opened)?)));
         }
-        let info = merge(sources, ListWriter::create(&*self.store, self.target)?)?;
+        let info = merge(
+            sources,
+            ListWriter::create(&*self.store, self.target, self.metadata.as_ref())?,
+        )?;
         for (id, _) in &self.runs {
             let name = id.name();
             self.store
@@ -127,7 +135,7 @@ mod tests {
     use crate::list::FileMeta;
     use crate::store::LocalStore;
 
-    fn sorter(dir: &std::path::Path) -> Sorter {
+    fn sorter(dir: &std::path::Path, metadata: Option<Key>) -> Sorter {
         let store = Arc::new(LocalStore::new(dir));
         store.make_folder("generations").unwrap();
         store.make_folder("generations/1").unwrap();
@@ -138,7 +146,7 @@ mod tests {
             number: 0,
             revision: 0,
         };
-        Sorter::new(store, target)
+        Sorter::new(store, target, metadata)
     }
 
     fn record(number: u32) -> FileRecord {
@@ -152,9 +160,10 @@ mod tests {
 
     #[test]
     fn any_order_comes_out_sorted_with_and_without_runs() {
-        for held_max in [2000, HELD_MAX] {
+        for (held_max, key) in [(2000, None), (HELD_MAX, None), (2000, Key::of(&[4; 32]))] {
             let dir = tempfile::tempdir().unwrap();
-            let mut sorter = sorter(dir.path());
+            let master = key.clone().map_or(Master::Plain, Master::Key);
+            let mut sorter = sorter(dir.path(), key);
             sorter.held_max = held_max;
             let (store, id) = (sorter.store.clone(), sorter.target);
             // 7919 and 2000 have no common factor: every number comes once.
@@ -162,7 +171,7 @@ mod tests {
                 sorter.push(&record(i * 7919 % 2000)).unwrap();
             }
             let info = sorter.finish().unwrap();
-            let opened = Opened::open(&*store, Expected { id, info }).unwrap();
+            let opened = Opened::open(&*store, Expected { id, info }, &master).unwrap();
             let list = Arc::new(ListReader::open(Arc::new(opened)).unwrap());
             assert_eq!(list.records(), 2000);
             assert_eq!(list.find("data/001234.ibd").unwrap(), Some(record(1234)));
@@ -178,7 +187,7 @@ mod tests {
     fn a_name_given_twice_is_an_error() {
         for held_max in [1, HELD_MAX] {
             let dir = tempfile::tempdir().unwrap();
-            let mut sorter = sorter(dir.path());
+            let mut sorter = sorter(dir.path(), None);
             sorter.held_max = held_max;
             sorter.push(&record(1)).unwrap();
             sorter.push(&record(1)).unwrap();

@@ -1,10 +1,12 @@
 //! Writes a list: records in ascending order of name.
 
 use super::{
-    CHUNK_HEADER, CHUNK_RAW, CHUNK_RAW_MAX, FileRecord, INDEX_NUMBER, LIST_MAGIC, LIST_TRAILER,
+    CHUNK_FRONT, CHUNK_HEADER, CHUNK_RAW, CHUNK_RAW_MAX, FileRecord, INDEX_NUMBER, LIST_MAGIC,
+    LIST_TRAILER,
 };
+use crate::crypt::{self, Key, Sealer, TAG};
 use crate::fault::store_failed;
-use crate::format::header::{HEADER_LENGTH, ObjectId};
+use crate::format::header::{CIPHER_NONE, CIPHER_XCHACHA, HEADER_LENGTH, ObjectId};
 use crate::ids::Digest;
 use crate::manifest::ObjectInfo;
 use crate::store::{Existing, NewObject, Store};
@@ -14,6 +16,7 @@ pub(crate) struct ListWriter {
     id: ObjectId,
     name: String,
     seed: u32,
+    sealer: Option<Sealer>,
     object: Box<dyn NewObject>,
     hasher: blake3::Hasher,
     offset: u64,
@@ -26,13 +29,16 @@ pub(crate) struct ListWriter {
 }
 
 impl ListWriter {
-    pub(crate) fn create(store: &dyn Store, id: ObjectId) -> Result<Self> {
+    /// Begins a list, sealed with what is derived from `metadata`.
+    pub(crate) fn create(store: &dyn Store, id: ObjectId, metadata: Option<&Key>) -> Result<Self> {
+        let (header, sealer) = crypt::begin(id, metadata)?;
         let name = id.name();
         let object = store
             .create(&name, Existing::Refuse)
             .map_err(|error| store_failed("write", &name, error))?;
         let mut writer = Self {
-            seed: id.seed(),
+            seed: header.seed(),
+            sealer,
             name,
             object,
             hasher: blake3::Hasher::new(),
@@ -45,7 +51,7 @@ impl ListWriter {
             last: None,
             id,
         };
-        writer.write(&id.encode())?;
+        writer.write(&header.encode())?;
         debug_assert_eq!(writer.offset, HEADER_LENGTH as u64);
         Ok(writer)
     }
@@ -118,13 +124,23 @@ impl ListWriter {
     }
 
     fn write_chunk(&mut self, raw: &[u8], records: u32, number: u32) -> Result<()> {
-        let payload = zstd::bulk::compress(raw, 3).context(|| "failed to compress a list")?;
+        let mut payload = zstd::bulk::compress(raw, 3).context(|| "failed to compress a list")?;
+        let (cipher, tag) = match self.sealer {
+            None => (CIPHER_NONE, 0),
+            Some(_) => (CIPHER_XCHACHA, TAG),
+        };
         let mut out = Vec::with_capacity(CHUNK_HEADER + payload.len());
-        out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        out.extend_from_slice(&((payload.len() + tag) as u32).to_le_bytes());
         out.extend_from_slice(&(raw.len() as u32).to_le_bytes());
         out.extend_from_slice(&records.to_le_bytes());
         out.extend_from_slice(&number.to_le_bytes());
-        out.extend_from_slice(&[1, 0, 0, 0]);
+        out.extend_from_slice(&[1, cipher, 0, 0]);
+        debug_assert_eq!(out.len(), CHUNK_FRONT);
+        if let Some(sealer) = &self.sealer {
+            sealer
+                .seal(u64::from(number), &out, &mut payload, 0)
+                .map_err(|_| Error::failed("a list is too long to be sealed"))?;
+        }
         let crc = crc32c::crc32c_append(crc32c::crc32c_append(self.seed, &out), &payload);
         out.extend_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(&payload);

@@ -2,6 +2,7 @@
 
 use super::plan::PrunePlan;
 use crate::catalog::{Catalog, Expected, Opened};
+use crate::crypt::Master;
 use crate::fault::damaged;
 use crate::forget::check_sequence;
 use crate::format::frame;
@@ -33,7 +34,7 @@ impl Repository {
         let _locks = locks::remover(&**store, wait)?;
         let mut head = self.head()?;
         check_sequence(&head, plan.sequence)?;
-        heal::heal(store, self.id(), &mut head)?.check_known(&**store)?;
+        heal::heal(store, self.id(), self.keys(), &mut head)?.check_known(&**store)?;
         check_sequence(&head, plan.sequence)?;
         let mut freed = self.drop_dead(plan, &mut head)?;
         for id in &plan.compacts {
@@ -82,7 +83,7 @@ impl Repository {
     /// has to change.
     fn compact(&self, plan: &PrunePlan, head: &mut Head, id: ObjectId) -> Result<u64> {
         let store = self.store();
-        let catalog = Catalog::new(store.clone(), self.id(), head.clone());
+        let catalog = Catalog::new(store.clone(), self.id(), self.keys().clone(), head.clone());
         let old = catalog.object(id.generation, id.kind, id.number)?;
         let marks = plan.marks.pack(id.generation, id.number);
         let marks =
@@ -94,22 +95,26 @@ impl Repository {
         let mut encoder = FrameEncoder::new(3)?;
         let mut decompressor =
             zstd::bulk::Decompressor::new().context(|| "failed to set up decompression")?;
-        let mut pack = PackWriter::create(&**store, new_id)?;
+        let known = catalog.generation(id.generation)?;
+        let master = known.manifest.master(self.keys(), true)?;
+        let data = match &master {
+            Master::Key(key) => Some(key),
+            _ => None,
+        };
+        let mut pack = PackWriter::create(&**store, new_id, data)?;
         for (number, entry) in old.table()?.iter().enumerate() {
             let number = number as u32;
             if entry.length == 0 || !marks.has_any(number) {
                 pack.push_dropped(entry.slots);
                 continue;
             }
-            let (bytes, entry) = catalog.stored_frame(&old, number)?;
-            let frame = frame::decode(&bytes, old.seed, number, &entry, &mut decompressor)
-                .map_err(|why| damaged(&old.name, format!("frame {number}: {why}")))?;
+            let frame = catalog.opened_frame(&old, number, &mut decompressor)?;
             let (lengths, raw) = live_part(&frame, number, marks);
             pack.push(&mut encoder, &lengths, &raw)?;
         }
         let info = pack.finish()?;
         let saved = old.size().saturating_sub(info.size);
-        self.check_compacted(&catalog, &old, new_id, &info, marks)?;
+        self.check_compacted(&catalog, (&old, &master), new_id, &info, marks)?;
         set_change(head, id, Some(info));
         head.write(&**store)?;
         heal::remove(&**store, &old.name)?;
@@ -121,7 +126,7 @@ impl Repository {
     fn check_compacted(
         &self,
         catalog: &Catalog,
-        old: &Arc<Opened>,
+        (old, master): (&Arc<Opened>, &Master),
         id: ObjectId,
         info: &ObjectInfo,
         marks: &PackMarks,
@@ -130,7 +135,7 @@ impl Repository {
             id,
             info: info.clone(),
         };
-        let new = Opened::open(&**self.store(), expected)?;
+        let new = Opened::open(&**self.store(), expected, master)?;
         let mut decompressor =
             zstd::bulk::Decompressor::new().context(|| "failed to set up decompression")?;
         let table = new.table()?;
@@ -139,11 +144,7 @@ impl Repository {
                 continue;
             }
             let number = number as u32;
-            let mut read = |pack: &Opened| {
-                let (bytes, entry) = catalog.stored_frame(pack, number)?;
-                frame::decode(&bytes, pack.seed, number, &entry, &mut decompressor)
-                    .map_err(|why| damaged(&pack.name, format!("frame {number}: {why}")))
-            };
+            let mut read = |pack: &Opened| catalog.opened_frame(pack, number, &mut decompressor);
             let (before, after) = (read(old)?, read(&new)?);
             let same = (0..before.slots() as u16)
                 .filter(|slot| marks.has(number, *slot))

@@ -1,6 +1,7 @@
 //! Finds out which objects nobody needs, and which are mostly dead.
 
 use crate::catalog::Catalog;
+use crate::crypt::Access;
 use crate::format::header::{ObjectId, ObjectKind};
 use crate::list::FileMeta;
 use crate::locks;
@@ -63,6 +64,8 @@ pub struct PrunePlan {
     pub steps: Vec<PruneStep>,
     /// Bytes that would be freed; those of rewritten packs are estimated.
     pub bytes_freed: u64,
+    /// Packs that would be rewritten if the keys at hand could read them.
+    pub unreadable: u64,
     pub(crate) drops: Vec<ObjectId>,
     pub(crate) compacts: Vec<ObjectId>,
     /// Forgotten generations of which nothing is left.
@@ -110,7 +113,12 @@ impl Repository {
         let head = self.head()?;
         let sequence = head.sequence;
         let live: Vec<u32> = head.live.iter().map(|live| live.generation).collect();
-        let catalog = Arc::new(Catalog::new(store.clone(), self.id(), head));
+        let catalog = Arc::new(Catalog::new(
+            store.clone(),
+            self.id(),
+            self.keys().clone(),
+            head,
+        ));
         let mut walker = Walker::new(catalog.clone(), cancel.clone());
         let mut needs = Liveness {
             catalog: &catalog,
@@ -126,6 +134,7 @@ impl Repository {
         let mut plan = PrunePlan {
             steps: Vec::new(),
             bytes_freed: 0,
+            unreadable: 0,
             drops: Vec::new(),
             compacts: Vec::new(),
             removes: Vec::new(),
@@ -190,7 +199,12 @@ impl PrunePlan {
             let table = opened.table()?;
             let raw: u64 = table.iter().map(|entry| u64::from(entry.raw_length)).sum();
             let live_share = marks.bytes as f64 / raw.max(1) as f64;
-            if live_share < how.live_share_min {
+            if live_share >= how.live_share_min {
+                continue;
+            }
+            if catalog.keys.access() < Access::Reader {
+                self.unreadable += 1;
+            } else {
                 self.bytes_freed += (size as f64 * (1.0 - live_share)) as u64;
                 self.compacts.push(expected.id);
                 self.steps.push(PruneStep::Compact {

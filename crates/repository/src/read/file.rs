@@ -173,7 +173,7 @@ mod tests {
         worker.finish().unwrap();
         writer.commit(0.into(), 0.into()).unwrap();
         let head = repo.head().unwrap();
-        let catalog = Catalog::new(repo.store().clone(), repo.id(), head);
+        let catalog = Catalog::new(repo.store().clone(), repo.id(), repo.keys().clone(), head);
         let cache = FrameCache::new(1 << 20);
         let is_right = |slot, byte, tail_hole, number| {
             let entry = Entry::Data {

@@ -35,7 +35,12 @@ impl Reader {
         if head.live(generation).is_none() {
             return Err(no_generation(generation));
         }
-        let catalog = Arc::new(Catalog::new(store.clone(), repository.id(), head));
+        let catalog = Arc::new(Catalog::new(
+            store.clone(),
+            repository.id(),
+            repository.keys().clone(),
+            head,
+        ));
         let manifest = catalog.generation(generation)?.manifest.clone();
         catalog.check_references(generation)?;
         let list = ListReader::open(catalog.object(generation, ObjectKind::Files, 0)?)?;

@@ -1,5 +1,6 @@
 //! Frames of packs: who compresses them.
 
+use crate::crypt::Sealer;
 use crate::format::frame::{self, TableEntry};
 use evenkeel_op::{Context, Result};
 use std::io;
@@ -68,6 +69,15 @@ impl FrameEncoder {
     /// Compresses a frame; returns its bytes and what is to be remembered of them. The level is
     /// this encoder's.
     pub fn encode(&mut self, frame: &RawFrame<'_>) -> io::Result<(&[u8], MadeFrame)> {
+        self.encode_sealed(frame, None)
+    }
+
+    /// Compresses a frame and seals it.
+    pub(crate) fn encode_sealed(
+        &mut self,
+        frame: &RawFrame<'_>,
+        sealer: Option<&Sealer>,
+    ) -> io::Result<(&[u8], MadeFrame)> {
         let Self {
             compressor, out, ..
         } = self;
@@ -78,7 +88,7 @@ impl FrameEncoder {
             raw,
             ..
         } = *frame;
-        let entry = frame::encode(out, compressor, seed, number, lengths, raw)?;
+        let entry = frame::encode(out, compressor, (seed, sealer), number, lengths, raw)?;
         let made = MadeFrame {
             length: entry.length,
             crc: entry.crc,

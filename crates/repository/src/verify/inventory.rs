@@ -2,7 +2,8 @@
 
 use super::report::Findings;
 use crate::catalog::Catalog;
-use crate::format::header::{HEADER_LENGTH, ObjectId};
+use crate::crypt::{self, Copies};
+use crate::format::header::{HEADER_LENGTH, Header, ObjectId};
 use crate::head::Head;
 use crate::heal::{is_superseded, is_unfinished, list};
 use crate::names::{self, GENERATIONS, MANIFEST, PENDING, REMOVING};
@@ -12,13 +13,27 @@ use std::collections::BTreeSet;
 
 /// Compares what the store lists with what the head and the manifests name.
 pub(super) fn take(catalog: &Catalog, findings: &Findings) -> Result<()> {
-    let expected = [
+    let mut expected = vec![
         names::IDENTITY,
         names::HEAD,
         GENERATIONS,
         names::WRITER_LOCK,
         names::READER_LOCK,
     ];
+    if catalog.keys.is_encrypted() {
+        expected.extend([names::KEYS, names::KEYS_COPY]);
+        match crypt::check_copies(&*catalog.store, catalog.repository)? {
+            Copies::Same => {}
+            Copies::Behind => {
+                findings.note("a change of keys was interrupted; the next run finishes it".into());
+            }
+            Copies::Damaged(errors) => {
+                errors
+                    .iter()
+                    .for_each(|error| findings.add_error(error, None));
+            }
+        }
+    }
     for listed in list(&*catalog.store, "")? {
         if is_unfinished(&listed.name) {
             findings.note(format!("{} was left by an interrupted run", listed.name));
@@ -114,5 +129,5 @@ fn has_header(catalog: &Catalog, id: ObjectId) -> bool {
         .store
         .open(&id.name())
         .and_then(|object| object.read_exact_at(0, &mut header));
-    read.is_ok() && id.check(&header).is_ok()
+    read.is_ok() && Header::read(id, catalog.keys.is_encrypted(), &header).is_ok()
 }

@@ -8,8 +8,10 @@ mod report;
 pub use report::{Finding, VerifyReport};
 
 use crate::catalog::Catalog;
+use crate::crypt::Access;
 use crate::head::{Head, rebuild_hint};
 use crate::locks;
+use crate::marks::Marks;
 use crate::repository::{Repository, no_generation};
 use evenkeel_op::{Cancel, ErrorKind, Progress, Result};
 use report::Findings;
@@ -70,14 +72,52 @@ impl Repository {
             Some(one) if head.live(one).is_some() => vec![one],
             Some(one) => return Err(no_generation(one)),
         };
-        let catalog = Arc::new(Catalog::new(store.clone(), self.id(), head));
+        let catalog = Arc::new(Catalog::new(
+            store.clone(),
+            self.id(),
+            self.keys().clone(),
+            head,
+        ));
         inventory::take(&catalog, &findings)?;
         objects::check(&catalog, &findings, how, progress, cancel)?;
-        let marks = content::check(&catalog, &findings, &generations, how, progress, cancel)?;
-        if how.read_data && how.generation.is_none() {
+        let access = self.access();
+        let mut how = how.clone();
+        let reads = how.read_data;
+        how.read_data &= access >= Access::Reader;
+        let marks = match access {
+            Access::Locked => Marks::default(),
+            _ => content::check(&catalog, &findings, &generations, &how, progress, cancel)?,
+        };
+        // Without the key, a checksum of what is sealed is all there is to check.
+        let marks = if how.read_data {
+            marks
+        } else {
+            Marks::default()
+        };
+        if reads && (how.generation.is_none() || !how.read_data) {
             objects::check_rest(&catalog, &findings, &marks, progress, cancel)?;
         }
-        content::attribute(&catalog, &findings, cancel)?;
-        Ok(findings.into_report(generations))
+        if access > Access::Locked {
+            content::attribute(&catalog, &findings, cancel)?;
+        }
+        let mut report = findings.into_report(generations);
+        report.unchecked = unchecked(access, reads);
+        Ok(report)
     }
+}
+
+/// Says what could not be looked at for want of keys.
+fn unchecked(access: Access, reads: bool) -> Vec<String> {
+    let mut all = Vec::new();
+    if access == Access::Locked {
+        all.push("names, maps and manifests: no key of the repository was given".to_owned());
+    }
+    if reads && access < Access::Reader {
+        all.push(
+            "the content of blocks: that takes a reader's key; what is stored of them has the \
+             right checksums"
+                .to_owned(),
+        );
+    }
+    all
 }

@@ -36,6 +36,8 @@ pub struct VerifyReport {
     /// What interrupted runs left, which the next backup removes, and what would mend a finding.
     /// No damage.
     pub notes: Vec<String>,
+    /// What could not be looked at for want of keys; empty when everything was.
+    pub unchecked: Vec<String>,
     /// Entries of all generations looked at.
     pub files: u64,
     /// Blocks read and found right.
@@ -144,6 +146,7 @@ impl Findings {
             generations,
             findings: findings.collect(),
             notes: std::mem::take(&mut *held(&self.notes)),
+            unchecked: Vec::new(),
             files: self.files.load(Ordering::Relaxed),
             blocks: self.blocks.load(Ordering::Relaxed),
             bytes_read: self.bytes_read.load(Ordering::Relaxed),

@@ -140,11 +140,13 @@ impl Writer {
     pub(crate) fn begin(repository: &Repository, begin: Begin) -> Result<Self> {
         let store = repository.store();
         let lock = locks::writer(&**store, begin.wait)?;
+        let keys = repository.keys().begin_run()?;
         let mut head = Head::read(&**store, repository.id())?;
-        let healed = heal::heal(store, repository.id(), &mut head)?;
+        let keyring = repository.keys();
+        let healed = heal::heal(store, repository.id(), keyring, &mut head)?;
         let catalog = healed.catalog.unwrap_or_else(|| {
             let (store, head) = (store.clone(), head.clone());
-            Arc::new(Catalog::new(store, repository.id(), head))
+            Arc::new(Catalog::new(store, repository.id(), keyring.clone(), head))
         });
         let base = find_base(catalog, begin.kind)?;
         let created = begin.created.unwrap_or_else(jiff::Timestamp::now);
@@ -157,6 +159,7 @@ impl Writer {
             store.clone(),
             repository.id(),
             generation,
+            keys,
             (begin.level, begin.pack_bytes_max),
             lock,
         );

@@ -54,8 +54,14 @@ impl Writer {
         coordinates: serde_json::Value,
     ) -> Result<CommitInfo> {
         // Dropping `self` on an error removes what was written.
-        let manifest = self.finish_objects(facts, coordinates)?;
-        let bytes = sealed::seal(names::MANIFEST, &manifest)?;
+        let mut manifest = self.finish_objects(facts, coordinates)?;
+        let bytes = match self.shared.keys.clone() {
+            None => sealed::seal(names::MANIFEST, &manifest)?,
+            Some(keys) => {
+                let stored = manifest.seal(&keys)?;
+                sealed::seal_as(sealed::VERSION, names::MANIFEST, &stored)?
+            }
+        };
         let generation = manifest.generation;
         let name = names::object(generation, names::MANIFEST);
         let store = self.shared.store.clone();
@@ -103,6 +109,7 @@ impl Writer {
             facts,
             objects,
             references,
+            sealed: None,
         })
     }
 

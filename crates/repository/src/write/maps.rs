@@ -1,13 +1,14 @@
 //! Appends map records to a generation's `maps`.
 
+use crate::crypt::{self, Key, Sealer};
 use crate::fault::store_failed;
 use crate::format::header::ObjectId;
-use crate::format::record::{self, RecordId, RecordKind};
+use crate::format::record::{self, RecordId, RecordKind, Within};
 use crate::ids::Digest;
 use crate::manifest::ObjectInfo;
 use crate::map::RecordRef;
 use crate::store::{Existing, NewObject, Store};
-use evenkeel_op::Result;
+use evenkeel_op::{Error, Result};
 
 /// Bytes collected before they are written.
 const BUFFER: usize = 256 << 10;
@@ -15,6 +16,7 @@ const BUFFER: usize = 256 << 10;
 pub(crate) struct MapsWriter {
     id: ObjectId,
     seed: u32,
+    sealer: Option<Sealer>,
     object: Box<dyn NewObject>,
     buffer: Vec<u8>,
     offset: u64,
@@ -22,14 +24,17 @@ pub(crate) struct MapsWriter {
 }
 
 impl MapsWriter {
-    pub(crate) fn create(store: &dyn Store, id: ObjectId) -> Result<Self> {
+    pub(crate) fn create(store: &dyn Store, id: ObjectId, metadata: Option<&Key>) -> Result<Self> {
+        let (header, sealer) = crypt::begin(id, metadata)?;
         let object = store
             .create(&id.name(), Existing::Refuse)
             .map_err(|error| store_failed("write", &id.name(), error))?;
-        let header = id.encode();
+        let seed = header.seed();
+        let header = header.encode();
         Ok(Self {
             id,
-            seed: id.seed(),
+            seed,
+            sealer,
             object,
             buffer: header.to_vec(),
             offset: header.len() as u64,
@@ -44,7 +49,13 @@ impl MapsWriter {
         id: RecordId,
         body: &[u8],
     ) -> Result<RecordRef> {
-        let bytes = record::encode(self.seed, kind, id, body);
+        let within = Within {
+            seed: self.seed,
+            sealer: self.sealer.as_ref(),
+            offset: self.offset,
+        };
+        let bytes = record::encode(within, kind, id, body)
+            .map_err(|_| Error::failed("a map is too long to be sealed"))?;
         let at = RecordRef {
             generation: self.id.generation,
             offset: self.offset,

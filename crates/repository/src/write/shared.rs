@@ -2,6 +2,7 @@
 
 use super::maps::MapsWriter;
 use crate::catalog::held;
+use crate::crypt::{Key, RunKeys};
 use crate::format::header::{ObjectId, ObjectKind};
 use crate::ids::RepositoryId;
 use crate::list::{FileKind, FileRecord, Sorter};
@@ -15,6 +16,8 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) repository: RepositoryId,
     pub(crate) generation: u32,
+    /// Of an encrypted repository: what the run seals with.
+    pub(crate) keys: Option<RunKeys>,
     /// Compression level of zstd.
     pub(crate) level: i32,
     /// Stored bytes after which a pack is closed.
@@ -50,6 +53,7 @@ impl Shared {
         store: Arc<dyn Store>,
         repository: RepositoryId,
         generation: u32,
+        keys: Option<RunKeys>,
         (level, pack_bytes_max): (i32, u64),
         lock: Box<dyn Lock>,
     ) -> Result<Self> {
@@ -60,12 +64,14 @@ impl Shared {
             number: 0,
             revision: 0,
         };
-        let maps = MapsWriter::create(&*store, id(ObjectKind::Maps))?;
-        let list = Sorter::new(store.clone(), id(ObjectKind::Files));
+        let metadata = keys.as_ref().map(|keys| &keys.metadata);
+        let maps = MapsWriter::create(&*store, id(ObjectKind::Maps), metadata)?;
+        let list = Sorter::new(store.clone(), id(ObjectKind::Files), metadata.cloned());
         Ok(Self {
             store,
             repository,
             generation,
+            keys,
             level,
             pack_bytes_max,
             maps: Mutex::new(Some(maps)),
@@ -88,6 +94,10 @@ impl Shared {
             number,
             revision: 0,
         }
+    }
+
+    pub(crate) fn data_key(&self) -> Option<&Key> {
+        self.keys.as_ref().map(|keys| &keys.data)
     }
 
     pub(crate) fn next_pack(&self) -> u32 {

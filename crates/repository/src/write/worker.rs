@@ -3,9 +3,10 @@
 
 use super::shared::Shared;
 use crate::catalog::{held, pack_hash};
+use crate::crypt::{self, Key, Sealer};
 use crate::fault::store_failed;
 use crate::format::frame::{self, FRAME_RAW_MAX, FRAME_SLOTS_MAX, TableEntry};
-use crate::format::header::{HEADER_LENGTH, ObjectId};
+use crate::format::header::{HEADER_LENGTH, Header, ObjectId};
 use crate::manifest::ObjectInfo;
 use crate::map::Place;
 use crate::store::{Existing, FrameEncoder, NewObject, RawFrame, Store};
@@ -37,23 +38,29 @@ pub(crate) struct Counts {
 /// Writes one pack, frame after frame.
 pub(crate) struct PackWriter {
     id: ObjectId,
+    header: Header,
     seed: u32,
+    sealer: Option<Sealer>,
     object: Box<dyn NewObject>,
     offset: u64,
     table: Vec<TableEntry>,
 }
 
 impl PackWriter {
-    pub(crate) fn create(store: &dyn Store, id: ObjectId) -> Result<Self> {
+    /// Begins a pack, sealed with what is derived from `data`.
+    pub(crate) fn create(store: &dyn Store, id: ObjectId, data: Option<&Key>) -> Result<Self> {
+        let (header, sealer) = crypt::begin(id, data)?;
         let create = || {
             let mut object = store.create(&id.name(), Existing::Refuse)?;
-            object.write(&id.encode())?;
+            object.write(&header.encode())?;
             Ok(object)
         };
         let object = create().map_err(|error| store_failed("write", &id.name(), error))?;
         Ok(Self {
             id,
-            seed: id.seed(),
+            header,
+            seed: header.seed(),
+            sealer,
             object,
             offset: HEADER_LENGTH as u64,
             table: Vec::new(),
@@ -79,10 +86,15 @@ impl PackWriter {
             raw,
         };
         let failed = |error| store_failed("write", &self.id.name(), error);
-        let made = match self.object.write_frame(&frame).map_err(failed)? {
+        // Whoever keeps the object has no key: what is sealed is compressed and sealed here.
+        let elsewhere = match self.sealer {
+            None => self.object.write_frame(&frame).map_err(failed)?,
+            Some(_) => None,
+        };
+        let made = match elsewhere {
             Some(made) => made,
             None => {
-                let encoded = encoder.encode(&frame);
+                let encoded = encoder.encode_sealed(&frame, self.sealer.as_ref());
                 let (bytes, made) = encoded.context(|| "failed to compress a frame")?;
                 self.object.write(bytes).map_err(failed)?;
                 made
@@ -118,7 +130,7 @@ impl PackWriter {
         Ok(ObjectInfo {
             name: self.id.file_name(),
             size,
-            hash: pack_hash(&self.id, &tail),
+            hash: pack_hash(&self.header, &tail),
         })
     }
 }
@@ -149,7 +161,7 @@ impl Worker {
             Some(pack) => pack,
             none => {
                 let id = self.shared.pack_id(self.shared.next_pack());
-                let created = PackWriter::create(&*self.shared.store, id);
+                let created = PackWriter::create(&*self.shared.store, id, self.shared.data_key());
                 none.insert(self.shared.watch(created)?)
             }
         };

@@ -3,6 +3,7 @@
 
 pub mod crash;
 pub mod memory;
+pub mod way;
 
 use evenkeel_op::{Cancel, Result, Silent};
 use evenkeel_repository::{

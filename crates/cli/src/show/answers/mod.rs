@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod fleet;
 mod forget;
+mod keys;
 mod lock;
 mod rebuild;
 mod restore;
@@ -14,6 +15,7 @@ pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGenera
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};
+pub use keys::{KeysAnswer, NewKeyAnswer};
 pub use lock::LockReport;
 pub use rebuild::RebuildAnswer;
 pub use restore::VerifyAnswer;

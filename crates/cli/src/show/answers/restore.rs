@@ -125,6 +125,9 @@ impl Answer for VerifyAnswer {
         for finding in &self.read.findings {
             text.push_str(&format!("  {}\n", sentence(finding)));
         }
+        for what in &self.read.unchecked {
+            text.push_str(&format!("  NOT CHECKED: {what}\n"));
+        }
         for note in &self.read.notes {
             text.push_str(&format!("  note: {note}\n"));
         }
