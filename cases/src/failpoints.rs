@@ -96,6 +96,16 @@ pub const LVM: [&str; 8] = [
 /// Points of the restore of a volume over another.
 pub const ONTO: [&str; 1] = ["restore::onto::stretch"];
 
+/// Points of an archive of binary logs.
+pub const ARCHIVE: [&str; 3] = [
+    "archive::segment_full",
+    "archive::segment_written",
+    "archive::segment_finished",
+];
+
+/// Points of a restore that goes on to a point in time, besides those of every restore.
+pub const POINT: [&str; 3] = ["point::unheld", "point::relay_written", "point::applied"];
+
 /// Points of a restore.
 pub const RESTORE: [&str; 7] = [
     "restore::created",
@@ -122,6 +132,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&PREPARE)
         .chain(&LVM)
         .chain(&ONTO)
+        .chain(&ARCHIVE)
+        .chain(&POINT)
         .chain(&RESTORE)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();

@@ -2,13 +2,16 @@
 //!
 //! ```text
 //! backup:  survey ─► freeze (lock, snapshot, unlock) ─► read (only what changed) ─► commit
+//! archive: ask ─► attach ─► receive (a server's binary logs, as they are written)
 //! restore: plan ─► apply (each block once, in parallel) ─► place (the directory appears whole)
 //! verify:  read (restore's own code) ─► boot (a server starts on it, tables are checked)
 //! ```
 
+pub mod archive;
 pub mod backup;
 pub mod engine;
 pub mod facts;
+pub mod point;
 pub mod report;
 pub mod restore;
 pub mod verify;

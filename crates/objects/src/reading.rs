@@ -78,7 +78,7 @@ impl Reading {
     }
 
     /// Fills a buffer from blocks of `length` that are kept a while.
-    fn from_blocks(&self, length: u64, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    fn read_blocks(&self, length: u64, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let (mut at, mut rest) = (offset, buffer);
         while !rest.is_empty() {
             let start = at - at % length;
@@ -131,7 +131,7 @@ impl StoredObject for Reading {
             return Ok(());
         }
         if length < PIECE / 2 {
-            return self.from_blocks(PIECE, offset, buffer);
+            return self.read_blocks(PIECE, offset, buffer);
         }
         let follows = self.reached.swap(end, Ordering::Relaxed) == offset;
         if follows || offset == 0 {
@@ -140,7 +140,7 @@ impl StoredObject for Reading {
                 let ahead = next..(next + RUN).min(self.size);
                 self.shared.windows.want(&self.shared, &self.of, ahead);
             }
-            return self.from_blocks(RUN, offset, buffer);
+            return self.read_blocks(RUN, offset, buffer);
         }
         let read = self.of.read(&*self.shared.objects, offset..end);
         let bytes = self.shared.wait(read).map_err(io_error)?;

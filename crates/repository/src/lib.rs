@@ -67,6 +67,7 @@ pub use ids::{BlockHash, Digest, RepositoryId};
 pub use keep::KeepRules;
 pub use list::{FileKind, FileMeta, FileRecord, Files};
 pub use manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
+pub use names::BINLOGS;
 pub use prune::{Prune, PrunePlan, PruneStep};
 pub use read::{BlockContent, FileReader, Reader};
 pub use rebuild::RebuildPlan;

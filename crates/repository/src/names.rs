@@ -8,6 +8,8 @@ pub(crate) const HEAD: &str = "head";
 pub(crate) const KEYS: &str = "keys";
 /// The same once more: all is lost with it.
 pub(crate) const KEYS_COPY: &str = "keys.copy";
+/// The folder of archived binary logs, which are no generation's.
+pub const BINLOGS: &str = "binlogs";
 /// The folder of the generations.
 pub(crate) const GENERATIONS: &str = "generations";
 /// Held alone by whoever adds or removes objects.

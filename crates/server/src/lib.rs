@@ -2,6 +2,7 @@
 
 pub mod abilities;
 pub mod binlog;
+pub mod binlog_stream;
 pub mod connect;
 pub mod coordinates;
 pub mod files;

@@ -14,6 +14,7 @@ pub use onto::{OntoPlan, OntoReport, OntoRequest, onto, plan_onto};
 use crate::Run;
 use crate::engine::{self, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
+use crate::point::{self, PointReport, Replay};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Location, Reader, Repository};
 use evenkeel_server::replication::{Seeding, seeding};
@@ -41,6 +42,8 @@ pub struct RestoreRequest {
     pub owner: Option<(u32, u32)>,
     /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
     pub engine_tool: Option<PathBuf>,
+    /// The point in time to go on to; the generation must be the one that it was found for.
+    pub replay: Option<Replay>,
 }
 
 impl RestoreRequest {
@@ -55,6 +58,7 @@ impl RestoreRequest {
             workers: crate::default_workers(),
             owner: None,
             engine_tool: None,
+            replay: None,
         }
     }
 }
@@ -78,8 +82,11 @@ pub struct RestoreReport {
     pub roots: BTreeMap<String, PathBuf>,
     /// Options that a server needs to start on it.
     pub start_options: Vec<String>,
-    /// How it becomes a replica; none when that is not known.
+    /// How it becomes a replica; none when that is not known, and after a replay.
     pub replica: Option<Seeding>,
+    /// Which point in time it was brought to, if to any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub point: Option<PointReport>,
 }
 
 /// Where everything will go: made before anything is written.
@@ -103,6 +110,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         if !plan.facts.is_of_volumes() {
             entries::relink(&plan)?;
             prepare(&plan, run)?;
+            replay(&plan, request, run)?;
         }
         Ok(written)
     });
@@ -137,9 +145,16 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     let host = manifest.source.split(':').next().unwrap_or_default();
     let own = crate::facts::report_of(manifest)?.coordinates;
     // The files are in place: a hint that cannot be given is no reason to fail.
-    let replica = seeding(&facts.source_coordinates, &own, &facts.settings, host).unwrap_or(None);
+    let replica = match &request.replay {
+        None => seeding(&facts.source_coordinates, &own, &facts.settings, host).unwrap_or(None),
+        Some(_) => None,
+    };
     Ok(RestoreReport {
         replica,
+        point: request
+            .replay
+            .as_ref()
+            .map(|replay| replay.plan.report.clone()),
         generation: reader.generation(),
         target: places[main].clone(),
         files: reader.manifest().files,
@@ -217,6 +232,20 @@ fn prepare(plan: &Plan, run: Run<'_>) -> Result<()> {
     fail::fail_point!("restore::preparing");
     engine::prepare(tool, data.dir(), run)?;
     fail::fail_point!("restore::prepared");
+    data.hold_all()
+}
+
+/// Brings the files to a point in time, before any server of the user's can see them.
+fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
+    let (Some(replay), Some(data)) = (&request.replay, plan.roots.get(DATA)) else {
+        return Ok(());
+    };
+    let settings = &plan.facts.settings;
+    let places = BTreeMap::from([(DATA.to_owned(), data.dir().to_owned())]);
+    let options = start_options::start_options(settings, &plan.facts.roots, &places);
+    data.unhold_all()?;
+    fail::fail_point!("point::unheld");
+    point::replay(replay, data.dir(), &options, settings, run)?;
     data.hold_all()
 }
 

@@ -1,6 +1,7 @@
 //! What was typed. Nothing here knows what it means: that is `settings`.
 
 mod backup;
+mod binlog;
 mod connection;
 mod cron;
 mod demo;
@@ -14,6 +15,7 @@ mod ssh;
 mod values;
 
 pub use backup::{Backup, BackupLock, SnapshotMethod};
+pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use demo::Demo;
@@ -103,6 +105,8 @@ pub enum Verb {
     Restore(Restore),
     /// Read every byte of a backup as restore would, and on request start a server on it.
     Verify(Verify),
+    /// Archive binary logs, for restores to any point in time.
+    Binlog(Binlog),
     /// Drop generations that no keep rule holds.
     Forget(Forget),
     /// Free the space of what no generation needs any more.

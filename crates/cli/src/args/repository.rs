@@ -31,6 +31,7 @@ Examples:
   evenkeel restore /backup/shop --generation 12 --target /srv/restored --owner mysql
   evenkeel restore /backup/shop --target /srv/data --map-root redo=/fast/redo
   evenkeel restore /backup/shop --target /srv/data --ssh root@db2     Onto another host
+  evenkeel restore /backup/shop --target /srv/data --to '2026-11-20 10:41:07'
   evenkeel restore /backup/vm1 --onto /dev/vg/vm1 --execute     A volume, over what is there
 
 The target must be empty or not exist. Until every byte is in place and synced, it holds nothing
@@ -46,9 +47,18 @@ pub struct Restore {
     /// it is on the other host.
     #[arg(long, value_name = "DIR", required_unless_present = "onto")]
     pub target: Option<PathBuf>,
-    /// The generation to restore [default: the newest].
+    /// The generation to restore [default: the newest; with --to, the nearest before the point].
     #[arg(long, value_name = "N")]
     pub generation: Option<u32>,
+    /// Go on to a point in time, with binary logs that were archived: up to a time
+    /// ('2026-11-20 10:41:07'), with a transaction (gtid:0-1-23), before it (before:0-1-23), or up to
+    /// a position (binlog.000042:1234).
+    #[arg(long, value_name = "POINT", conflicts_with = "onto")]
+    pub to: Option<String>,
+    /// With `--to`: the server that applies the logs [default: mariadbd or mysqld of the
+    /// generation's kind].
+    #[arg(long, value_name = "FILE", requires = "to")]
+    pub server_binary: Option<PathBuf>,
     /// Place a root that lay outside the data directory; repeat for each.
     #[arg(long, value_name = "ID=DIR")]
     pub map_root: Vec<MappedRoot>,

@@ -2,6 +2,7 @@
 //! the work, gives the answer to the face and returns the exit code.
 
 pub mod backup;
+pub mod binlog;
 pub mod cron;
 pub mod demo;
 pub mod doctor;
@@ -53,6 +54,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Generations(args) => generations::run(args, face),
         Verb::Restore(args) => restore::run(args, face),
         Verb::Verify(args) => verify::run(args, face),
+        Verb::Binlog(args) => binlog::run(args, face),
         Verb::Forget(args) => forget::run(args, face),
         Verb::Prune(args) => prune::run(args, face),
         Verb::Repository(args) => repository::run(args, face),

@@ -4,8 +4,10 @@ use crate::args::Restore;
 use crate::settings;
 use crate::show::Face;
 use evenkeel_backup::Run;
+use evenkeel_backup::point::{self, Point, Replay};
 use evenkeel_backup::restore::{self, OntoRequest, RestoreRequest};
 use evenkeel_op::{Error, Result, exit};
+use evenkeel_repository::Repository;
 use std::path::Path;
 
 /// Runs the command.
@@ -26,6 +28,9 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
         request.workers = usize::from(workers);
     }
     request.engine_tool.clone_from(&args.engine_tool);
+    if let Some(text) = &args.to {
+        go_on_to(text, args, &mut request, face)?;
+    }
     request.owner = args.owner.as_deref().map(settings::user).transpose()?;
     let run = Run {
         progress: face.progress(),
@@ -33,6 +38,22 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
     };
     face.answer(&restore::restore(&request, run)?);
     Ok(exit::DONE)
+}
+
+/// Finds the way to a point in time.
+fn go_on_to(text: &str, args: &Restore, request: &mut RestoreRequest, face: &Face) -> Result<()> {
+    let point = Point::parse(text, &jiff::tz::TimeZone::system())?;
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
+    let plan = point::find(&request.repository, args.generation, &point, run)?;
+    let repository = Repository::open(&request.repository)?;
+    let binary =
+        super::verify::binary(args.server_binary.as_deref(), &repository, plan.generation)?;
+    request.generation = Some(plan.generation);
+    request.replay = Some(Replay { plan, binary });
+    Ok(())
 }
 
 /// Writes a volume over a device or file, or shows what that would overwrite.

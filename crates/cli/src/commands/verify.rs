@@ -69,7 +69,7 @@ fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
     let request = BootRequest {
         repository: place(args, face)?,
         generation: Some(generation),
-        binary: binary(args, &repository, generation)?,
+        binary: binary(args.server_binary.as_deref(), &repository, generation)?,
         scratch: args.scratch.clone().unwrap_or_else(|| match face.is_far() {
             true => beside(Path::new("/var/tmp/evenkeel")),
             false if settings::is_url(&args.repository) => beside(Path::new("/var/tmp/evenkeel")),
@@ -93,8 +93,12 @@ fn generation(args: &Verify, repository: &Repository) -> Result<u32> {
 }
 
 /// The program that was backed up, if it is on this host too, is the one that proves most.
-fn binary(args: &Verify, repository: &Repository, generation: u32) -> Result<Binary> {
-    if let Some(path) = &args.server_binary {
+pub(super) fn binary(
+    given: Option<&Path>,
+    repository: &Repository,
+    generation: u32,
+) -> Result<Binary> {
+    if let Some(path) = given {
         return Binary::inspect(path);
     }
     let facts = Facts::of(&repository.manifest(generation)?)?;

@@ -17,6 +17,7 @@ pub(super) fn take(catalog: &Catalog, findings: &Findings) -> Result<()> {
         names::IDENTITY,
         names::HEAD,
         GENERATIONS,
+        names::BINLOGS,
         names::WRITER_LOCK,
         names::READER_LOCK,
     ];

@@ -1,6 +1,7 @@
 //! What the other side may do to the repository: a database host that was taken over must not be
 //! able to spoil the backups that were made before.
 
+use evenkeel_repository::BINLOGS;
 use evenkeel_repository::store::Store;
 use std::collections::BTreeSet;
 use std::io;
@@ -52,7 +53,7 @@ impl Guard {
                     .bytes()
                     .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
         };
-        if name.is_empty() || name.split('/').all(clean) && name.split('/').count() <= 3 {
+        if name.is_empty() || name.split('/').all(clean) && name.split('/').count() <= 4 {
             Ok(())
         } else {
             Err(denied(name))
@@ -65,7 +66,7 @@ impl Guard {
         let fine = match (self.access, replace) {
             (_, true) => name == HEAD,
             (Access::Read, false) => false,
-            (Access::Append, false) => !self.is_complete(name),
+            (Access::Append, false) => !self.is_complete(name) && !is_log(name),
         };
         allow(fine, name)
     }
@@ -78,18 +79,23 @@ impl Guard {
         let inside = name.starts_with("generations/");
         let fine =
             self.access == Access::Append && (unfinished || inside && !self.is_complete(name));
-        allow(fine || leaf == "head.tmp", name)
+        allow((fine || leaf == "head.tmp") && !is_log(name), name)
     }
 
     pub(super) fn make_folder(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
-        allow(self.access == Access::Append, name)
+        allow(self.access == Access::Append && !is_log(name), name)
     }
 
     fn is_complete(&self, name: &str) -> bool {
         let folder: Vec<&str> = name.splitn(3, '/').take(2).collect();
         self.complete.contains(&folder.join("/"))
     }
+}
+
+/// Archived binary logs come from an archiver, never with a backup.
+fn is_log(name: &str) -> bool {
+    name.split('/').next() == Some(BINLOGS)
 }
 
 fn allow(fine: bool, name: &str) -> io::Result<()> {
@@ -144,6 +150,17 @@ mod tests {
     }
 
     #[test]
+    fn binary_logs_do_not_come_with_a_backup() {
+        let (_dir, guard) = guard(Access::Append);
+        assert!(guard.name("binlogs/s/t/binlog.000001.0-9").is_ok());
+        for name in ["binlogs/s/t/binlog.000001.0-9", "binlogs/s/t/x.tmp"] {
+            assert!(guard.create(name, false).is_err(), "{name}");
+            assert!(guard.remove(name).is_err(), "{name}");
+            assert!(guard.make_folder(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
     fn a_reader_changes_nothing_but_the_head() {
         let (_dir, guard) = guard(Access::Read);
         assert!(guard.create("head", true).is_ok());
@@ -160,7 +177,7 @@ mod tests {
             "../x",
             "generations/../../x",
             "a//b",
-            "a/b/c/d",
+            "a/b/c/d/e",
             "a\0b",
             "generations/1\n",
         ] {

@@ -1,6 +1,7 @@
 //! What each command answers: the shape is the JSON contract, the text is for people.
 
 mod backup;
+mod binlog;
 mod demo;
 mod doctor;
 mod fleet;
@@ -12,6 +13,7 @@ mod restore;
 mod settings;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
+pub use binlog::ExtractAnswer;
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};

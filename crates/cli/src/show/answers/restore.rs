@@ -1,6 +1,7 @@
 //! Answers of `restore` and `verify`.
 
 use super::Answer;
+use evenkeel_backup::point::{PointReport, Transaction};
 use evenkeel_backup::restore::{OntoReport, RestoreReport};
 use evenkeel_backup::verify::{BootReport, sentence};
 use evenkeel_op::units;
@@ -33,6 +34,9 @@ impl Answer for RestoreReport {
             "  a server starts on it with: --datadir={} {options}\n",
             self.target.display()
         ));
+        if let Some(point) = &self.point {
+            text.push_str(&at_point(point));
+        }
         if let Some(seeding) = &self.replica {
             text.push_str(&as_replica(seeding, &self.target));
         }
@@ -66,6 +70,36 @@ impl Answer for OntoReport {
         }
         text
     }
+}
+
+/// Says which point was reached.
+fn at_point(point: &PointReport) -> String {
+    let mut text = format!(
+        "  {} transactions applied, from {} to {}\n",
+        point.transactions, point.from, point.to
+    );
+    let mut line = |what: &str, one: &Option<Transaction>, none: &str| {
+        let told = one.as_ref().map_or_else(|| none.to_owned(), transaction);
+        text.push_str(&format!("  {what}: {told}\n"));
+    };
+    line("last applied", &point.last_applied, "none");
+    line(
+        "first not applied",
+        &point.first_not_applied,
+        "none, the archive ends there",
+    );
+    text
+}
+
+fn transaction(one: &Transaction) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    let time = one.time.map(|time| {
+        let zoned = time.to_zoned(zone);
+        format!(" of {}", zoned.strftime("%Y-%m-%d %H:%M:%S"))
+    });
+    let gtid = one.gtid.as_ref().map(|gtid| format!("{gtid} "));
+    let (gtid, time) = (gtid.unwrap_or_default(), time.unwrap_or_default());
+    format!("{gtid}at {}{time}", one.at)
 }
 
 /// Says how the restored server becomes a replica.

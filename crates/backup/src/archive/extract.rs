@@ -1,0 +1,53 @@
+//! Archived files, as files again.
+
+use super::index::timelines;
+use evenkeel_op::{Context, Error, Result};
+use evenkeel_repository::{Location, Repository};
+use std::fs;
+use std::path::Path;
+
+/// Writes every archived binary log file of one source into a directory that is empty or does not
+/// exist, as the server wrote it; of the newest history where none is named. Returns their names.
+///
+/// Errors: `Usage` where several sources are archived and none is named.
+pub fn extract(
+    repository: &Location,
+    source: Option<&str>,
+    timeline: Option<&str>,
+    into: &Path,
+) -> Result<Vec<String>> {
+    Repository::open(repository)?;
+    let store = repository.store();
+    let mut found = timelines(&*store, source)?;
+    found.retain(|one| timeline.is_none_or(|wanted| wanted == one.id));
+    let mut sources: Vec<&str> = found.iter().map(|one| one.source.as_str()).collect();
+    sources.dedup();
+    if sources.len() > 1 {
+        return Err(
+            Error::usage("binary logs of several servers are archived here")
+                .hint(format!("name one with --source: {}", sources.join(", "))),
+        );
+    }
+    let newest = found
+        .last()
+        .ok_or_else(|| Error::refused("no such binary log is archived here"))?;
+    let failed = || format!("failed to write in {}", into.display());
+    fs::create_dir_all(into).context(failed)?;
+    if fs::read_dir(into).context(failed)?.next().is_some() {
+        return Err(Error::refused(format!("{} is not empty", into.display())));
+    }
+    let mut names: Vec<String> = Vec::new();
+    for segment in &newest.segments {
+        let bytes = segment.read(&*store)?;
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(into.join(&segment.file))
+            .context(failed)?;
+        std::io::Write::write_all(&mut file, &bytes).context(failed)?;
+        if names.last() != Some(&segment.file) {
+            names.push(segment.file.clone());
+        }
+    }
+    Ok(names)
+}

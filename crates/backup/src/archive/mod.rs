@@ -1,0 +1,420 @@
+//! Archives a server's binary logs as they are written.
+//!
+//! ```text
+//! ask (who is it, which logs) ─► attach (to which history, from where) ─► receive ─► segments
+//! ```
+
+mod extract;
+mod index;
+mod list;
+mod pending;
+mod segment;
+mod source;
+
+pub use extract::extract;
+pub use index::Gap;
+pub(crate) use index::{Segment, Timeline, timelines};
+pub use list::{ArchiveList, SourceList, TimelineList, list};
+pub use segment::{Place, SegmentHeader};
+pub(crate) use source::source_id;
+
+use crate::Run;
+use evenkeel_binlog::{Event, Format, Header, Rotate, kind};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_repository::store::{Lock, LockMode, Store};
+use evenkeel_repository::{Access, Create, Location, Repository};
+use evenkeel_server::binlog_stream::Received;
+use evenkeel_server::options::ConnectOptions;
+use pending::Pending;
+use serde::Serialize;
+use source::Source;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long to wait before a lost server is tried again: doubled each time, up to the second.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(15)];
+/// How often the request to stop is looked at meanwhile.
+const POLL: Duration = Duration::from_millis(100);
+
+/// What to archive, and how.
+#[derive(Debug, Clone)]
+pub struct ArchiveRequest {
+    /// The repository; made where there is none.
+    pub repository: Location,
+    /// The server.
+    pub server: ConnectOptions,
+    /// Ends when everything is archived that the server had written when the run began.
+    pub until_current: bool,
+    /// Goes on behind logs that the server has deleted, instead of failing.
+    pub allow_gap: bool,
+    /// A segment is finished when it holds so many bytes of the log.
+    pub rotate_bytes: u64,
+    /// A segment is finished when its first byte is so old.
+    pub rotate_after: Duration,
+}
+
+/// What a run archived.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ArchiveReport {
+    /// The server's own id, by which its logs are filed.
+    pub source: String,
+    /// The history of its logs.
+    pub timeline: String,
+    /// The first place that the run archived.
+    pub from: Option<Place>,
+    /// Up to where the archive reaches now.
+    pub to: Option<Place>,
+    /// Segments written.
+    pub segments: u64,
+    /// Transactions in them.
+    pub transactions: u64,
+    /// Bytes of the log in them.
+    pub bytes: u64,
+    /// Bytes that they take.
+    pub bytes_stored: u64,
+    /// How often the server was lost and found again.
+    pub reconnected: u64,
+    /// Gaps that were allowed.
+    pub gaps: Vec<Gap>,
+}
+
+/// Nothing may lie in the clear where somebody was told that nothing does.
+fn refuse_encrypted(repository: &Repository) -> Result<()> {
+    if repository.access() == Access::Plain {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Refused,
+        format!(
+            "{} is encrypted, and binary logs cannot be archived encrypted yet",
+            repository.place()
+        ),
+    )
+    .hint("archive them into a repository of their own, on storage that you trust"))
+}
+
+/// Archives until everything is there that there was (`until_current`), or until it is asked to stop:
+/// then what came is finished, and the report is given as at any other end.
+///
+/// Errors: `Differs` when the server has deleted what the archive lacks; `Busy` when another run
+/// archives the same source; `Refused` when the server writes no log or the account may not read it.
+pub fn archive(request: &ArchiveRequest, run: Run<'_>) -> Result<ArchiveReport> {
+    match Repository::open(&request.repository) {
+        Err(error) if error.kind() == ErrorKind::NoRepository => {
+            Repository::create(&request.repository, Create::default())?;
+        }
+        other => refuse_encrypted(&other?)?,
+    }
+    let mut archiver = Archiver {
+        request,
+        run,
+        store: request.repository.store(),
+        replica: replica_id(),
+        report: ArchiveReport::default(),
+        lock: None,
+        target: None,
+    };
+    let mut wait = BACK_OFF[0];
+    loop {
+        let had = archiver.report.segments;
+        match archiver.once() {
+            Ok(()) => return Ok(archiver.report),
+            Err(error) if error.kind() == ErrorKind::Unreachable && !request.until_current => {
+                let text = error.chain();
+                run.progress.warn(format!("{text}; trying again"));
+            }
+            Err(error) => return Err(error),
+        }
+        if archiver.report.segments > had {
+            wait = BACK_OFF[0];
+        }
+        let until = Instant::now() + wait;
+        while Instant::now() < until {
+            if run.cancel.is_cancelled() {
+                return Ok(archiver.report);
+            }
+            std::thread::sleep(POLL);
+        }
+        wait = (wait * 2).min(BACK_OFF[1]);
+        archiver.report.reconnected += 1;
+    }
+}
+
+/// An id that no replica is likely to have, another one in each process.
+fn replica_id() -> u32 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = since.map_or(0, |since| since.subsec_nanos());
+    0x8000_0000 | (nanos.rotate_left(11) ^ std::process::id()) & 0x7fff_ffff
+}
+
+struct Archiver<'a> {
+    request: &'a ArchiveRequest,
+    run: Run<'a>,
+    store: Arc<dyn Store>,
+    replica: u32,
+    report: ArchiveReport,
+    lock: Option<Box<dyn Lock>>,
+    /// Where a run that ends by itself ends.
+    target: Option<Place>,
+}
+
+/// Where to go on.
+struct Attached {
+    folder: String,
+    pending: Pending,
+}
+
+impl Archiver<'_> {
+    /// Archives over one connection, to the end or until it is lost.
+    fn once(&mut self) -> Result<()> {
+        let source = Source::ask(&self.request.server, self.replica)?;
+        if self.report.source.is_empty() {
+            self.claim(&source)?;
+        } else if self.report.source != source.id {
+            return Err(Error::new(
+                ErrorKind::Differs,
+                format!(
+                    "another server answers now: {} instead of {}",
+                    source.id, self.report.source
+                ),
+            ));
+        }
+        if self.request.until_current && self.target.is_none() {
+            self.target = Some(source.now.clone());
+        }
+        let attached = self.attach(&source)?;
+        self.receive(&source, attached)
+    }
+
+    fn claim(&mut self, source: &Source) -> Result<()> {
+        let folder = format!("{}/{}", index::FOLDER, source.id);
+        let failed = || format!("failed to make {folder}");
+        self.store.make_folder(index::FOLDER).context(failed)?;
+        self.store.make_folder(&folder).context(failed)?;
+        let name = format!("{folder}/archive.lock");
+        let lock = self
+            .store
+            .try_lock(&name, LockMode::Exclusive)
+            .context(|| format!("failed to lock {name}"))?;
+        let Some(lock) = lock else {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                format!("another run archives the binary logs of {}", source.id),
+            ));
+        };
+        self.lock = Some(lock);
+        self.report.source.clone_from(&source.id);
+        Ok(())
+    }
+
+    /// Finds the history that the server's log goes on with, or begins one.
+    fn attach(&mut self, source: &Source) -> Result<Attached> {
+        let mut known = timelines(&*self.store, Some(&source.id))?;
+        // The newest first.
+        known.reverse();
+        for timeline in &known {
+            if !source.continues(timeline, &*self.store, self.run.cancel)? {
+                continue;
+            }
+            let end = timeline
+                .end()
+                .ok_or_else(|| Error::failed("an empty timeline"))?;
+            self.report.timeline.clone_from(&timeline.id);
+            return Ok(Attached {
+                folder: timeline.folder.clone(),
+                pending: Pending::resume(end.file.clone(), end.position, Some(end)),
+            });
+        }
+        let Some((first, _)) = source.logs.first() else {
+            return Err(Error::refused("the server lists no binary log"));
+        };
+        let purged = known.iter().find_map(|timeline| {
+            let end = timeline
+                .end()
+                .filter(|end| source.begins_after(&end.file))?;
+            Some((timeline, end))
+        });
+        if let Some((timeline, end)) = purged {
+            return self.over_a_gap(timeline, end, first);
+        }
+        let name = source.history(first, self.run.cancel)?;
+        // A server that was reset within a second of its beginning has one of the same name.
+        let namesakes = known.iter().filter(|one| one.id.starts_with(&name)).count();
+        let id = match namesakes {
+            0 => name,
+            more => format!("{name}-{}", more + 1),
+        };
+        if !known.is_empty() {
+            self.run.progress.warn(format!(
+                "the binary logs of {} are not those that were archived before: a new history \
+                 begins ({id})",
+                source.id
+            ));
+        }
+        let folder = format!("{}/{}/{id}", index::FOLDER, source.id);
+        let made = self.store.make_folder(&folder);
+        made.context(|| format!("failed to make {folder}"))?;
+        self.report.timeline = id;
+        Ok(Attached {
+            folder,
+            pending: Pending::begin(first.clone(), None, None),
+        })
+    }
+
+    fn over_a_gap(&mut self, timeline: &Timeline, end: Place, first: &str) -> Result<Attached> {
+        let text = format!("the server has deleted its binary logs between {end} and {first}");
+        if !self.request.allow_gap {
+            return Err(Error::new(ErrorKind::Differs, text)
+                .hint("to go on behind the gap, give --allow-gap: no point in it can be restored")
+                .hint("then make a backup: points after that can be restored"));
+        }
+        self.run.progress.warn(text.clone());
+        self.report.timeline.clone_from(&timeline.id);
+        self.report.gaps.push(Gap {
+            after: end,
+            before: Place {
+                file: first.to_owned(),
+                position: 0,
+            },
+            why: Some(text.clone()),
+        });
+        Ok(Attached {
+            folder: timeline.folder.clone(),
+            pending: Pending::begin(first.to_owned(), None, Some(text)),
+        })
+    }
+
+    /// Receives until the end, cutting segments.
+    fn receive(&mut self, source: &Source, attached: Attached) -> Result<()> {
+        let Attached {
+            folder,
+            mut pending,
+        } = attached;
+        let from = Place {
+            file: pending.file.clone(),
+            position: pending.end().max(4),
+        };
+        let reached = |pending: &Pending, target: &Option<Place>| {
+            target
+                .as_ref()
+                .is_some_and(|target| is_at(&pending.place(), target))
+        };
+        if reached(&pending, &self.target) {
+            self.report.to = Some(pending.place());
+            return Ok(());
+        }
+        let mut stream = source.stream(&from)?;
+        loop {
+            let received = match stream.receive() {
+                Ok(received) => received,
+                Err(error) => {
+                    // What came whole is worth keeping.
+                    self.finish(&folder, &mut pending)?;
+                    return Err(error);
+                }
+            };
+            match received {
+                Received::Event(event) => self.take(&folder, &mut pending, event)?,
+                Received::Nothing => {}
+                Received::End => {
+                    self.finish(&folder, &mut pending)?;
+                    return Err(Error::new(
+                        ErrorKind::Unreachable,
+                        "the server ended the stream",
+                    ));
+                }
+            }
+            if self.run.cancel.is_cancelled() || reached(&pending, &self.target) {
+                return self.finish(&folder, &mut pending);
+            }
+            let ripe = pending.waiting().is_some_and(|(bytes, since)| {
+                bytes >= self.request.rotate_bytes || since.elapsed() >= self.request.rotate_after
+            });
+            if ripe {
+                self.finish(&folder, &mut pending)?;
+            }
+        }
+    }
+
+    /// Takes one event that was sent.
+    fn take(&mut self, folder: &str, pending: &mut Pending, bytes: Vec<u8>) -> Result<()> {
+        let header = Header::parse(&bytes)?;
+        if header.length as usize != bytes.len() {
+            return Err(Error::failed("the server sent a part of an event"));
+        }
+        match header.kind {
+            kind::HEARTBEAT | kind::HEARTBEAT_V2 => return Ok(()),
+            kind::ROTATE if header.is_artificial() => {
+                let rotate = Rotate::parse(&bytes)?;
+                if rotate.file != pending.file {
+                    self.finish(folder, pending)?;
+                    *pending = Pending::begin(rotate.file, Some(pending.place()), None);
+                }
+                return Ok(());
+            }
+            kind::FORMAT_DESCRIPTION => {
+                let format = Format::parse(&bytes)?;
+                // Changed for whoever begins in the middle; MariaDB sums it anew only where all are.
+                if format.checksums || !header.is_artificial() {
+                    format.verify(&bytes)?;
+                }
+                pending.set_format(format);
+            }
+            _ => {}
+        }
+        // The format of a file that is gone on with is sent again.
+        if header.is_artificial() || header.kind == kind::FORMAT_DESCRIPTION && pending.end() > 4 {
+            return Ok(());
+        }
+        let at = pending.place();
+        let format = pending
+            .format()
+            .cloned()
+            .ok_or_else(|| Error::failed(format!("the server sent no format before {at}")))?;
+        if header.next != (at.position + bytes.len() as u64) as u32 {
+            return Err(Error::failed(format!(
+                "the event that the server sent after {at} ends at {}: what lies between was not \
+                 sent",
+                header.next
+            ))
+            .hint("the binary log may be encrypted: such logs cannot be archived"));
+        }
+        format
+            .verify(&bytes)
+            .context(|| format!("the event at {at} came damaged"))?;
+        let event = Event {
+            position: at.position,
+            header,
+            bytes,
+        };
+        pending.add(&event, &format)
+    }
+
+    /// Finishes the segment that is being filled, if it holds anything.
+    fn finish(&mut self, folder: &str, pending: &mut Pending) -> Result<()> {
+        self.report.to = Some(pending.place());
+        let Some((mut header, bytes)) = pending.take() else {
+            return Ok(());
+        };
+        fail::fail_point!("archive::segment_full");
+        let name = Segment::object_name(folder, &header);
+        segment::write(&*self.store, &name, &mut header, &bytes)?;
+        fail::fail_point!("archive::segment_finished");
+        let report = &mut self.report;
+        report.from.get_or_insert(Place {
+            file: header.file,
+            position: header.start,
+        });
+        report.segments += 1;
+        report.transactions += header.transactions;
+        report.bytes += bytes.len() as u64;
+        report.bytes_stored += header.stored;
+        Ok(())
+    }
+}
+
+/// Whether a place is not before another.
+fn is_at(place: &Place, target: &Place) -> bool {
+    let order = |place: &Place| (evenkeel_binlog::number_of(&place.file), place.position);
+    order(place) >= order(target)
+}

@@ -1,0 +1,137 @@
+//! The segment that is being filled, in memory.
+
+use super::segment::{Place, SegmentHeader};
+use evenkeel_binlog::{Event, Format, Groups, MAGIC};
+use evenkeel_op::Result;
+use std::time::Instant;
+
+/// Where the archive of a file is, and what came since the last segment.
+pub(super) struct Pending {
+    pub(super) file: String,
+    start: u64,
+    bytes: Vec<u8>,
+    /// When its first byte came.
+    since: Option<Instant>,
+    previous: Option<Place>,
+    gap: Option<String>,
+    last_event: u64,
+    groups: Groups,
+    format: Option<Format>,
+    seen: Seen,
+}
+
+#[derive(Default)]
+struct Seen {
+    transactions: u64,
+    times: Option<(u32, u32)>,
+    gtids: Option<(String, String)>,
+}
+
+impl Pending {
+    /// Begins a file, behind `previous` or behind a gap.
+    pub(super) fn begin(file: String, previous: Option<Place>, gap: Option<String>) -> Self {
+        Self {
+            bytes: MAGIC.to_vec(),
+            gap,
+            ..Self::resume(file, 0, previous)
+        }
+    }
+
+    /// Goes on in a file at `start`.
+    pub(super) fn resume(file: String, start: u64, previous: Option<Place>) -> Self {
+        Self {
+            file,
+            start,
+            bytes: Vec::new(),
+            since: None,
+            previous,
+            gap: None,
+            last_event: 0,
+            groups: Groups::default(),
+            format: None,
+            seen: Seen::default(),
+        }
+    }
+
+    /// Returns the position after the last byte.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+
+    pub(super) fn place(&self) -> Place {
+        Place {
+            file: self.file.clone(),
+            position: self.end(),
+        }
+    }
+
+    pub(super) fn format(&self) -> Option<&Format> {
+        self.format.as_ref()
+    }
+
+    pub(super) fn set_format(&mut self, format: Format) {
+        self.format = Some(format);
+    }
+
+    /// Returns how many bytes of the log wait, and since when; nothing when only the magic does.
+    pub(super) fn waiting(&self) -> Option<(u64, Instant)> {
+        self.since.map(|since| (self.bytes.len() as u64, since))
+    }
+
+    /// Adds an event that was checked.
+    pub(super) fn add(&mut self, event: &Event, format: &Format) -> Result<()> {
+        self.since.get_or_insert_with(Instant::now);
+        self.last_event = event.position;
+        self.bytes.extend_from_slice(&event.bytes);
+        if let Some(group) = self.groups.step(event, format)? {
+            let seen = &mut self.seen;
+            seen.transactions += 1;
+            let first = seen.times.map_or(group.time, |(first, _)| first);
+            seen.times = Some((first, group.time));
+            if let Some(gtid) = group.gtid {
+                let last = gtid.to_string();
+                let first = seen
+                    .gtids
+                    .take()
+                    .map_or_else(|| last.clone(), |(first, _)| first);
+                seen.gtids = Some((first, last));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what waits as a segment; the next one goes on behind it.
+    pub(super) fn take(&mut self) -> Option<(SegmentHeader, Vec<u8>)> {
+        self.since.take()?;
+        let seen = std::mem::take(&mut self.seen);
+        let bytes = std::mem::take(&mut self.bytes);
+        let end = self.start + bytes.len() as u64;
+        let (first_gtid, last_gtid) = seen.gtids.unzip();
+        let header = SegmentHeader {
+            file: self.file.clone(),
+            start: self.start,
+            end,
+            previous: self.previous.take(),
+            gap: self.gap.take(),
+            last_event: self.last_event,
+            transactions: seen.transactions,
+            first_time: seen.times.map(|times| times.0),
+            last_time: seen.times.map(|times| times.1),
+            first_gtid,
+            last_gtid,
+            server_version: self
+                .format
+                .as_ref()
+                .map(|format| format.server_version.clone())
+                .unwrap_or_default(),
+            crc: 0,
+            stored: 0,
+        };
+        self.start = end;
+        self.previous = Some(Place {
+            file: self.file.clone(),
+            position: end,
+        });
+        Some((header, bytes))
+    }
+}

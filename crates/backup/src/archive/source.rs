@@ -1,0 +1,166 @@
+//! The server that an archive is made of: who it is, which logs it has, and whether they are those
+//! that the archive has.
+
+use super::index::Timeline;
+use super::segment::Place;
+use evenkeel_binlog::{CHECKSUM, Header, kind, number_of};
+use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
+use evenkeel_repository::store::Store;
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::binlog_stream::{BinlogStream, Received};
+use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::options::ConnectOptions;
+use std::time::{Duration, Instant};
+
+/// How long a server may take to send the first events of a file that it has.
+const FIRST_EVENTS: Duration = Duration::from_secs(60);
+
+/// A server that is reached.
+pub(super) struct Source {
+    pub(super) id: String,
+    /// Its log files, in order, and their lengths.
+    pub(super) logs: Vec<(String, u64)>,
+    /// Where it is now.
+    pub(super) now: Place,
+    options: ConnectOptions,
+    replica: u32,
+}
+
+impl Source {
+    /// Asks a server who it is and what it has.
+    pub(super) fn ask(options: &ConnectOptions, replica: u32) -> Result<Self> {
+        let mut session = Session::open(options)?;
+        let abilities = Abilities::probe(&mut session)?;
+        let now = Coordinates::read(&mut session, &abilities)?;
+        let (Some(file), Some(position)) = (now.binlog_file, now.binlog_position) else {
+            return Err(
+                Error::refused(format!("{} writes no binary log", session.place()))
+                    .hint("start the server with --log-bin"),
+            );
+        };
+        let rows = session.rows("SHOW BINARY LOGS")?;
+        let length = |text: Option<&str>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let logs = rows
+            .iter()
+            .filter_map(|row| Some((row.at(0)?.to_owned(), length(row.at(1)))))
+            .collect();
+        let id = match abilities.flavour {
+            Flavour::MySql => session.variable("server_uuid")?,
+            Flavour::MariaDb => session.variable("server_id")?,
+        };
+        Ok(Self {
+            id: source_id(abilities.flavour, &id.unwrap_or_default()),
+            logs,
+            now: Place { file, position },
+            options: options.clone(),
+            replica,
+        })
+    }
+
+    /// Begins a stream.
+    pub(super) fn stream(&self, from: &Place) -> Result<BinlogStream> {
+        let session = Session::open(&self.options)?;
+        BinlogStream::open(session, &from.file, from.position, self.replica)
+    }
+
+    /// Returns whether the server still has all that a timeline has of its last file, and it is the
+    /// same: the event that both have last is compared, byte for byte.
+    pub(super) fn continues(
+        &self,
+        timeline: &Timeline,
+        store: &dyn Store,
+        cancel: &Cancel,
+    ) -> Result<bool> {
+        let Some(last) = timeline.segments.last() else {
+            return Ok(false);
+        };
+        let there = self
+            .logs
+            .iter()
+            .any(|(file, length)| *file == last.file && *length >= last.end);
+        if !there {
+            return Ok(false);
+        }
+        let header = Timeline::header(store, last)?;
+        let bytes = last.read(store)?;
+        let ours = header
+            .last_event
+            .checked_sub(last.start)
+            .and_then(|at| bytes.get(at as usize..))
+            .ok_or_else(|| Error::new(ErrorKind::Differs, format!("{} is damaged", last.object)))?;
+        let from = Place {
+            file: last.file.clone(),
+            position: header.last_event,
+        };
+        let theirs = match self.events(&from, 1, cancel) {
+            Ok(events) => events,
+            // Not the start of an event there: another file of that name.
+            Err(error) if error.kind() == ErrorKind::Failed => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        Ok(theirs.first().is_some_and(|event| event == ours))
+    }
+
+    /// Returns a name for the history of the log that begins with a file: the time and a checksum of
+    /// its first events.
+    pub(super) fn history(&self, file: &str, cancel: &Cancel) -> Result<String> {
+        let from = Place {
+            file: file.to_owned(),
+            position: 4,
+        };
+        let events = self.events(&from, 2, cancel)?;
+        let first = events
+            .first()
+            .ok_or_else(|| Error::failed(format!("the server sends nothing of {file}")))?;
+        let begun = jiff::Timestamp::from_second(i64::from(Header::parse(first)?.time))
+            .context(|| "the log's first event has no time")?;
+        let mut hasher = crc32fast::Hasher::new();
+        for event in &events {
+            // Without its own checksum: with it, the sum of all is always the same.
+            hasher.update(&event[..event.len().saturating_sub(CHECKSUM)]);
+        }
+        let begun = begun.strftime("%Y%m%dT%H%M%S");
+        Ok(format!("{begun}-{:08x}", hasher.finalize()))
+    }
+
+    /// Receives up to `count` events that are in the file, from an event's start on.
+    fn events(&self, from: &Place, count: usize, cancel: &Cancel) -> Result<Vec<Vec<u8>>> {
+        let mut stream = self.stream(from)?;
+        let until = Instant::now() + FIRST_EVENTS;
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        while all.len() < count && Instant::now() < until {
+            cancel.check()?;
+            match stream.receive()? {
+                Received::Event(event) => {
+                    let header = Header::parse(&event)?;
+                    let beat = matches!(header.kind, kind::HEARTBEAT | kind::HEARTBEAT_V2);
+                    // Idle: it has no more.
+                    if beat {
+                        break;
+                    }
+                    if !header.is_artificial() {
+                        all.push(event);
+                    }
+                }
+                Received::Nothing => {}
+                Received::End => break,
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns whether every file that the server has comes after one.
+    pub(super) fn begins_after(&self, file: &str) -> bool {
+        let first = self.logs.first().and_then(|(name, _)| number_of(name));
+        first > number_of(file) && number_of(file).is_some()
+    }
+}
+
+/// Returns the name of a source.
+pub(crate) fn source_id(flavour: Flavour, own: &str) -> String {
+    match flavour {
+        Flavour::MySql => format!("mysql-{own}"),
+        Flavour::MariaDb => format!("mariadb-{own}"),
+    }
+}

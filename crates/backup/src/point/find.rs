@@ -1,0 +1,429 @@
+//! Finds the generation to begin with, the history that goes on from it, and where to stop.
+
+use super::log::{self, ArchivedFile, Item};
+use super::{Point, PointReport, Transaction};
+use crate::Run;
+use crate::archive::{Place, Timeline, source_id, timelines};
+use crate::facts::{self, DATA_ROOT, Facts};
+use evenkeel_binlog::number_of;
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_repository::store::Store;
+use evenkeel_repository::{BlockContent, Location, Manifest, Repository};
+use evenkeel_server::abilities::Flavour;
+use std::io::Read;
+
+/// A point, and the way there.
+#[derive(Debug, Clone)]
+pub struct PointPlan {
+    /// The generation to restore.
+    pub generation: u32,
+    /// What is applied to it.
+    pub report: PointReport,
+    pub(crate) repository: Location,
+    pub(crate) timeline: Timeline,
+    /// Whether the transactions have GTIDs, and whether some have none.
+    pub(crate) gtids: (bool, bool),
+}
+
+/// A generation that may be the base, and the history that goes on from it.
+struct Base {
+    generation: u32,
+    at: Place,
+    timeline: Timeline,
+}
+
+/// What a generation and a point are to each other.
+enum Verdict {
+    Found(PointReport, (bool, bool)),
+    /// The generation is of a later moment, or that cannot be ruled out.
+    TooLate,
+    /// The archive does not reach so far without a gap, or the transaction is not in it.
+    NotThere(Error),
+}
+
+/// Finds the nearest generation before a point (or takes the one that is named) and the transactions
+/// between. Reads the archive up to there.
+///
+/// Errors: `Refused` for a point before the first generation, beyond the archive's end or behind a
+/// gap, and where no archived log goes on from a generation.
+pub fn find(
+    repository: &Location,
+    named: Option<u32>,
+    point: &Point,
+    run: Run<'_>,
+) -> Result<PointPlan> {
+    let opened = Repository::open(repository)?;
+    let store = repository.store();
+    let mut generations: Vec<u32> = opened
+        .generations()?
+        .iter()
+        .map(|one| one.generation)
+        .collect();
+    generations.reverse();
+    if let Some(named) = named {
+        generations.retain(|generation| *generation == named);
+    }
+    let known = timelines(&*store, None)?;
+    if known.is_empty() {
+        return Err(
+            Error::refused("no binary log is archived in this repository")
+                .hint("archive them from now on: evenkeel binlog archive REPOSITORY"),
+        );
+    }
+    let mut reason = None;
+    for generation in generations {
+        run.cancel.check()?;
+        let manifest = opened.manifest(generation)?;
+        let base = match base(&opened, &manifest, &known, &*store) {
+            Ok(base) => base,
+            Err(error) => {
+                reason.get_or_insert(error);
+                continue;
+            }
+        };
+        match judge(&*store, &base, &manifest, point, run)? {
+            Verdict::Found(report, gtids) => {
+                return Ok(PointPlan {
+                    generation,
+                    report,
+                    repository: repository.clone(),
+                    timeline: base.timeline,
+                    gtids,
+                });
+            }
+            Verdict::TooLate => {
+                reason = Some(Error::refused(format!(
+                    "the point is before generation {generation} was taken"
+                )));
+            }
+            Verdict::NotThere(error) => {
+                // A transaction may lie before this generation; nothing else may.
+                let earlier = matches!(point, Point::After(_) | Point::Before(_));
+                reason.get_or_insert(error);
+                if !earlier {
+                    break;
+                }
+            }
+        }
+    }
+    Err(reason.unwrap_or_else(|| Error::refused("there is no generation to begin with")))
+}
+
+/// Finds the history that goes on from a generation.
+fn base(
+    repository: &Repository,
+    manifest: &Manifest,
+    known: &[Timeline],
+    store: &dyn Store,
+) -> Result<Base> {
+    let generation = manifest.generation;
+    let facts = Facts::of(manifest)?;
+    let own = facts::report_of(manifest)?.coordinates;
+    let (Some(file), Some(position)) = (own.binlog_file, own.binlog_position) else {
+        return Err(Error::refused(format!(
+            "generation {generation} has no place in a binary log"
+        )));
+    };
+    if facts.roots.len() > 1 {
+        return Err(Error::refused(format!(
+            "generation {generation} has files outside its data directory, and no point in time \
+             can be restored with such yet"
+        ))
+        .hint("restore it without --to, and apply the archived logs by hand"));
+    }
+    let at = Place { file, position };
+    let flavour = match facts.server_version.as_deref() {
+        Some(version) if !version.contains("MariaDB") => Flavour::MySql,
+        _ => Flavour::MariaDb,
+    };
+    let id = match flavour {
+        Flavour::MySql => facts.settings.get("server_uuid"),
+        Flavour::MariaDb => facts.settings.get("server_id"),
+    };
+    let source = source_id(flavour, id.map_or("", String::as_str));
+    let mut reason = Error::refused(format!(
+        "the archive has no binary log of {source} at {at}, where generation {generation} is"
+    ))
+    .hint("'evenkeel binlog list' shows what is archived");
+    for timeline in known.iter().filter(|one| one.source == source) {
+        let holds = |one: &crate::archive::Segment| {
+            one.file == at.file && one.start <= at.position && at.position <= one.end
+        };
+        if !timeline.segments.iter().any(holds) {
+            continue;
+        }
+        if is_same(repository, generation, &at, timeline, store)? {
+            let timeline = timeline.clone();
+            return Ok(Base {
+                generation,
+                at,
+                timeline,
+            });
+        }
+        reason = Error::refused(format!(
+            "the archived {} is not the one in generation {generation}, although it has its name: \
+             it is of another server, or of a time before or after RESET MASTER",
+            at.file
+        ));
+    }
+    Err(reason)
+}
+
+/// Whether the log file in a generation begins as the archived one does.
+fn is_same(
+    repository: &Repository,
+    generation: u32,
+    at: &Place,
+    timeline: &Timeline,
+    store: &dyn Store,
+) -> Result<bool> {
+    let reader = repository.reader(generation)?;
+    let name = format!("{DATA_ROOT}/{}", at.file);
+    let Some(record) = reader.find(&name)? else {
+        return Err(Error::refused(format!(
+            "generation {generation} does not hold {}, so nothing tells whether the archived one \
+             goes on from it",
+            at.file
+        )));
+    };
+    let mut ours = Vec::new();
+    reader.open_file(&record)?.read_leaf(0, |number, content| {
+        let length = record.meta.block_length(number);
+        let had = ours.len();
+        if let BlockContent::Data(bytes) = content {
+            ours.extend_from_slice(bytes);
+        }
+        ours.resize(had + length, 0);
+        Ok(())
+    })?;
+    ours.truncate(usize::try_from(at.position).unwrap_or(usize::MAX));
+    let mut theirs = vec![0; ours.len()];
+    let mut file = ArchivedFile::open(store, timeline, &at.file);
+    if file.read_exact(&mut theirs).is_err() {
+        return Ok(false);
+    }
+    // The server marks the file that it writes, in the flags of its first event.
+    const IN_USE: usize = 4 + 17;
+    for bytes in [&mut ours, &mut theirs] {
+        if let Some(flags) = bytes.get_mut(IN_USE) {
+            *flags &= !1;
+        }
+    }
+    Ok(ours == theirs)
+}
+
+/// Walks the archived log from a generation's place to the point.
+fn judge(
+    store: &dyn Store,
+    base: &Base,
+    manifest: &Manifest,
+    point: &Point,
+    run: Run<'_>,
+) -> Result<Verdict> {
+    if is_too_late(base, manifest, point)? {
+        return Ok(Verdict::TooLate);
+    }
+    let mut walk = Walk::new(base, point);
+    let files = log::files_from(&base.timeline, &base.at.file);
+    for (number, file) in files.iter().enumerate() {
+        run.cancel.check()?;
+        let from = Place {
+            file: (*file).to_owned(),
+            position: if number == 0 { base.at.position } else { 4 },
+        };
+        if log::read_file(store, &base.timeline, &from, |item| walk.take(item))? {
+            break;
+        }
+        let gap = base
+            .timeline
+            .gaps
+            .iter()
+            .find(|gap| gap.after.file == *file);
+        if let Some(gap) = gap {
+            if walk.is_there() {
+                break;
+            }
+            return Ok(Verdict::NotThere(
+                Error::refused(format!(
+                    "binary logs are missing between {} and {}, before the point",
+                    gap.after, gap.before
+                ))
+                .hint("a point before the gap, or after a later generation, can be restored"),
+            ));
+        }
+    }
+    let reach = base
+        .timeline
+        .end()
+        .map(|end| end.to_string())
+        .unwrap_or_default();
+    Ok(walk.verdict(base, &reach))
+}
+
+/// Whether a generation may hold what was written after the point.
+fn is_too_late(base: &Base, manifest: &Manifest, point: &Point) -> Result<bool> {
+    Ok(match point {
+        Point::Time(time) => {
+            let seconds = Facts::of(manifest)?.seconds;
+            let run = jiff::SignedDuration::try_from_secs_f64(seconds)
+                .context(|| "a generation's run has no length")?;
+            let ended = manifest
+                .created
+                .checked_add(run)
+                .context(|| "a run never ended")?;
+            // Logs have whole seconds.
+            ended.as_second() >= time.as_second()
+        }
+        Point::Position(place) => order(place) < order(&base.at),
+        Point::After(_) | Point::Before(_) => false,
+    })
+}
+
+fn order(place: &Place) -> (Option<u64>, u64) {
+    (number_of(&place.file), place.position)
+}
+
+/// What was seen on the way.
+struct Walk<'a> {
+    point: &'a Point,
+    transactions: u64,
+    last: Option<Transaction>,
+    next: Option<Transaction>,
+    /// Where the point is, once it is reached.
+    cut: Option<Place>,
+    /// The end of what was seen, and its time.
+    end: Place,
+    end_time: u32,
+    gtids: (bool, bool),
+}
+
+impl<'a> Walk<'a> {
+    fn new(base: &Base, point: &'a Point) -> Self {
+        let mut walk = Self {
+            point,
+            transactions: 0,
+            last: None,
+            next: None,
+            cut: None,
+            end: base.at.clone(),
+            end_time: 0,
+            gtids: (false, false),
+        };
+        if matches!(point, Point::Position(place) if *place == base.at) {
+            walk.cut = Some(base.at.clone());
+        }
+        walk
+    }
+
+    fn is_there(&self) -> bool {
+        self.cut.is_some()
+    }
+
+    /// Takes what comes next; returns whether to go on.
+    fn take(&mut self, item: Item) -> Result<bool> {
+        let transaction = match item {
+            Item::Transaction(transaction) => transaction,
+            Item::Between { at, time } => {
+                if self.cut.is_none() && self.stops_between(&at, time) {
+                    self.cut = Some(at);
+                }
+                return Ok(true);
+            }
+        };
+        if self.cut.is_none() && self.stops_before(&transaction) {
+            self.cut = Some(transaction.at.clone());
+        }
+        if self.cut.is_some() {
+            self.next = Some(transaction);
+            return Ok(false);
+        }
+        self.transactions += 1;
+        match transaction.gtid {
+            Some(_) => self.gtids.0 = true,
+            None => self.gtids.1 = true,
+        }
+        self.end = Place {
+            file: transaction.at.file.clone(),
+            position: transaction.end,
+        };
+        self.end_time = transaction.time.map_or(0, |time| time.as_second() as u32);
+        if self.stops_after(&transaction) {
+            self.cut = Some(self.end.clone());
+        }
+        self.last = Some(transaction);
+        Ok(true)
+    }
+
+    fn stops_between(&self, at: &Place, time: u32) -> bool {
+        match self.point {
+            Point::Time(point) => i64::from(time) >= point.as_second(),
+            Point::Position(place) => order(at) > order(place),
+            Point::After(_) | Point::Before(_) => false,
+        }
+    }
+
+    fn stops_before(&self, transaction: &Transaction) -> bool {
+        match self.point {
+            Point::Time(point) => {
+                let time = transaction.time.map_or(0, |time| time.as_second());
+                time >= point.as_second()
+            }
+            Point::Position(place) => {
+                let end = Place {
+                    file: transaction.at.file.clone(),
+                    position: transaction.end,
+                };
+                order(&end) > order(place)
+            }
+            Point::Before(gtid) => transaction.gtid.as_deref() == Some(&gtid.to_string()),
+            Point::After(_) => false,
+        }
+    }
+
+    fn stops_after(&self, transaction: &Transaction) -> bool {
+        match self.point {
+            Point::After(gtid) => transaction.gtid.as_deref() == Some(&gtid.to_string()),
+            Point::Position(place) => {
+                transaction.at.file == place.file && transaction.end == place.position
+            }
+            Point::Time(_) | Point::Before(_) => false,
+        }
+    }
+
+    fn verdict(self, base: &Base, reach: &str) -> Verdict {
+        let Some(to) = self.cut else {
+            let what = match self.point {
+                Point::After(gtid) | Point::Before(gtid) => {
+                    format!("no archived transaction is {gtid}: the archive reaches to {reach}")
+                }
+                Point::Time(_) | Point::Position(_) => {
+                    format!("the point is beyond the archive, which reaches to {reach}")
+                }
+            };
+            let time = jiff::Timestamp::from_second(i64::from(self.end_time)).ok();
+            let time = time.filter(|_| self.end_time > 0);
+            let last = time.map(|time| format!("its last transaction is of {time}"));
+            let error = Error::new(ErrorKind::Refused, what);
+            return Verdict::NotThere(match last {
+                Some(last) => error.hint(last),
+                None => error,
+            });
+        };
+        Verdict::Found(
+            PointReport {
+                from: base.at.clone(),
+                to,
+                transactions: self.transactions,
+                last_applied: self.last,
+                first_not_applied: self.next,
+            },
+            self.gtids,
+        )
+    }
+}
+
+impl std::fmt::Debug for Base {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "generation {} at {}", self.generation, self.at)
+    }
+}

@@ -1,0 +1,138 @@
+//! A point in time: which generation to begin with, and which archived transactions to apply to it.
+//!
+//! ```text
+//! find (generation, history, cut) ─► restore ─► replay (the server applies them) ─► the directory appears
+//! ```
+//!
+//! The server's own applier does the work: archived events become its relay logs, byte for byte, and
+//! the last one ends where the point is.
+
+mod find;
+mod log;
+mod replay;
+
+pub use find::{PointPlan, find};
+pub(crate) use replay::replay;
+
+use crate::archive::Place;
+use evenkeel_binlog::{Gtid, number_of};
+use evenkeel_op::{Error, Result};
+use evenkeel_server::launch::Binary;
+use serde::Serialize;
+
+/// A point in time, as it was typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Point {
+    /// Before the first transaction of this second or a later one.
+    Time(jiff::Timestamp),
+    /// After this transaction.
+    After(Gtid),
+    /// Before this transaction.
+    Before(Gtid),
+    /// After the last transaction that ends here or before.
+    Position(Place),
+}
+
+impl Point {
+    /// Reads `2026-11-20 10:41:07` (in `zone` where it names none), `gtid:0-1-23`,
+    /// `before:0-1-23` or `binlog.000042:1234`.
+    pub fn parse(text: &str, zone: &jiff::tz::TimeZone) -> Result<Self> {
+        if let Some(gtid) = text.strip_prefix("gtid:") {
+            return gtid.parse().map(Self::After);
+        }
+        if let Some(gtid) = text.strip_prefix("before:") {
+            return gtid.parse().map(Self::Before);
+        }
+        if let Some((file, position)) = text.rsplit_once(':')
+            && number_of(file).is_some()
+            && let Ok(position) = position.parse()
+        {
+            let file = file.to_owned();
+            return Ok(Self::Position(Place { file, position }));
+        }
+        if let Ok(time) = text.parse::<jiff::Timestamp>() {
+            return Ok(Self::Time(time));
+        }
+        let local = text.parse::<jiff::civil::DateTime>();
+        let zoned = local
+            .ok()
+            .and_then(|local| local.to_zoned(zone.clone()).ok());
+        let zoned = zoned.ok_or_else(|| {
+            Error::usage(format!("'{text}' is no point in time"))
+                .hint("a time: '2026-11-20 10:41:07', or with its zone: 2026-11-20T10:41:07Z")
+                .hint("a transaction: gtid:0-1-23 (with it) or before:0-1-23 (without it)")
+                .hint("a position: binlog.000042:1234")
+        })?;
+        Ok(Self::Time(zoned.timestamp()))
+    }
+}
+
+/// A point that was found, and the program that goes there.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// What was found.
+    pub plan: PointPlan,
+    /// The server program.
+    pub binary: Binary,
+}
+
+/// A transaction in the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Transaction {
+    /// Where it begins.
+    pub at: Place,
+    /// Position after it, in the same file.
+    pub end: u64,
+    /// When its first statement began.
+    pub time: Option<jiff::Timestamp>,
+    /// Its GTID, if it has one.
+    pub gtid: Option<String>,
+}
+
+/// Where a restore to a point came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PointReport {
+    /// The generation's own place, from which on transactions were applied.
+    pub from: Place,
+    /// The place that was reached.
+    pub to: Place,
+    /// Transactions applied.
+    pub transactions: u64,
+    /// The last one applied; none when the generation was at the point already.
+    pub last_applied: Option<Transaction>,
+    /// The first one that was not applied; none when the archive ends there.
+    pub first_not_applied: Option<Transaction>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Point> {
+        Point::parse(text, &jiff::tz::TimeZone::fixed(jiff::tz::offset(1)))
+    }
+
+    #[test]
+    fn points_are_read() {
+        let time = |text: &str| Point::Time(text.parse().unwrap());
+        assert_eq!(
+            parse("2026-11-20 10:41:07").unwrap(),
+            time("2026-11-20T09:41:07Z")
+        );
+        assert_eq!(
+            parse("2026-11-20T10:41:07Z").unwrap(),
+            time("2026-11-20T10:41:07Z")
+        );
+        let place = Place {
+            file: "binlog.000042".to_owned(),
+            position: 1234,
+        };
+        assert_eq!(parse("binlog.000042:1234").unwrap(), Point::Position(place));
+        let gtid = "0-1-23".parse().unwrap();
+        assert_eq!(parse("gtid:0-1-23").unwrap(), Point::After(gtid));
+        assert_eq!(parse("before:0-1-23").unwrap(), Point::Before(gtid));
+        for none in ["", "10:41", "gtid:0-1", "yesterday", "binlog:12"] {
+            assert!(parse(none).is_err(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Applies archived transactions to restored files, by the server's own applier.
+//!
+//! The archived files become relay logs of a server that is started on the restored files, out of
+//! everybody's reach; the last one ends at the point. Nothing is translated: row events, statements,
+//! compressed and XA transactions are what they were. Afterwards nothing of it is left.
+
+use super::log::{ArchivedFile, files_from};
+use super::{Replay, Transaction};
+use crate::Run;
+use evenkeel_op::{Context, Error, Result, Unit};
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::{Row, Session, quote};
+use evenkeel_server::launch::{Launch, Running};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Name of the relay logs, before their number.
+const RELAY: &str = "evenkeel-relay";
+/// How long crash recovery, one transaction, or a clean shutdown may take.
+const DEADLINE: Duration = Duration::from_secs(3600);
+/// How often the applier is asked how far it is.
+const POLL: Duration = Duration::from_millis(100);
+
+/// The private server: nothing runs by itself, nobody reaches it, nothing is logged again. Its
+/// files are thrown away unless all goes well, so it need not sync before the end.
+const OPTIONS: [&str; 14] = [
+    // An applier skips what its own server wrote.
+    "--server-id=4294967295",
+    "--skip-slave-start",
+    // Nobody's password is known. The grant tables are read later, for statements that need them.
+    "--skip-grant-tables",
+    "--event-scheduler=DISABLED",
+    "--relay-log=evenkeel-relay",
+    "--relay-log-index=evenkeel-relay.index",
+    "--relay-log-recovery=OFF",
+    "--log-slave-updates=OFF",
+    "--slave-sql-verify-checksum=ON",
+    "--slave-max-allowed-packet=1073741824",
+    "--max-allowed-packet=1073741824",
+    "--sync-binlog=0",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--innodb-buffer-pool-load-at-startup=OFF",
+];
+
+/// Applies what `replay` says to the data directory `datadir`, on which a server starts with
+/// `options`.
+pub(crate) fn replay(
+    replay: &Replay,
+    datadir: &Path,
+    options: &[String],
+    settings: &std::collections::BTreeMap<String, String>,
+    run: Run<'_>,
+) -> Result<()> {
+    let Some(last) = &replay.plan.report.last_applied else {
+        return Ok(());
+    };
+    let relay = write_relay_logs(replay, last, datadir, run)?;
+    fail::fail_point!("point::relay_written");
+    let mut launch = Launch::new(replay.binary.clone(), datadir);
+    launch.extra_args.extend(options.iter().cloned());
+    launch.extra_args.extend(OPTIONS.map(str::to_owned));
+    launch.extra_args.extend(more_options(replay, settings));
+    run.progress
+        .phase("starting a server on the restored files", None, Unit::Items);
+    let server = launch.start(DEADLINE, run.cancel)?;
+    run.progress.end();
+    apply(replay, &server, &relay, run)?;
+    fail::fail_point!("point::applied");
+    server.stop(DEADLINE)?;
+    clear(datadir)?;
+    own(datadir)
+}
+
+/// The relay logs: how many, and how long the last one is.
+struct Relay {
+    files: u64,
+    bytes: u64,
+    end: u64,
+}
+
+fn relay_name(number: u64) -> String {
+    format!("{RELAY}.{number:06}")
+}
+
+/// Writes the files up to the end of the last transaction that is to be applied: of events behind it
+/// an applier does not say that it has come by them.
+fn write_relay_logs(
+    replay: &Replay,
+    last: &Transaction,
+    datadir: &Path,
+    run: Run<'_>,
+) -> Result<Relay> {
+    let plan = &replay.plan;
+    let store = plan.repository.store();
+    let mut relay = Relay {
+        files: 0,
+        bytes: 0,
+        end: 0,
+    };
+    let mut index = String::new();
+    run.progress
+        .phase("fetching binary logs", None, Unit::Bytes);
+    for file in files_from(&plan.timeline, &plan.report.from.file) {
+        let is_last = file == last.at.file;
+        run.cancel.check()?;
+        let name = relay_name(relay.files + 1);
+        let path = datadir.join(&name);
+        let failed = || format!("failed to write {}", path.display());
+        let limit = if is_last { last.end } else { u64::MAX };
+        let mut archived = ArchivedFile::open(&*store, &plan.timeline, file).take(limit);
+        let mut out = fs::File::create(&path).context(failed)?;
+        let copied = std::io::copy(&mut archived, &mut out).context(failed)?;
+        if is_last && copied != last.end {
+            return Err(Error::failed(format!(
+                "the archive of {file} ends at {copied}"
+            )));
+        }
+        run.progress.advance(copied);
+        index.push_str(&format!("./{name}\n"));
+        relay.files += 1;
+        relay.bytes += copied;
+        relay.end = copied;
+        if is_last {
+            break;
+        }
+    }
+    run.progress.end();
+    let path = datadir.join(format!("{RELAY}.index"));
+    fs::write(&path, index).context(|| format!("failed to write {}", path.display()))?;
+    Ok(relay)
+}
+
+/// Options that depend on what is applied.
+fn more_options(
+    replay: &Replay,
+    settings: &std::collections::BTreeMap<String, String>,
+) -> Vec<String> {
+    let mut options = Vec::new();
+    if replay.binary.flavour == Flavour::MySql {
+        // An applier takes only what fits its own mode.
+        match replay.plan.gtids {
+            (true, false) => {
+                options.push("--gtid-mode=ON".to_owned());
+                options.push("--enforce-gtid-consistency=ON".to_owned());
+            }
+            (true, true) => options.push("--gtid-mode=OFF_PERMISSIVE".to_owned()),
+            (false, _) => options.push("--gtid-mode=OFF".to_owned()),
+        }
+    }
+    // Decides what a column without a default means, where the log does not say it.
+    if let Some(value) = settings.get("explicit_defaults_for_timestamp") {
+        options.push(format!("--explicit-defaults-for-timestamp={value}"));
+    }
+    options
+}
+
+fn apply(replay: &Replay, server: &Running, relay: &Relay, run: Run<'_>) -> Result<()> {
+    let mut session = server.session()?;
+    let abilities = Abilities::probe(&mut session)?;
+    let words = Words::of(&abilities);
+    // A statement of ours that is logged would take the GTID of the first transaction, which the
+    // applier would then leave out without a word.
+    session.run("SET SESSION sql_log_bin = 0")?;
+    // Now statements about accounts can be applied; this session keeps its rights.
+    session.run("FLUSH PRIVILEGES")?;
+    session.run(&words.change(&relay_name(1), replay.plan.report.from.position))?;
+    if let Some(transaction) = &replay.plan.report.last_applied
+        && has(&mut session, &abilities, transaction)? == Some(true)
+    {
+        return Err(Error::failed(
+            "the generation holds transactions that should come after it",
+        ));
+    }
+    let (last, end) = (relay_name(relay.files), relay.end);
+    session.run(&format!(
+        "START {} SQL_THREAD UNTIL RELAY_LOG_FILE = {}, RELAY_LOG_POS = {end}",
+        words.replica,
+        quote(&last)
+    ))?;
+    run.progress
+        .phase("applying transactions", Some(relay.bytes), Unit::Bytes);
+    let outcome = wait(&mut session, &words, relay, server, run);
+    run.progress.end();
+    outcome?;
+    session.run(&format!("STOP {}", words.replica))?;
+    if let Some(transaction) = &replay.plan.report.last_applied
+        && has(&mut session, &abilities, transaction)? == Some(false)
+    {
+        return Err(Error::failed(format!(
+            "the applier is at the end, but the server does not have {}",
+            transaction.gtid.as_deref().unwrap_or_default()
+        )));
+    }
+    session.run(&format!("RESET {} ALL", words.replica))
+}
+
+/// The words of a server's statements: newer ones have others.
+struct Words {
+    replica: &'static str,
+    new: bool,
+    flavour: Flavour,
+}
+
+impl Words {
+    fn of(abilities: &Abilities) -> Self {
+        Self {
+            replica: if abilities.replica_statements {
+                "REPLICA"
+            } else {
+                "SLAVE"
+            },
+            new: abilities.change_replication_source,
+            flavour: abilities.flavour,
+        }
+    }
+
+    /// The applier is told a source that nobody will ever ask.
+    fn change(&self, file: &str, position: u64) -> String {
+        let file = quote(file);
+        if self.flavour == Flavour::MySql && self.new {
+            return format!(
+                "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'none', \
+                 RELAY_LOG_FILE = {file}, RELAY_LOG_POS = {position}"
+            );
+        }
+        let gtid = match self.flavour {
+            Flavour::MariaDb => ", MASTER_USE_GTID = no",
+            Flavour::MySql => "",
+        };
+        format!(
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'none', \
+             RELAY_LOG_FILE = {file}, RELAY_LOG_POS = {position}{gtid}"
+        )
+    }
+}
+
+/// Waits until the applier is at the end.
+fn wait(
+    session: &mut Session,
+    words: &Words,
+    relay: &Relay,
+    server: &Running,
+    run: Run<'_>,
+) -> Result<()> {
+    let mut done = 0;
+    let mut moved = (Instant::now(), 0, 0);
+    loop {
+        run.cancel.check()?;
+        let status = session
+            .one(&format!("SHOW {} STATUS", words.replica))
+            .context(|| format!("the server ended:\n{}", server.log_tail(15)))?
+            .ok_or_else(|| Error::failed("the server knows of no applier"))?;
+        let number = field(&status, "Last_SQL_Errno").unwrap_or("0");
+        if number != "0" {
+            let text = field(&status, "Last_SQL_Error").unwrap_or_default();
+            return Err(Error::failed(format!(
+                "the server could not apply a transaction: {text} ({number})"
+            )));
+        }
+        let file = field(&status, "Relay_Log_File").unwrap_or_default();
+        let at: u64 = field(&status, "Relay_Log_Pos")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0);
+        let at_file = evenkeel_binlog::number_of(file).unwrap_or(0);
+        if at_file > relay.files || at_file == relay.files && at >= relay.end {
+            return Ok(());
+        }
+        let running = ["Slave_SQL_Running", "Replica_SQL_Running"];
+        if running
+            .iter()
+            .any(|name| field(&status, name) == Some("No"))
+        {
+            return Err(Error::failed(format!(
+                "the applier stopped at {file}:{at}:\n{}",
+                server.log_tail(15)
+            )));
+        }
+        if (moved.1, moved.2) != (at_file, at) {
+            moved = (Instant::now(), at_file, at);
+        } else if moved.0.elapsed() > DEADLINE {
+            return Err(Error::failed(format!(
+                "the applier has not moved from {file}:{at} for an hour:\n{}",
+                server.log_tail(15)
+            )));
+        }
+        // Files are about as long as each other.
+        let now = (relay.bytes / relay.files).saturating_mul(at_file.saturating_sub(1)) + at;
+        run.progress.advance(now.saturating_sub(done));
+        done = done.max(now);
+        std::thread::sleep(POLL);
+    }
+}
+
+fn field<'a>(row: &'a Row, name: &str) -> Option<&'a str> {
+    row.get(name)
+}
+
+/// Asks the server itself whether it has a transaction; `None` for one without a GTID.
+fn has(
+    session: &mut Session,
+    abilities: &Abilities,
+    transaction: &Transaction,
+) -> Result<Option<bool>> {
+    let Some(gtid) = &transaction.gtid else {
+        return Ok(None);
+    };
+    Ok(Some(match abilities.flavour {
+        Flavour::MySql => {
+            let sql = format!(
+                "SELECT GTID_SUBSET({}, @@global.gtid_executed)",
+                quote(gtid)
+            );
+            session.value(&sql)?.as_deref() == Some("1")
+        }
+        Flavour::MariaDb => {
+            let applied = session.value("SELECT @@gtid_slave_pos")?;
+            let applied = applied.unwrap_or_default();
+            applied.split(',').any(|one| one.trim() == gtid)
+        }
+    }))
+}
+
+/// Removes what only the replay needed.
+fn clear(datadir: &Path) -> Result<()> {
+    let failed = || format!("failed to clean up {}", datadir.display());
+    for entry in fs::read_dir(datadir).context(failed)? {
+        let entry = entry.context(failed)?;
+        if entry.file_name().to_string_lossy().starts_with(RELAY) {
+            fs::remove_file(entry.path()).context(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives what the server made to the owner of the directory.
+fn own(datadir: &Path) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let failed = || format!("failed to set owners in {}", datadir.display());
+    let top = fs::metadata(datadir).context(failed)?;
+    let mut folders = vec![datadir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).context(failed)? {
+            let path = entry.context(failed)?.path();
+            let found = fs::symlink_metadata(&path).context(failed)?;
+            if found.uid() != top.uid() || found.gid() != top.gid() {
+                std::os::unix::fs::lchown(&path, Some(top.uid()), Some(top.gid()))
+                    .context(failed)?;
+            }
+            if found.is_dir() {
+                folders.push(path);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Which events belong together: a transaction, or a statement that stands alone.
+
+use crate::{Event, Format, Gtid, Header, body, kind};
+use evenkeel_op::{Error, Result};
+
+/// A transaction, or a statement that stands alone, that is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Position of its first event.
+    pub start: u64,
+    /// Position after its last event.
+    pub end: u64,
+    /// The time of its first event, in seconds since 1970.
+    pub time: u32,
+    /// Its GTID, if it has one.
+    pub gtid: Option<Gtid>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Behind a GTID, or behind a value for a statement; the next statement says whether a
+    /// transaction begins or it stands alone.
+    Announced,
+    /// Inside a transaction, which a commit ends.
+    Transaction,
+}
+
+#[derive(Debug, Clone)]
+struct Open {
+    state: State,
+    start: u64,
+    time: u32,
+    gtid: Option<Gtid>,
+}
+
+/// Takes the events of a file in order and tells when a group is complete.
+#[derive(Debug, Clone, Default)]
+pub struct Groups {
+    open: Option<Open>,
+}
+
+impl Groups {
+    /// Returns where the group begins that has begun and is not complete, and its time and GTID.
+    #[must_use]
+    pub fn unfinished(&self) -> Option<(u64, u32, Option<Gtid>)> {
+        self.open
+            .as_ref()
+            .map(|open| (open.start, open.time, open.gtid))
+    }
+
+    /// Takes one event; returns the group that it completes.
+    pub fn step(&mut self, event: &Event, format: &Format) -> Result<Option<Group>> {
+        let body = body(&event.bytes, Some(format));
+        let ends = self
+            .take(event, body)
+            .ok_or_else(|| Error::failed(format!("the event at {} is damaged", event.position)))?;
+        if !ends {
+            return Ok(None);
+        }
+        Ok(self.open.take().map(|open| Group {
+            start: open.start,
+            end: event.end(),
+            time: open.time,
+            gtid: open.gtid,
+        }))
+    }
+
+    /// Returns whether the event completes a group; `None` for one that is damaged.
+    fn take(&mut self, event: &Event, body: &[u8]) -> Option<bool> {
+        let header = &event.header;
+        let ends = match header.kind {
+            kind::GTID | kind::GTID_TAGGED => {
+                self.begin(event, State::Announced, mysql(header, body)?);
+                false
+            }
+            kind::ANONYMOUS_GTID => {
+                self.begin(event, State::Announced, None);
+                false
+            }
+            kind::MARIADB_GTID => {
+                let (gtid, alone) = mariadb(header, body)?;
+                let state = if alone {
+                    State::Announced
+                } else {
+                    State::Transaction
+                };
+                self.begin(event, state, Some(gtid));
+                false
+            }
+            kind::XID | kind::XA_PREPARE => self.open.is_some(),
+            kind::TRANSACTION_PAYLOAD => {
+                self.begin_if_outside(event);
+                true
+            }
+            kind::QUERY => self.query(event, statement(body)?),
+            // Too short to be compressed, a commit never comes so.
+            kind::MARIADB_QUERY_COMPRESSED | kind::EXECUTE_LOAD_QUERY => {
+                self.begin_if_outside(event);
+                self.state() == Some(State::Announced)
+            }
+            kind::INTVAR | kind::RAND | kind::USER_VAR | kind::BEGIN_LOAD_QUERY => {
+                self.begin_if_outside(event);
+                false
+            }
+            _ => false,
+        };
+        Some(ends)
+    }
+
+    fn query(&mut self, event: &Event, text: &[u8]) -> bool {
+        self.begin_if_outside(event);
+        match self.state() {
+            Some(State::Transaction) => is(text, b"COMMIT") || is(text, b"ROLLBACK"),
+            _ if is(text, b"BEGIN") || starts(text, b"XA START") => {
+                if let Some(open) = &mut self.open {
+                    open.state = State::Transaction;
+                }
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn state(&self) -> Option<State> {
+        self.open.as_ref().map(|open| open.state)
+    }
+
+    fn begin(&mut self, event: &Event, state: State, gtid: Option<Gtid>) {
+        self.open = Some(Open {
+            state,
+            start: event.position,
+            time: event.header.time,
+            gtid,
+        });
+    }
+
+    fn begin_if_outside(&mut self, event: &Event) {
+        if self.open.is_none() {
+            self.begin(event, State::Announced, None);
+        }
+    }
+}
+
+/// Body: `u8 flags, 16 bytes server, u64 number`. A tagged one is written in another way: it is a
+/// transaction all the same, but its name is not read.
+fn mysql(header: &Header, body: &[u8]) -> Option<Option<Gtid>> {
+    if header.kind == kind::GTID_TAGGED {
+        return Some(None);
+    }
+    Some(Some(Gtid::MySql {
+        server: *body.get(1..)?.first_chunk()?,
+        number: u64::from_le_bytes(*body.get(17..)?.first_chunk()?),
+    }))
+}
+
+/// Body: `u64 sequence, u32 domain, u8 flags`; flag 1: a statement stands alone.
+fn mariadb(header: &Header, body: &[u8]) -> Option<(Gtid, bool)> {
+    let gtid = Gtid::MariaDb {
+        domain: u32::from_le_bytes(*body.get(8..)?.first_chunk()?),
+        server: header.server,
+        sequence: u64::from_le_bytes(*body.first_chunk()?),
+    };
+    Some((gtid, body.get(12)? & 1 != 0))
+}
+
+/// Body: `u32 thread, u32 seconds, u8 schema length, u16 error, u16 status length`, then status,
+/// schema, NUL, text.
+fn statement(body: &[u8]) -> Option<&[u8]> {
+    let schema = usize::from(*body.get(8)?);
+    let status = usize::from(u16::from_le_bytes(*body.get(11..)?.first_chunk()?));
+    body.get(13 + status + schema + 1..)
+}
+
+fn is(text: &[u8], word: &[u8]) -> bool {
+    text.eq_ignore_ascii_case(word)
+}
+
+fn starts(text: &[u8], word: &[u8]) -> bool {
+    text.get(..word.len()).is_some_and(|start| is(start, word))
+}

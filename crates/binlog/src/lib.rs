@@ -1,0 +1,38 @@
+//! Binary logs of MySQL and MariaDB, as far as an archive and a point in time need them.
+//!
+//! A file begins with the magic `fe 62 69 6e`; events follow, each a header of 19 bytes, a body
+//! and, where the file's format description says so, a CRC32 of both:
+//!
+//! ```text
+//! u32 time  u8 kind  u32 server id  u32 length  u32 next position  u16 flags   (little endian)
+//! ```
+//!
+//! Source: the binary log pages of the MySQL internals manual and of the MariaDB knowledge base.
+//!
+//! * [`Header`], [`Format`], [`Rotate`]: single events.
+//! * [`Events`]: the events of a file, with the torn tail that a crash leaves told apart from damage.
+//! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
+
+mod event;
+mod events;
+mod groups;
+mod gtid;
+pub mod kind;
+mod name;
+
+pub use event::{Format, Header, Rotate, body};
+pub use events::{Event, Events, Tail};
+pub use groups::{Group, Groups};
+pub use gtid::Gtid;
+pub use name::{number_of, successor};
+
+/// The first bytes of every binary log file.
+pub const MAGIC: [u8; 4] = [0xfe, b'b', b'i', b'n'];
+/// The first bytes of one that MySQL encrypted.
+pub const MAGIC_ENCRYPTED: [u8; 4] = [0xfd, b'b', b'i', b'n'];
+/// Length of an event's header, in bytes.
+pub const HEADER: usize = 19;
+/// Length of an event's checksum, in bytes.
+pub const CHECKSUM: usize = 4;
+/// An event cannot be longer than a packet of 1 GiB and what surrounds it.
+pub const EVENT_MAX: u32 = (1 << 30) + (1 << 20);

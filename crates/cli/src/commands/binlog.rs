@@ -1,0 +1,46 @@
+//! `binlog`: archive binary logs, and show what is archived.
+
+use crate::args::{Binlog, BinlogArchive, BinlogVerb};
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::ExtractAnswer;
+use evenkeel_backup::Run;
+use evenkeel_backup::archive::{self, ArchiveRequest};
+use evenkeel_op::{Result, exit};
+
+/// Runs the command.
+pub fn run(args: &Binlog, face: &Face) -> Result<u8> {
+    match &args.verb {
+        BinlogVerb::Archive(args) => archive(args, face),
+        BinlogVerb::List(args) => {
+            face.answer(&archive::list(&face.repository(&args.repository)?)?);
+            Ok(exit::DONE)
+        }
+        BinlogVerb::Extract(args) => {
+            let repository = face.repository(&args.repository)?;
+            let (source, timeline) = (args.source.as_deref(), args.timeline.as_deref());
+            let files = archive::extract(&repository, source, timeline, &args.into)?;
+            face.answer(&ExtractAnswer { files });
+            Ok(exit::DONE)
+        }
+    }
+}
+
+fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
+    let request = ArchiveRequest {
+        repository: face.repository(&args.repository)?,
+        server: settings::connect(&args.connection, "binlog", face)?,
+        until_current: args.until_current,
+        allow_gap: args.allow_gap,
+        rotate_bytes: args.rotate_bytes,
+        rotate_after: args.rotate_seconds,
+    };
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
+    let report = archive::archive(&request, run)?;
+    let partial = !report.gaps.is_empty();
+    face.answer(&report);
+    Ok(if partial { exit::PARTIAL } else { exit::DONE })
+}
