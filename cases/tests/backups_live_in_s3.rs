@@ -3,9 +3,11 @@
 
 use evenkeel_cases::Site;
 use evenkeel_cases::bucket::Bucket;
+use evenkeel_cases::far::FarHost;
 use evenkeel_cases::program::{Ended, run};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{LoopFs, TestServer};
+use evenkeel_testkit::{LoopFs, Marks, TestServer};
+use std::process::Command;
 
 const GIB: u64 = 1 << 30;
 
@@ -85,4 +87,27 @@ fn mysql8_btrfs() {
 #[test]
 fn mysql57_xfs() {
     case(mysql_5_7_22(), LoopFs::xfs(2 * GIB));
+}
+
+/// The other host has neither the credentials nor the way.
+#[test]
+fn of_a_server_on_another_host() {
+    let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 500, &[]);
+    let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let url = bucket.repository();
+    let far = FarHost::start(&[]);
+    let over = |command: Command| run(far.over(command, 60));
+    let socket = site.running().socket().display().to_string();
+    for number in 1..=2 {
+        let mut backup = bucket.command(&["backup", "--no-defaults", "-u", "root", "-S"]);
+        backup.args([&socket, &url]);
+        assert_eq!(over(backup).generation(), number);
+        far.assert_clean("after a backup");
+    }
+    let target = site.fs.join("restored");
+    let mut restore = bucket.command(&["restore", &url, "--target"]);
+    restore.arg(&target);
+    done(over(restore));
+    site.check_bank_at(&target, &Marks::default(), &Marks::default());
+    done(run(bucket.command(&["verify", "--all", &url])));
 }

@@ -16,7 +16,7 @@
 //! store refuses to change anything from then on.
 
 use crate::patience::patiently;
-use crate::store::{Shared, put_surely, version};
+use crate::store::{Shared, put_surely, version_of};
 use evenkeel_repository::store::{Lock, LockMode};
 use object_store::path::Path;
 use object_store::{
@@ -149,7 +149,7 @@ async fn alone(shared: &Shared, name: &str) -> Result<Taken, Fault> {
     let mode = match patiently!(objects.head(&path)) {
         Err(Fault::NotFound { .. }) => PutMode::Create,
         Err(error) => return Err(error),
-        Ok(there) if is_over(shared, &there).await? => PutMode::Update(version(&there)),
+        Ok(there) if is_over(shared, &there).await? => PutMode::Update(version_of(&there)),
         Ok(_) => return Ok(None),
     };
     let is_first = mode == PutMode::Create;
@@ -264,7 +264,20 @@ async fn release(
 ) -> Result<(), Fault> {
     let mut body = body.clone();
     body.released = true;
-    write(objects, path, &body, PutMode::Update(version)).await?;
+    let given = write(objects, path, &body, PutMode::Update(version)).await?;
+    if given.is_some() {
+        return Ok(());
+    }
+    // A renewal was on its way, and came through.
+    let read = patiently!(async {
+        let there = objects.get(path).await?;
+        Ok((version_of(&there.meta), there.bytes().await?))
+    });
+    let (version, bytes) = read?;
+    let there: Option<Body> = serde_json::from_slice(&bytes).ok();
+    if there.is_some_and(|there| there.holder == body.holder) {
+        write(objects, path, &body, PutMode::Update(version)).await?;
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 
 use crate::fault::io_error;
 use crate::patience::patiently;
-use crate::store::{Shared, head_of};
+use crate::store::{Shared, TOGETHER, head_of};
 use crate::window::Version;
 use bytes::Bytes;
 use evenkeel_repository::store::StoredObject;
@@ -19,9 +19,6 @@ use tokio::sync::Semaphore;
 const PIECE: u64 = 256 << 10;
 /// What comes at once when an object is read from front to back.
 const RUN: u64 = 4 << 20;
-
-/// Objects that are opened at a time.
-const TOGETHER: usize = 16;
 
 /// A finished object.
 pub(crate) struct Reading {

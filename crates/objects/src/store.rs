@@ -6,7 +6,7 @@ use crate::patience::{Tries, patiently};
 use crate::reading::Reading;
 use crate::window::Windows;
 use crate::writing::Writing;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::Context;
 use evenkeel_repository::store::{
     Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject,
 };
@@ -26,6 +26,9 @@ use tokio::sync::Semaphore;
 
 /// Parts of uploads that are on their way at a time, all objects together.
 const UPLOADS: usize = 6;
+
+/// Objects that are opened, or folders that are listed, at a time.
+pub(crate) const TOGETHER: usize = 16;
 
 /// How objects are kept.
 #[derive(Debug, Clone)]
@@ -86,7 +89,7 @@ impl ObjectsStore {
         prefix: Path,
         place: String,
         manners: Manners,
-    ) -> Result<Self> {
+    ) -> evenkeel_op::Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("objects")
@@ -216,7 +219,7 @@ async fn ours(
 ) -> Option<UpdateVersion> {
     let read = patiently!(async {
         let there = objects.get(path).await?;
-        let version = version(&there.meta);
+        let version = version_of(&there.meta);
         Ok((version, there.bytes().await?))
     });
     let (version, bytes) = read.ok()?;
@@ -224,7 +227,7 @@ async fn ours(
     (bytes == wanted).then_some(version)
 }
 
-pub(crate) fn version(meta: &ObjectMeta) -> UpdateVersion {
+pub(crate) fn version_of(meta: &ObjectMeta) -> UpdateVersion {
     UpdateVersion {
         e_tag: meta.e_tag.clone(),
         version: meta.version.clone(),
@@ -253,29 +256,26 @@ impl Store for ObjectsStore {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Listed>> {
-        let path = self.0.path(folder);
-        let objects = &self.0.objects;
-        let listing = async { patiently!(objects.list_with_delimiter(Some(&path))) };
-        let found = self.0.wait(listing).map_err(io_error)?;
-        let folders = found.common_prefixes.iter().map(|path| (path, 0, true));
-        // Some stores, and people who click "make a folder", leave an object named as the folder.
-        let inside = found.objects.iter().filter(|one| one.location != path);
-        let objects = inside.map(|one| (&one.location, one.size, false));
-        let named = folders
-            .chain(objects)
-            .filter_map(|(path, size, is_folder)| {
-                let name = path.filename()?.to_owned();
-                Some(Listed {
-                    name,
-                    size,
-                    is_folder,
-                })
-            });
-        let all: Vec<_> = named.collect();
-        if all.is_empty() && !folder.is_empty() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        Ok(all)
+        let asked = listing(self.0.objects.clone(), self.0.path(folder));
+        listed(folder, self.0.wait(asked))
+    }
+
+    fn list_all(&self, folders: &[String]) -> Vec<io::Result<Vec<Listed>>> {
+        let turns = Arc::new(Semaphore::new(TOGETHER));
+        let ask = |folder: &String| {
+            let (asked, turns) = (
+                listing(self.0.objects.clone(), self.0.path(folder)),
+                turns.clone(),
+            );
+            self.0.runtime().spawn(async move {
+                let _turn = turns.acquire().await;
+                asked.await
+            })
+        };
+        let asked: Vec<_> = folders.iter().map(ask).collect();
+        let each = asked.into_iter().zip(folders);
+        each.map(|(asked, folder)| listed(folder, self.0.wait(asked).map_err(io::Error::other)?))
+            .collect()
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -317,6 +317,35 @@ impl Store for ObjectsStore {
     fn place(&self) -> String {
         self.0.place.clone()
     }
+}
+
+/// Asks what lies in a folder.
+async fn listing(objects: Arc<dyn ObjectStore>, folder: Path) -> Result<Vec<Listed>, Fault> {
+    let found = patiently!(objects.list_with_delimiter(Some(&folder)))?;
+    let folders = found.common_prefixes.iter().map(|path| (path, 0, true));
+    // Some stores, and people who click "make a folder", leave an object named as the folder.
+    let inside = found.objects.iter().filter(|one| one.location != folder);
+    let objects = inside.map(|one| (&one.location, one.size, false));
+    let named = folders
+        .chain(objects)
+        .filter_map(|(path, size, is_folder)| {
+            let name = path.filename()?.to_owned();
+            Some(Listed {
+                name,
+                size,
+                is_folder,
+            })
+        });
+    Ok(named.collect())
+}
+
+/// A folder is there when something is in it; the place itself always is.
+fn listed(folder: &str, found: Result<Vec<Listed>, Fault>) -> io::Result<Vec<Listed>> {
+    let all = found.map_err(io_error)?;
+    if all.is_empty() && !folder.is_empty() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(all)
 }
 
 /// Asks for the first bytes of an object, and for what it is.

@@ -90,7 +90,10 @@ fn refuse_encrypted(repository: &Repository) -> Result<()> {
             repository.place()
         ),
     )
-    .hint("archive them into a repository of their own, on storage that you trust"))
+    .hint(
+        "a point in time needs a plain repository with generations of its own, on storage that you \
+         trust",
+    ))
 }
 
 /// Archives until everything is there that there was (`until_current`), or until it is asked to stop:

@@ -34,9 +34,17 @@ impl Guard {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        for folder in folders.into_iter().filter(|one| one.is_folder) {
-            let path = format!("{GENERATIONS}/{}", folder.name);
-            if store.list(&path)?.iter().any(|one| one.name == "manifest") {
+        let folders = folders.into_iter().filter(|one| one.is_folder);
+        let paths: Vec<_> = folders
+            .map(|folder| format!("{GENERATIONS}/{}", folder.name))
+            .collect();
+        for (listed, path) in store.list_all(&paths).into_iter().zip(paths) {
+            let inside = match listed {
+                // Object stores may go on listing a folder when nothing is in it any more.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+                other => other?,
+            };
+            if inside.iter().any(|one| one.name == "manifest") {
                 complete.insert(path);
             }
         }
