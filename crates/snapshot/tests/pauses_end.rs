@@ -157,8 +157,12 @@ fn pause_and_kill(busy: &Busy, kill: impl FnOnce(&mut Child)) {
 
 /// Kills the pauser so that nobody of its own is left to end the pause.
 fn kill_with_the_watchdog(pauser: &mut Child) {
-    let watchdog = watchdogs_of(pauser.id());
-    assert_eq!(watchdog.len(), 1);
+    // It gives itself its name after it was forked.
+    let mut watchdog = Vec::new();
+    until("the watchdog has its name", || {
+        watchdog = watchdogs_of(pauser.id());
+        watchdog.len() == 1
+    });
     // Stopped first, it cannot act on the pauser's end.
     signal(watchdog[0], rustix::process::Signal::STOP);
     until("the watchdog is stopped", || state(watchdog[0]) == 'T');
