@@ -79,9 +79,10 @@ def program():
 
 
 def free_ports(count):
-    """Ports that are free, and so are those 10 000 higher, which it takes as well."""
+    """Ports that are free, and so are those 10 000 higher, which it takes as well: all below those that
+    the kernel gives to whoever connects somewhere."""
     found = []
-    for port in range(20000 + os.getpid() % 10000, 50000):
+    for port in range(11000 + os.getpid() % 10000, 22000):
         try:
             for one in (port, port + 10000):
                 socket.create_server(("127.0.0.1", one)).close()
