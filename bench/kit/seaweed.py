@@ -48,7 +48,7 @@ class Seaweed:
         _, _, filer, s3 = self.ports
         try:
             socket.create_connection(("127.0.0.1", s3)).close()
-            request = urllib.request.Request(f"http://127.0.0.1:{filer}/buckets/{BUCKET}/", data=b"")
+            request = urllib.request.Request(f"http://127.0.0.1:{filer}/buckets/{BUCKET}/", method="POST")
             return urllib.request.urlopen(request).status == 201
         except OSError:
             return False
