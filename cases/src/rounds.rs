@@ -6,7 +6,9 @@ use crate::{Site, quiet};
 use evenkeel_backup::backup::{BackupRequest, HeldImage, hold};
 use evenkeel_innodb::redo::{RedoHeader, RedoLayout};
 use evenkeel_op::Cancel;
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::relative_path;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::wait::until_within;
@@ -54,6 +56,7 @@ pub fn rounds() -> u32 {
 /// not of one instant.
 pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
     let copy = site.fs.join("copy");
+    let unlogged = Ledger::of(site, site.running()).unlogged();
     for round in 1..=rounds {
         // Only while it is needed: the throwaway server is to have the processors afterwards.
         let traffic = Arc::new(site.traffic(4));
@@ -86,10 +89,57 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
             .check_between(&before, &after)
             .unwrap_or_else(|e| panic!("{}, round {round}: {}", site.server.name, e.chain()));
         drop(session);
+        assert_eq!(
+            Ledger::of(site, &running).unlogged(),
+            unlogged,
+            "{}, round {round}: binary log and tables do not tell of the same transfers",
+            site.server.name
+        );
         running.kill();
         fs::remove_dir_all(&copy).expect("the copy goes");
     }
     assert_at_most_the_base(site.fs.path(), "after the rounds");
+}
+
+/// What a server says that it did, twice over.
+#[derive(Debug)]
+struct Ledger {
+    /// How many transactions its binary log tells of.
+    logged: i64,
+    /// How many transfers its tables do.
+    transfers: i64,
+}
+
+impl Ledger {
+    fn of(site: &Site, running: &Running) -> Self {
+        let mut session = running.session().expect("a session");
+        let abilities = Abilities::probe(&mut session).expect("abilities");
+        let at = Coordinates::read(&mut session, &abilities).expect("coordinates");
+        let state = site.bank.check(&mut session).expect("a bank");
+        Self {
+            logged: transactions(&at.gtid.expect("GTIDs")),
+            transfers: state.transfers.try_into().expect("a small number"),
+        }
+    }
+
+    /// The same at any instant, for all that is logged once the bank is open are its transfers.
+    fn unlogged(&self) -> i64 {
+        self.logged - self.transfers
+    }
+}
+
+/// Returns how many transactions are in `uuid:1-99:101,uuid:1-3` or up to `0-7-99`.
+fn transactions(gtids: &str) -> i64 {
+    let number = |text: &str| text.parse::<i64>().expect("a number");
+    let interval = |text: &str| match text.split_once('-') {
+        Some((first, last)) => number(last) - number(first) + 1,
+        None => 1,
+    };
+    let set = |text: &str| match text.split_once(':') {
+        Some((_, intervals)) => intervals.split(':').map(interval).sum(),
+        None => number(text.rsplit('-').next().unwrap_or_default()),
+    };
+    gtids.split(',').map(set).sum()
 }
 
 /// Demands from now on that the server's process is stopped whenever files are about to be cloned.

@@ -83,11 +83,11 @@ fn assess_one(method: Method, layout: &Layout, settings: &Settings) -> Assessmen
     let verdict = examine(method, layout, settings);
     let lists = verdict.as_ref().is_ok_and(|(_, lists)| *lists);
     let (atomicity, change_list) = match method {
-        Method::Btrfs => (Atomicity::Whole, true),
+        Method::Btrfs => (Atomicity::Synced, true),
         Method::Reflink => (Atomicity::PerFile, change_list(layout)),
         Method::Lvm => (Atomicity::Whole, lists),
         Method::Copy => (Atomicity::Stopped, false),
-        Method::Hook => (Atomicity::Whole, false),
+        Method::Hook => (Atomicity::Synced, false),
     };
     let (usable, reason) = match verdict {
         Ok((reason, _)) => (true, reason),

@@ -140,7 +140,13 @@ impl Provider for BtrfsProvider {
     }
 
     fn atomicity(&self) -> Atomicity {
-        Atomicity::Whole
+        // It flushes file after file while others are written, and then is one transaction.
+        Atomicity::Synced
+    }
+
+    fn prepare(&mut self, _: &[SourceFile]) {
+        // Less is left for the snapshot to flush; it flushes the rest, and finds the errors.
+        let _ = rustix::fs::syncfs(self.subvolume.handle());
     }
 
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {

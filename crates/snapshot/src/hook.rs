@@ -10,6 +10,7 @@ mod command;
 use crate::{Atomicity, Changed, HookCommand, Layout, Provider, SourceFile};
 use evenkeel_op::{Context, Error, Result};
 use std::collections::HashMap;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -127,13 +128,21 @@ fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Brings to disk what was written to the filesystem of `path`.
+fn flush(path: &Path) -> Result<()> {
+    File::open(path)
+        .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
+        .context(|| format!("failed to bring {} to disk", path.display()))
+}
+
 impl Provider for HookProvider {
     fn name(&self) -> &'static str {
         "hook"
     }
 
     fn atomicity(&self) -> Atomicity {
-        Atomicity::Whole
+        // What the command makes is unknown: a volume's snapshot has nothing of the page cache.
+        Atomicity::Synced
     }
 
     fn take(&mut self, files: &[SourceFile]) -> Result<()> {
@@ -149,6 +158,8 @@ impl Provider for HookProvider {
     }
 
     fn instant(&mut self) -> Result<()> {
+        // A snapshot below the filesystem has only what reached the disk.
+        flush(&self.datadir)?;
         let environment = [("EVENKEEL_DATADIR", self.datadir.as_os_str())];
         let output = command::run(&self.command.create, &environment, self.command.timeout)
             .context(|| "the snapshot command failed")?;

@@ -16,8 +16,12 @@ pub struct SourceFile {
 /// What a snapshot is atomic over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Atomicity {
-    /// One instant over everything.
+    /// One instant over everything that was written.
     Whole,
+    /// One instant over everything that was synced. What was written and not synced may be in it or
+    /// not, whatever the order of the writes: a server that relies on its syncs recovers from it, one
+    /// that does not sync its logs at commit has to stand still.
+    Synced,
     /// Each file has an instant of its own: needs a pause or a splice.
     PerFile,
     /// The files do not change at all.

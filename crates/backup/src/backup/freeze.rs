@@ -265,6 +265,7 @@ impl Freezer<'_> {
         let files = match self.choice.method {
             Method::Splice => late_files(files),
             Method::Pause => files.files.clone(),
+            Method::Atomic if self.choice.moment == Moment::Stop => files.files.clone(),
             Method::Atomic | Method::Still => return,
         };
         self.provider.prepare(&sources(&files));
@@ -368,12 +369,7 @@ impl Freezer<'_> {
         .without_moving_redo();
         self.listed = Some(files.clone());
         self.provider.take(&sources(&files.files))?;
-        let begun = Instant::now();
-        self.provider.instant()?;
-        let stopped = match self.choice.moment {
-            Moment::None => begun.elapsed(),
-            _ => Duration::ZERO,
-        };
+        let stopped = self.snapshot()?;
         let files = self.with_redo_of_image(files)?;
         let same = ddl_blocked
             || current::same_tables(&files, &rescan(&files)?)
@@ -382,6 +378,22 @@ impl Freezer<'_> {
             return Ok(None);
         }
         Ok(Some((files, stopped)))
+    }
+
+    /// Makes the snapshot; returns how long the server stood still for it, as far as no lock says.
+    fn snapshot(&mut self) -> Result<Duration> {
+        if self.choice.moment == Moment::Stop {
+            let target = self.target()?;
+            let provider = &mut self.provider;
+            let paused = pause::paused(&target, self.request.limits.hold, || provider.instant())?;
+            return Ok(paused.lasted);
+        }
+        let begun = Instant::now();
+        self.provider.instant()?;
+        Ok(match self.choice.moment {
+            Moment::None => begun.elapsed(),
+            _ => Duration::ZERO,
+        })
     }
 
     /// Adds the redo log files that no lock holds still, as the snapshot has them.

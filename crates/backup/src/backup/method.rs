@@ -4,6 +4,7 @@
 use super::request::LockWish;
 use evenkeel_op::{Error, Result};
 use evenkeel_snapshot::Atomicity;
+use std::collections::BTreeMap;
 
 /// What decides.
 #[derive(Debug, Clone, Copy)]
@@ -20,10 +21,41 @@ pub(super) struct Facts {
     pub(super) spliceable: bool,
     /// There are tables outside the system schemas whose engine has no transactions.
     pub(super) nontransactional: bool,
+    /// What is on disk of a commit that the server has acknowledged.
+    pub(super) durability: Durability,
     /// The user wants the server process stopped.
     pub(super) stop: bool,
     /// The user's wish for a lock.
     pub(super) lock: LockWish,
+}
+
+/// What is on disk of a commit that the server has acknowledged, where redo log and binary log have to
+/// tell of the same ones: else recovery takes the binary log's word for what the redo log lacks, and
+/// GTIDs and coordinates lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Both logs are synced before, or there is no binary log.
+    Synced,
+    /// Both are written, at least one of them is not synced.
+    Written,
+    /// The redo log is still in the server's memory.
+    Buffered,
+}
+
+impl Durability {
+    /// Reads it from a server's variables.
+    pub(super) fn of(settings: &BTreeMap<String, String>) -> Self {
+        let says = |name: &str| settings.get(name).map_or("", String::as_str);
+        if !matches!(says("log_bin"), "ON" | "1") {
+            return Self::Synced;
+        }
+        match says("innodb_flush_log_at_trx_commit") {
+            "0" => Self::Buffered,
+            // 3 is MariaDB's: at prepare too.
+            "1" | "3" if says("sync_binlog") == "1" => Self::Synced,
+            _ => Self::Written,
+        }
+    }
 }
 
 /// How files are brought to one instant.
@@ -66,24 +98,30 @@ pub(super) fn choose(facts: Facts) -> Result<Choice> {
         return still(facts);
     }
     let method = match facts.atomicity {
-        Atomicity::Whole => Method::Atomic,
+        Atomicity::Whole | Atomicity::Synced => Method::Atomic,
         // Without a lock that stops DDL, files could be renamed between two clones.
         _ if facts.stop || !facts.spliceable || !(facts.backup_stage || facts.instance_lock) => {
             Method::Pause
         }
         _ => Method::Splice,
     };
+    // Its flush goes from file to file: one log would have what the other was not yet told.
+    let drifts = facts.atomicity == Atomicity::Synced && facts.durability != Durability::Synced;
     let moment = match (facts.lock, method) {
         (LockWish::GlobalRead, _) => Moment::GlobalRead,
         (LockWish::None, Method::Splice) => {
             return Err(Error::usage("a splice needs a lock that stops DDL")
                 .hint("leave --lock out, or add --stop"));
         }
+        (LockWish::None, _) if drifts => Moment::Stop,
         (LockWish::None, _) => Moment::None,
         (LockWish::Auto, _) if facts.backup_stage => Moment::BlockCommit,
         // Tables without transactions are only whole on disk when nothing writes to them.
         (LockWish::Auto, _) if facts.nontransactional => Moment::GlobalRead,
+        // No stop of the process brings to disk what is in its memory.
+        (LockWish::Auto, _) if facts.durability == Durability::Buffered => Moment::GlobalRead,
         (LockWish::Auto, Method::Splice) => Moment::Stop,
+        (LockWish::Auto, _) if drifts => Moment::Stop,
         (LockWish::Auto, _) => Moment::None,
     };
     Ok(Choice { method, moment })
@@ -94,7 +132,7 @@ pub(super) fn of_volumes(atomicity: Atomicity) -> Choice {
     Choice {
         method: match atomicity {
             Atomicity::Stopped => Method::Still,
-            Atomicity::Whole | Atomicity::PerFile => Method::Atomic,
+            Atomicity::Whole | Atomicity::Synced | Atomicity::PerFile => Method::Atomic,
         },
         moment: Moment::None,
     }
@@ -122,6 +160,7 @@ mod tests {
         instance_lock: false,
         spliceable: true,
         nontransactional: false,
+        durability: Durability::Synced,
         stop: false,
         lock: LockWish::Auto,
     };
@@ -195,6 +234,70 @@ mod tests {
             }),
             (Method::Atomic, Moment::None)
         );
+    }
+
+    #[test]
+    fn logs_that_are_not_synced_need_a_stop_where_only_synced_bytes_are_of_one_instant() {
+        let mysql = Facts {
+            backup_stage: false,
+            instance_lock: true,
+            atomicity: Atomicity::Synced,
+            ..MARIADB_XFS
+        };
+        assert_eq!(chosen(mysql), (Method::Atomic, Moment::None));
+        let written = Facts {
+            durability: Durability::Written,
+            ..mysql
+        };
+        assert_eq!(chosen(written), (Method::Atomic, Moment::Stop));
+        let unlocked = Facts {
+            lock: LockWish::None,
+            ..written
+        };
+        assert_eq!(chosen(unlocked), (Method::Atomic, Moment::Stop));
+        let whole = Facts {
+            atomicity: Atomicity::Whole,
+            ..written
+        };
+        assert_eq!(chosen(whole), (Method::Atomic, Moment::None));
+        // Commits wait, so both logs are at rest.
+        let mariadb = Facts {
+            backup_stage: true,
+            ..written
+        };
+        assert_eq!(chosen(mariadb), (Method::Atomic, Moment::BlockCommit));
+    }
+
+    #[test]
+    fn redo_in_memory_is_flushed_under_a_lock() {
+        for atomicity in [Atomicity::Whole, Atomicity::Synced, Atomicity::PerFile] {
+            let mysql = Facts {
+                backup_stage: false,
+                instance_lock: true,
+                durability: Durability::Buffered,
+                atomicity,
+                ..MARIADB_XFS
+            };
+            assert_eq!(chosen(mysql).1, Moment::GlobalRead, "{atomicity:?}");
+        }
+    }
+
+    #[test]
+    fn durability_is_that_of_both_logs() {
+        let of = |log_bin: &str, redo: &str, binlog: &str| {
+            let pairs = [
+                ("log_bin", log_bin),
+                ("innodb_flush_log_at_trx_commit", redo),
+                ("sync_binlog", binlog),
+            ];
+            let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            Durability::of(&BTreeMap::from(pairs))
+        };
+        assert_eq!(of("ON", "1", "1"), Durability::Synced);
+        assert_eq!(of("ON", "2", "1"), Durability::Written);
+        assert_eq!(of("ON", "1", "0"), Durability::Written);
+        assert_eq!(of("ON", "0", "1"), Durability::Buffered);
+        assert_eq!(of("OFF", "0", "0"), Durability::Synced);
     }
 
     #[test]

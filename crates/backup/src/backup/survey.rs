@@ -1,6 +1,6 @@
 //! Looks at the server and decides how it will be backed up. Changes nothing.
 
-use super::method::{self, Choice, Facts};
+use super::method::{self, Choice, Durability, Facts};
 use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
 use super::volumes;
 use crate::Run;
@@ -188,7 +188,8 @@ pub(super) fn choose(
     if stops && survey.files.pid.is_none() {
         return Err(
             Error::refused("the server's process was not found, so it cannot be paused")
-                .hint("run evenkeel on the server's own host, as root or as its user"),
+                .hint("run evenkeel on the server's own host, as root or as its user")
+                .hint("or add --lock ftwrl, which makes writes wait instead"),
         );
     }
     Ok(choice)
@@ -209,6 +210,7 @@ pub(super) fn facts(
         instance_lock: abilities.is_some_and(|a| a.instance_lock),
         spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
         nontransactional: files.has_nontransactional_user_tables(),
+        durability: Durability::of(&files.settings),
         stop,
         lock,
     }

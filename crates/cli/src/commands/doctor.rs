@@ -129,9 +129,9 @@ fn process_check(found: &ServerFiles) -> Check {
 
 fn method_check(assessed: &[Assessment], engine: &Result<String>) -> Check {
     // These two need neither a decision of the user nor a stopped server.
-    let usable = assessed.iter().find(|method| {
-        method.usable && matches!(method.atomicity, Atomicity::Whole | Atomicity::PerFile)
-    });
+    let usable = assessed
+        .iter()
+        .find(|method| method.usable && method.atomicity != Atomicity::Stopped);
     match usable {
         Some(method) => fine("snapshot", format!("{} works", method.provider)),
         None if engine.is_ok() => fine("snapshot", "none, but engine works"),
@@ -183,7 +183,7 @@ fn shown_method(assessment: Assessment, abilities: &Abilities, found: &ServerFil
         method: assessment.provider,
         usable: assessment.usable,
         instant_over: match assessment.atomicity {
-            Atomicity::Whole => "everything",
+            Atomicity::Whole | Atomicity::Synced => "everything",
             Atomicity::PerFile => "one file",
             Atomicity::Stopped => "stopped",
         },
