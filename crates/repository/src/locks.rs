@@ -23,7 +23,7 @@ fn take(store: &dyn Store, name: &str, mode: LockMode, wait: Duration) -> Result
             let who = match (name, mode) {
                 (WRITER_LOCK, _) => "another backup, forget or prune is running",
                 (_, LockMode::Shared) => "a forget or prune is running",
-                (_, LockMode::Exclusive) => "a restore or verify is running",
+                (_, LockMode::Exclusive) => "a restore, verify or mount is running",
             };
             let place = store.place();
             return Err(Error::new(

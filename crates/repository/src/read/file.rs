@@ -1,15 +1,36 @@
 //! The content of one file, leaf by leaf.
 
 use super::cache::FrameCache;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, held};
 use crate::fault::damaged;
 use crate::format::frame::Frame;
 use crate::ids::BlockHash;
 use crate::list::{FileMeta, FileRecord};
+use crate::lru::Lru;
 use crate::map::tree::Tree;
 use crate::map::{Entry, FAN_OUT, Place};
 use evenkeel_op::Result;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+/// Decoded leaves kept for reads in the middle of files: 16 KiB of memory each, and with blocks of
+/// 16 KiB they say where 4 MiB lie.
+const LEAVES_KEPT: usize = 512;
+
+/// Generation, file, leaf.
+type LeafKey = (u32, u64, u64);
+
+/// Leaves of all files, shared by all that read them.
+pub(crate) struct LeafCache {
+    leaves: Mutex<Lru<LeafKey, Arc<Vec<Entry>>>>,
+}
+
+impl LeafCache {
+    pub(crate) fn new() -> Self {
+        Self {
+            leaves: Mutex::new(Lru::new(LEAVES_KEPT)),
+        }
+    }
+}
 
 /// What a block is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +47,9 @@ pub enum BlockContent<'a> {
 pub struct FileReader {
     catalog: Arc<Catalog>,
     cache: Arc<FrameCache>,
+    leaves: Arc<LeafCache>,
+    generation: u32,
+    file: u64,
     meta: FileMeta,
     tree: Tree,
 }
@@ -34,9 +58,13 @@ impl FileReader {
     pub(crate) fn new(
         catalog: Arc<Catalog>,
         cache: Arc<FrameCache>,
+        (generation, leaves): (u32, Arc<LeafCache>),
         record: &FileRecord,
     ) -> Result<Self> {
         Ok(Self {
+            leaves,
+            generation,
+            file: record.id,
             tree: Tree::new(catalog.clone(), record)?,
             meta: record.meta.clone(),
             catalog,
@@ -72,6 +100,54 @@ impl FileReader {
             block(number, content)?;
         }
         Ok(())
+    }
+
+    /// Fills `buffer` with the bytes from `offset`; returns how many there were, fewer only at the
+    /// end of the file. Holes are zeros. Every block that was looked at was checked.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let left = self.meta.size.saturating_sub(offset);
+        let length = left.min(buffer.len() as u64) as usize;
+        let block_size = u64::from(self.meta.block_size);
+        let mut frames = Frames::new(&self.catalog, &self.cache);
+        let mut leaf: Option<(u64, Arc<Vec<Entry>>)> = None;
+        let mut done = 0;
+        while done < length {
+            let at = offset + done as u64;
+            let block = at / block_size;
+            let index = block / FAN_OUT;
+            let entries = match &leaf {
+                Some((kept, entries)) if *kept == index => entries,
+                _ => &leaf.insert((index, self.kept_leaf(index)?)).1,
+            };
+            let entry = entries.get((block % FAN_OUT) as usize);
+            let content = frames.content(
+                entry.unwrap_or(&Entry::Absent),
+                self.meta.block_length(block),
+            )?;
+            let within = (at % block_size) as usize;
+            let part = (self.meta.block_length(block) - within).min(length - done);
+            let into = &mut buffer[done..done + part];
+            let bytes = match content {
+                BlockContent::Data(bytes) => bytes.get(within..).unwrap_or_default(),
+                BlockContent::Zero | BlockContent::Hole => &[],
+            };
+            // What is beyond the bytes is a hole.
+            let bytes = &bytes[..bytes.len().min(part)];
+            into[..bytes.len()].copy_from_slice(bytes);
+            into[bytes.len()..].fill(0);
+            done += part;
+        }
+        Ok(length)
+    }
+
+    fn kept_leaf(&self, index: u64) -> Result<Arc<Vec<Entry>>> {
+        let key = (self.generation, self.file, index);
+        if let Some(leaf) = held(&self.leaves.leaves).get(&key) {
+            return Ok(leaf);
+        }
+        let leaf = Arc::new(self.tree.leaf(index)?.entries);
+        held(&self.leaves.leaves).put(key, leaf.clone(), 1);
+        Ok(leaf)
     }
 }
 

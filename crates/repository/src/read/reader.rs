@@ -1,7 +1,7 @@
 //! A generation opened for reading.
 
 use super::cache::FrameCache;
-use super::file::FileReader;
+use super::file::{FileReader, LeafCache};
 use crate::catalog::Catalog;
 use crate::format::header::ObjectKind;
 use crate::head::Head;
@@ -21,10 +21,11 @@ const CACHE_BYTES: usize = 64 << 20;
 pub struct Reader {
     catalog: Arc<Catalog>,
     cache: Arc<FrameCache>,
+    leaves: Arc<LeafCache>,
     generation: u32,
     manifest: Manifest,
     list: Arc<ListReader>,
-    _lock: Box<dyn Lock>,
+    lock: Arc<dyn Lock>,
 }
 
 impl Reader {
@@ -32,26 +33,56 @@ impl Reader {
         let store = repository.store();
         let lock = locks::reader(&**store, wait)?;
         let head = Head::read(&**store, repository.id())?;
-        if head.live(generation).is_none() {
-            return Err(no_generation(generation));
-        }
         let catalog = Arc::new(Catalog::new(
             store.clone(),
             repository.id(),
             repository.keys().clone(),
             head,
         ));
+        let cache = Arc::new(FrameCache::new(CACHE_BYTES));
+        Self::of(
+            generation,
+            catalog,
+            cache,
+            Arc::new(LeafCache::new()),
+            lock.into(),
+        )
+    }
+
+    fn of(
+        generation: u32,
+        catalog: Arc<Catalog>,
+        cache: Arc<FrameCache>,
+        leaves: Arc<LeafCache>,
+        lock: Arc<dyn Lock>,
+    ) -> Result<Self> {
+        if catalog.head.live(generation).is_none() {
+            return Err(no_generation(generation));
+        }
         let manifest = catalog.generation(generation)?.manifest.clone();
         catalog.check_references(generation)?;
         let list = ListReader::open(catalog.object(generation, ObjectKind::Files, 0)?)?;
         Ok(Self {
             catalog,
-            cache: Arc::new(FrameCache::new(CACHE_BYTES)),
+            cache,
+            leaves,
             generation,
             manifest,
             list: Arc::new(list),
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Opens another generation that was there when this one was opened. Both share one lock and
+    /// the memory for what was read.
+    pub fn sibling(&self, generation: u32) -> Result<Self> {
+        Self::of(
+            generation,
+            self.catalog.clone(),
+            self.cache.clone(),
+            self.leaves.clone(),
+            self.lock.clone(),
+        )
     }
 
     /// Limits the memory for decompressed frames to about `bytes_max`; 64 MiB unless told.
@@ -92,6 +123,11 @@ impl Reader {
 
     /// Opens a regular file of this generation.
     pub fn open_file(&self, record: &FileRecord) -> Result<FileReader> {
-        FileReader::new(self.catalog.clone(), self.cache.clone(), record)
+        FileReader::new(
+            self.catalog.clone(),
+            self.cache.clone(),
+            (self.generation, self.leaves.clone()),
+            record,
+        )
     }
 }
