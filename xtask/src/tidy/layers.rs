@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 16] = [
+const LAYERS: [(&str, Layer); 17] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -27,6 +27,7 @@ const LAYERS: [(&str, Layer); 16] = [
     ("evenkeel-drive", Layer::Mechanism),
     ("evenkeel-transport", Layer::Mechanism),
     ("evenkeel-objects", Layer::Mechanism),
+    ("evenkeel-mount", Layer::Mechanism),
     ("evenkeel-backup", Layer::Operation),
     ("evenkeel-cli", Layer::Face),
     ("evenkeel-testkit", Layer::Testkit),

@@ -1,0 +1,418 @@
+//! Whose a scratch directory is: claimed before anything is put there, told by a marker afterwards.
+
+use super::map;
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use rustix::fs::FlockOperation;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Everything of ours is below this.
+const CONTROL: &str = ".evenkeel-mount";
+const TITLE: &str = "evenkeel mount scratch 1";
+
+/// Whose a scratch is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// What its files stand for: no other origin may complete them.
+    pub of: String,
+    /// Whether it stays when it is not shown any more.
+    pub kept: bool,
+}
+
+/// How far a scratch got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Files are being laid out.
+    Making,
+    /// It is shown, or was when its process was killed.
+    Shown,
+    /// It was put away, everything synced.
+    Rests,
+    /// It is whole, and is becoming an ordinary directory.
+    Settling,
+}
+
+const STATES: [(State, &str); 4] = [
+    (State::Making, "making"),
+    (State::Shown, "shown"),
+    (State::Rests, "rests"),
+    (State::Settling, "settling"),
+];
+
+/// A scratch directory that is ours alone.
+#[derive(Debug)]
+pub struct Scratch {
+    dir: PathBuf,
+    owner: Owner,
+    table: Arc<File>,
+    /// How long the table is.
+    table_end: u64,
+    _lock: File,
+}
+
+/// What was found in a directory that was claimed.
+#[derive(Debug)]
+pub enum Claim {
+    /// Nothing, or what may go: files are to be laid out.
+    Fresh(Scratch),
+    /// The scratch of the same owner, to go on with.
+    Resumed(Scratch),
+}
+
+impl Scratch {
+    /// Claims a directory, which is empty or was a scratch; it is made if need be. A scratch that
+    /// was to be thrown away is. One that is to be kept is only given to its owner.
+    pub fn claim(dir: &Path, owner: Owner) -> Result<Claim> {
+        let dir =
+            std::path::absolute(dir).context(|| format!("failed to resolve {}", dir.display()))?;
+        let control = dir.join(CONTROL);
+        fs::create_dir_all(&dir).context(|| format!("failed to create {}", dir.display()))?;
+        if !control.exists() {
+            refuse_strangers(&dir)?;
+            fs::create_dir(&control).context(|| format!("failed to write in {}", dir.display()))?;
+        }
+        let lock = take_lock(&control)?;
+        let found = read_marker(&control);
+        let resumed = match &found {
+            Some((_, State::Settling, _)) => {
+                settle_files(&dir)?;
+                return Err(full_already(&dir));
+            }
+            Some((was, state, boot)) if was.kept && *state != State::Making => {
+                refuse_others(&dir, was, &owner, *state, boot)?;
+                true
+            }
+            _ => false,
+        };
+        if !resumed {
+            clear(&control)?;
+            fs::create_dir_all(control.join("files")).context(|| "failed to make a scratch")?;
+        }
+        let table = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(control.join("maps"))
+            .context(|| format!("failed to write in {}", control.display()))?;
+        let table_end = table.metadata().context(|| "failed to size a map")?.len();
+        let scratch = Self {
+            dir,
+            owner,
+            table: Arc::new(table),
+            table_end,
+            _lock: lock,
+        };
+        Ok(match resumed {
+            true => {
+                scratch.mark(State::Shown)?;
+                Claim::Resumed(scratch)
+            }
+            false => {
+                scratch.mark(State::Making)?;
+                Claim::Fresh(scratch)
+            }
+        })
+    }
+
+    fn control(&self) -> PathBuf {
+        self.dir.join(CONTROL)
+    }
+
+    /// Returns the directory in which the files are to be laid out.
+    #[must_use]
+    pub fn files(&self) -> PathBuf {
+        self.control().join("files")
+    }
+
+    /// Returns the directory that was claimed.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(super) fn table(&self) -> Arc<File> {
+        Arc::clone(&self.table)
+    }
+
+    /// Says that the file at `path`, which has its length already and nothing else, stands for a
+    /// file of the origin of `size` bytes.
+    pub fn adopt(&mut self, path: &Path, origin: u64, size: u64) -> Result<()> {
+        if size == 0 {
+            return Ok(());
+        }
+        let at = self.table_end;
+        self.table_end += map::granules(size);
+        self.table
+            .set_len(self.table_end)
+            .context(|| "failed to make a map")?;
+        map::adopt(path, at, origin, size).map_err(|error| {
+            let place = path.display();
+            let failed = Error::failed(format!("failed to mark {place} as not there yet"));
+            failed.because(error).hint(
+                "a scratch needs a filesystem with extended attributes: ext4, XFS, btrfs, tmpfs",
+            )
+        })
+    }
+
+    /// Says that all files are laid out: from now on what is in them may be precious.
+    pub fn ready(&self) -> Result<()> {
+        self.mark(State::Shown)
+    }
+
+    /// Puts it away: throws it away, or keeps it until it is claimed again.
+    pub fn put_away(self) -> Result<()> {
+        if self.owner.kept {
+            sync(&self.dir)?;
+            return self.mark(State::Rests);
+        }
+        remove(&self.control())?;
+        // A directory that was there before, or that holds anything else, stays.
+        let _ = fs::remove_dir(&self.dir);
+        Ok(())
+    }
+
+    /// Makes a scratch that is whole an ordinary directory: its files move up, `data` last.
+    pub fn settle(self) -> Result<()> {
+        sync(&self.dir)?;
+        self.mark(State::Settling)?;
+        settle_files(&self.dir)
+    }
+
+    fn mark(&self, state: State) -> Result<()> {
+        let Owner { of, kept } = &self.owner;
+        let name = STATES.iter().find(|(one, _)| *one == state);
+        let name = name.map_or("", |(_, name)| name);
+        let boot = boot_id();
+        let text = format!("{TITLE}\n{of}\n{kept}\n{name}\n{boot}\n");
+        let control = self.control();
+        let write = || -> io::Result<()> {
+            let new = control.join("marker.new");
+            fs::write(&new, text)?;
+            File::open(&new)?.sync_all()?;
+            fs::rename(new, control.join("marker"))
+        };
+        write().context(|| format!("failed to write in {}", control.display()))
+    }
+}
+
+/// Which start of this host it is. What was written but not synced is lost with it.
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
+}
+
+fn read_marker(control: &Path) -> Option<(Owner, State, String)> {
+    let text = fs::read_to_string(control.join("marker")).ok()?;
+    let mut lines = text.lines();
+    if lines.next()? != TITLE {
+        return None;
+    }
+    let of = lines.next()?.to_owned();
+    let kept = lines.next()? == "true";
+    let name = lines.next()?;
+    let state = STATES.iter().find(|(_, known)| *known == name)?.0;
+    Some((Owner { of, kept }, state, lines.next()?.to_owned()))
+}
+
+fn take_lock(control: &Path) -> Result<File> {
+    let path = control.join("lock");
+    let lock = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .context(|| format!("failed to write in {}", control.display()))?;
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
+            ErrorKind::Busy,
+            format!("{} is in use by another mount", control.display()),
+        )
+        .hint("name another scratch directory")),
+        Err(error) => Err(error).context(|| format!("failed to lock {}", path.display())),
+    }
+}
+
+fn refuse_strangers(dir: &Path) -> Result<()> {
+    let entries = fs::read_dir(dir).context(|| format!("failed to read {}", dir.display()))?;
+    for entry in entries.flatten() {
+        if entry.file_name() != "lost+found" {
+            let place = dir.display();
+            let name = entry.file_name();
+            return Err(Error::refused(format!(
+                "{place} is not empty (it holds {})",
+                name.display()
+            ))
+            .hint("give a directory that does not exist, or an empty one"));
+        }
+    }
+    Ok(())
+}
+
+/// What somebody wrote into a scratch that is to be kept is not thrown away because of another.
+fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str) -> Result<()> {
+    let place = dir.display();
+    let away = format!("if it is not needed any more: rm -r {place}");
+    if was.of != now.of || !now.kept {
+        return Err(Error::refused(format!(
+            "{place} holds what was written on {}, and is to be kept",
+            was.of
+        ))
+        .hint("name another scratch directory, or mount that again with the same options")
+        .hint(away));
+    }
+    if state != State::Rests && boot != boot_id() {
+        return Err(Error::refused(format!(
+            "the host went down while {place} was mounted: what of it reached the disk is not known"
+        ))
+        .hint(away));
+    }
+    Ok(())
+}
+
+fn full_already(dir: &Path) -> Error {
+    Error::refused(format!(
+        "{} is a full restore already and needs no mount",
+        dir.display()
+    ))
+    .hint("start a server on it")
+}
+
+/// Removes everything of ours but the lock.
+fn clear(control: &Path) -> Result<()> {
+    for name in ["marker", "marker.new", "maps", "files"] {
+        remove(&control.join(name))?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    };
+    removed.context(|| format!("failed to remove {}", path.display()))
+}
+
+/// Moves the files up, the data directory last, and takes away the rest.
+fn settle_files(dir: &Path) -> Result<()> {
+    let control = dir.join(CONTROL);
+    let failed = || format!("failed to move the files up in {}", dir.display());
+    let files = control.join("files");
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&files).context(failed)? {
+        names.push(entry.context(failed)?.file_name());
+    }
+    names.sort_by_key(|name| name == "data");
+    for name in names {
+        fs::rename(files.join(&name), dir.join(&name)).context(failed)?;
+    }
+    sync(dir)?;
+    remove(&control)
+}
+
+fn sync(dir: &Path) -> Result<()> {
+    let opened = File::open(dir).context(|| format!("failed to open {}", dir.display()))?;
+    rustix::fs::syncfs(&opened).context(|| format!("failed to sync {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(of: &str, kept: bool) -> Owner {
+        Owner {
+            of: of.to_owned(),
+            kept,
+        }
+    }
+
+    fn fresh(dir: &Path, owner: Owner) -> Scratch {
+        match Scratch::claim(dir, owner).unwrap() {
+            Claim::Fresh(scratch) => scratch,
+            Claim::Resumed(_) => panic!("it is not fresh"),
+        }
+    }
+
+    #[test]
+    fn strangers_are_kept_and_the_lock_is_one() {
+        let top = tempfile::tempdir().unwrap();
+        fs::write(top.path().join("precious"), "x").unwrap();
+        let error = Scratch::claim(top.path(), owner("a", false)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        let dir = top.path().join("s");
+        let first = fresh(&dir, owner("a", false));
+        let error = Scratch::claim(&dir, owner("a", false)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy);
+        first.put_away().unwrap();
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn what_was_to_be_thrown_away_is_after_a_kill() {
+        let top = tempfile::tempdir().unwrap();
+        let first = fresh(top.path(), owner("a", false));
+        fs::write(first.files().join("old"), "x").unwrap();
+        first.ready().unwrap();
+        drop(first);
+        let second = fresh(top.path(), owner("b", true));
+        assert!(!second.files().join("old").exists());
+    }
+
+    #[test]
+    fn what_is_kept_is_resumed_by_its_owner_alone() {
+        let top = tempfile::tempdir().unwrap();
+        let first = fresh(top.path(), owner("a", true));
+        fs::write(first.files().join("written"), "x").unwrap();
+        first.ready().unwrap();
+        drop(first);
+        for other in [owner("b", true), owner("a", false)] {
+            let error = Scratch::claim(top.path(), other).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Refused);
+        }
+        let Claim::Resumed(again) = Scratch::claim(top.path(), owner("a", true)).unwrap() else {
+            panic!("it is there");
+        };
+        assert!(again.files().join("written").exists());
+    }
+
+    #[test]
+    fn what_a_host_that_went_down_left_is_not_trusted_unless_it_was_put_away() {
+        let top = tempfile::tempdir().unwrap();
+        let first = fresh(top.path(), owner("a", true));
+        first.ready().unwrap();
+        drop(first);
+        let marker = top.path().join(CONTROL).join("marker");
+        let other_boot = |text: String| text.replace(&boot_id(), "another");
+        fs::write(&marker, other_boot(fs::read_to_string(&marker).unwrap())).unwrap();
+        let error = Scratch::claim(top.path(), owner("a", true)).unwrap_err();
+        assert!(error.to_string().contains("went down"), "{error}");
+        fs::remove_dir_all(top.path().join(CONTROL)).unwrap();
+        let second = fresh(top.path(), owner("a", true));
+        second.ready().unwrap();
+        second.put_away().unwrap();
+        fs::write(&marker, other_boot(fs::read_to_string(&marker).unwrap())).unwrap();
+        assert!(matches!(
+            Scratch::claim(top.path(), owner("a", true)).unwrap(),
+            Claim::Resumed(_)
+        ));
+    }
+
+    #[test]
+    fn settling_that_was_cut_short_ends_with_the_next_claim() {
+        let top = tempfile::tempdir().unwrap();
+        let scratch = fresh(top.path(), owner("a", true));
+        fs::create_dir(scratch.files().join("data")).unwrap();
+        scratch.mark(State::Settling).unwrap();
+        drop(scratch);
+        let error = Scratch::claim(top.path(), owner("a", true)).unwrap_err();
+        assert!(error.to_string().contains("full restore"), "{error}");
+        assert!(top.path().join("data").is_dir());
+        assert!(!top.path().join(CONTROL).exists());
+    }
+}

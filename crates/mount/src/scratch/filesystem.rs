@@ -1,0 +1,419 @@
+//! An [`Overlay`] as the kernel asks for it.
+
+use super::overlay::{Maker, Overlay};
+use crate::attributes::KEPT_FOR;
+use crate::browse::init;
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
+    WriteFlags,
+};
+use rustix::fs::{FallocateFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+type Listing = Arc<Vec<(OsString, u64, FileType)>>;
+
+pub(crate) struct Writable {
+    overlay: Arc<Overlay>,
+    listings: Mutex<HashMap<u64, Listing>>,
+    next: AtomicU64,
+}
+
+impl Writable {
+    pub(crate) fn new(overlay: Arc<Overlay>) -> Self {
+        Self {
+            overlay,
+            listings: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    fn listings(&self) -> MutexGuard<'_, HashMap<u64, Listing>> {
+        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn maker(request: &Request) -> Maker {
+    Maker {
+        uid: request.uid(),
+        gid: request.gid(),
+    }
+}
+
+fn entry(reply: ReplyEntry, outcome: io::Result<FileAttr>) {
+    match outcome {
+        Ok(attr) => reply.entry(&KEPT_FOR, &attr, Generation(0)),
+        Err(error) => reply.error(error.into()),
+    }
+}
+
+fn done(reply: ReplyEmpty, outcome: io::Result<()>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error.into()),
+    }
+}
+
+fn timespec(time: Option<TimeOrNow>) -> Timespec {
+    let special = |nanoseconds| Timespec {
+        tv_sec: 0,
+        tv_nsec: nanoseconds,
+    };
+    match time {
+        None => special(UTIME_OMIT),
+        Some(TimeOrNow::Now) => special(UTIME_NOW),
+        Some(TimeOrNow::SpecificTime(time)) => specific(time),
+    }
+}
+
+fn specific(time: SystemTime) -> Timespec {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => Timespec {
+            tv_sec: after.as_secs() as i64,
+            tv_nsec: i64::from(after.subsec_nanos()),
+        },
+        Err(before) => Timespec {
+            tv_sec: -(before.duration().as_secs() as i64),
+            tv_nsec: 0,
+        },
+    }
+}
+
+impl Filesystem for Writable {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        init(config);
+        Ok(())
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        entry(reply, self.overlay.find(parent.0, name));
+    }
+
+    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
+        self.overlay.forget(ino.0, nlookup);
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        match self.overlay.attributes(ino.0) {
+            Ok(attr) => reply.attr(&KEPT_FOR, &attr),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let overlay = &self.overlay;
+        let change = || -> io::Result<FileAttr> {
+            if let Some(mode) = mode {
+                overlay.set_mode(ino.0, mode)?;
+            }
+            if uid.is_some() || gid.is_some() {
+                overlay.set_owner(ino.0, uid, gid)?;
+            }
+            if let Some(size) = size {
+                overlay.set_len(ino.0, size)?;
+            }
+            if atime.is_some() || mtime.is_some() {
+                let times = Timestamps {
+                    last_access: timespec(atime),
+                    last_modification: timespec(mtime),
+                };
+                overlay.set_times(ino.0, &times)?;
+            }
+            overlay.attributes(ino.0)
+        };
+        match change() {
+            Ok(attr) => reply.attr(&KEPT_FOR, &attr),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.overlay.target(ino.0) {
+            Ok(target) => reply.data(target.as_os_str().as_bytes()),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        entry(
+            reply,
+            self.overlay.make_node((parent.0, name), mode, maker(req)),
+        );
+    }
+
+    fn mkdir(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let made = self
+            .overlay
+            .make_directory((parent.0, name), mode, maker(req));
+        entry(reply, made);
+    }
+
+    fn symlink(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        link_name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let made = self
+            .overlay
+            .make_link((parent.0, link_name), target, maker(req));
+        entry(reply, made);
+    }
+
+    fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        done(reply, self.overlay.remove(parent.0, name, false));
+    }
+
+    fn rmdir(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        done(reply, self.overlay.remove(parent.0, name, true));
+    }
+
+    fn rename(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+        let (from, to) = ((parent.0, name), (newparent.0, newname));
+        done(reply, self.overlay.rename(from, to, flags));
+    }
+
+    fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match self.overlay.open_number(ino.0) {
+            // Whatever is written goes through the kernel: what it has cached stays true.
+            Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        match self.overlay.create((parent.0, name), mode, maker(req)) {
+            Ok(attr) => {
+                let flags = FopenFlags::FOPEN_KEEP_CACHE;
+                reply.created(&KEPT_FOR, &attr, Generation(0), FileHandle(0), flags);
+            }
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let mut buffer = vec![0; size as usize];
+        match self.overlay.read(ino.0, offset, &mut buffer) {
+            Ok(length) => reply.data(&buffer[..length]),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.overlay.write(ino.0, offset, data) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _lock_owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        // Nothing is held back here.
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.overlay.release(ino.0);
+        reply.ok();
+    }
+
+    fn fsync(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        done(reply, self.overlay.sync(ino.0, datasync));
+    }
+
+    fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match self.overlay.list(ino.0) {
+            Ok(entries) => {
+                let handle = self.next.fetch_add(1, Ordering::Relaxed);
+                self.listings().insert(handle, Arc::new(entries));
+                reply.opened(FileHandle(handle), FopenFlags::empty());
+            }
+            Err(error) => reply.error(error.into()),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let Some(entries) = self.listings().get(&fh.0).cloned() else {
+            reply.error(Errno::EBADF);
+            return;
+        };
+        let own = [".", ".."].map(|name| (OsStr::new(name), ino.0, FileType::Directory));
+        let listed = entries
+            .iter()
+            .map(|(name, node, kind)| (name.as_os_str(), *node, *kind));
+        let all = own.into_iter().chain(listed).zip(1..);
+        for ((name, node, kind), next) in all.skip(offset as usize) {
+            if reply.add(INodeNo(node), next, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn releasedir(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.listings().remove(&fh.0);
+        reply.ok();
+    }
+
+    fn fsyncdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        done(reply, self.overlay.sync_directory(ino.0));
+    }
+
+    fn fallocate(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let mode = FallocateFlags::from_bits_retain(mode as u32);
+        let range = offset..offset.saturating_add(length);
+        done(reply, self.overlay.allocate(ino.0, mode, range));
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        match self.overlay.space() {
+            Ok(space) => reply.statfs(
+                space.f_blocks,
+                space.f_bfree,
+                space.f_bavail,
+                space.f_files,
+                space.f_ffree,
+                space.f_bsize as u32,
+                255,
+                space.f_frsize as u32,
+            ),
+            Err(error) => reply.error(error.into()),
+        }
+    }
+}
