@@ -4,6 +4,7 @@
 //! backup:  survey ─► freeze (lock, snapshot, unlock) ─► read (only what changed) ─► commit
 //! archive: ask ─► attach ─► receive (a server's binary logs, as they are written)
 //! restore: plan ─► apply (each block once, in parallel) ─► place (the directory appears whole)
+//! mount:   lay out (names) ─► show ─► serve (content, where it is asked for) ─► end
 //! verify:  read (restore's own code) ─► boot (a server starts on it, tables are checked)
 //! ```
 
@@ -11,6 +12,7 @@ pub mod archive;
 pub mod backup;
 pub mod engine;
 pub mod facts;
+pub mod mount;
 pub mod point;
 pub mod report;
 pub mod restore;

@@ -122,7 +122,7 @@ fn hand_out_file(
     let leaves = reader.leaf_count();
     let stretches = leaves.div_ceil(STRETCH);
     if stretches == 0 {
-        return entries::dress(&path, &meta, request);
+        return entries::dress(&path, &meta, request.owner);
     }
     let open = Arc::new(Open {
         path,
@@ -175,7 +175,7 @@ fn work(
         written.fetch_add(bytes, Ordering::Relaxed);
         fail::fail_point!("restore::apply::stretch");
         if open.stretches_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            entries::dress(&open.path, &open.meta, request)?;
+            entries::dress(&open.path, &open.meta, request.owner)?;
         }
     }
     Ok(())
@@ -187,7 +187,7 @@ fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
         let meta = record?.meta;
         if meta.kind == FileKind::Dir {
             let (staging, relative) = names::place(&plan.roots, &meta.name)?;
-            entries::dress(&staging.dir().join(relative), &meta, request)?;
+            entries::dress(&staging.dir().join(relative), &meta, request.owner)?;
         }
     }
     Ok(())

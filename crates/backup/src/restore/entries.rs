@@ -1,7 +1,8 @@
 //! Directories, links and metadata of restored files.
 
 use super::staging::Staging;
-use super::{Plan, RestoreRequest, names};
+use super::{Plan, names};
+use crate::facts::Facts;
 use evenkeel_op::{Context, Result};
 use evenkeel_repository::{FileKind, FileMeta};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags};
@@ -12,15 +13,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Creates a directory; an existing one is the root itself.
-pub(super) fn make_dir(path: &Path) -> Result<()> {
+pub(crate) fn make_dir(path: &Path) -> Result<()> {
     fs::create_dir_all(path).context(|| format!("failed to create {}", path.display()))
 }
 
-/// Gives owner, mode, attributes and time to what was created. Without root, everything belongs to
-/// who restores it; that is no error.
-pub(super) fn dress(path: &Path, meta: &FileMeta, request: &RestoreRequest) -> Result<()> {
+/// Gives owner (`owner` instead of what it was), mode, attributes and time to what was created.
+/// Without root, everything belongs to who restores it; that is no error.
+pub(crate) fn dress(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> Result<()> {
     if rustix::process::geteuid().is_root() {
-        let (uid, gid) = request.owner.unwrap_or((meta.uid, meta.gid));
+        let (uid, gid) = owner.unwrap_or((meta.uid, meta.gid));
         std::os::unix::fs::lchown(path, Some(uid), Some(gid))
             .context(|| format!("failed to set the owner of {}", path.display()))?;
     }
@@ -50,38 +51,56 @@ pub(super) fn relink(plan: &Plan) -> Result<()> {
         .collect();
     for record in plan.reader.files() {
         let record = record?;
-        let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
-        let is_link = names::has_extension(&relative, "isl");
-        if record.meta.kind != FileKind::File || !(is_link || is_log_index(&relative, plan)) {
-            continue;
-        }
-        let path = staging.path(&relative);
-        let text = fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
-        let new = if is_link {
-            moved_path(&text, &moved)
-        } else {
-            moved_lines(&text, &moved)
-        };
-        if let Some(new) = new {
-            fs::write(&path, new).context(|| format!("failed to write {}", path.display()))?;
+        if record.meta.kind == FileKind::File && names_places(&record.meta.name, &plan.facts)? {
+            let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
+            repoint(&staging.path(&relative), &moved)?;
         }
     }
     let data = plan.roots.get(super::DATA).map(Staging::dir);
-    for (id, staging) in &plan.roots {
-        if let (Some(schema), Some(data)) = (id.strip_prefix("schema-"), data) {
+    let targets = plan.roots.iter();
+    let targets = targets.map(|(id, staging)| (id.as_str(), staging.target()));
+    data.map_or(Ok(()), |data| link_schemas(data, targets))
+}
+
+/// Makes the links of schemas that lie elsewhere, in the data directory `data`.
+pub(crate) fn link_schemas<'a>(
+    data: &Path,
+    roots: impl Iterator<Item = (&'a str, &'a Path)>,
+) -> Result<()> {
+    for (id, target) in roots {
+        if let Some(schema) = id.strip_prefix("schema-") {
             let link = data.join(schema);
-            std::os::unix::fs::symlink(staging.target(), &link)
+            std::os::unix::fs::symlink(target, &link)
                 .context(|| format!("failed to create the link {}", link.display()))?;
         }
     }
     Ok(())
 }
 
+/// Whether a file of a generation holds paths of its server's files.
+pub(crate) fn names_places(name: &str, facts: &Facts) -> Result<bool> {
+    let (_, relative) = names::split(name)?;
+    Ok(names::has_extension(&relative, "isl") || is_log_index(&relative, facts))
+}
+
+/// Gives the paths in a file, those below a root, their new places: old and new directory of each.
+pub(crate) fn repoint(path: &Path, moved: &[(&str, &Path)]) -> Result<()> {
+    let text = fs::read(path).context(|| format!("failed to read {}", path.display()))?;
+    let new = match names::has_extension(path, "isl") {
+        true => moved_path(&text, moved),
+        false => moved_lines(&text, moved),
+    };
+    match new {
+        Some(new) => fs::write(path, new).context(|| format!("failed to write {}", path.display())),
+        None => Ok(()),
+    }
+}
+
 /// Whether a file lists binary or relay logs. A server that found the old paths in it would read,
 /// and purge, the logs of the server that was backed up.
-fn is_log_index(relative: &Path, plan: &Plan) -> bool {
+fn is_log_index(relative: &Path, facts: &Facts) -> bool {
     let named = |setting: &str| {
-        let path = plan.facts.settings.get(setting).map(Path::new);
+        let path = facts.settings.get(setting).map(Path::new);
         path.and_then(Path::file_name)
             .is_some_and(|name| relative.as_os_str() == name)
     };

@@ -1,8 +1,8 @@
 //! Restores a generation: plan, write every block once, then let the directories appear whole.
 
 mod apply;
-mod entries;
-mod names;
+pub(crate) mod entries;
+pub(crate) mod names;
 mod onto;
 mod space;
 mod staging;
@@ -20,6 +20,7 @@ use evenkeel_repository::{Location, Reader, Repository};
 use evenkeel_server::replication::{Seeding, seeding};
 use serde::Serialize;
 use staging::Staging;
+pub(crate) use start_options::start_options;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -161,7 +162,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         bytes_logical: reader.manifest().bytes_logical,
         bytes_written: written,
         seconds: begun.elapsed().as_secs_f64(),
-        start_options: start_options::start_options(&facts.settings, &facts.roots, &places),
+        start_options: start_options(&facts.settings, &facts.roots, &places),
         roots: places,
     })
 }
@@ -242,7 +243,7 @@ fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     };
     let settings = &plan.facts.settings;
     let places = BTreeMap::from([(DATA.to_owned(), data.dir().to_owned())]);
-    let options = start_options::start_options(settings, &plan.facts.roots, &places);
+    let options = start_options(settings, &plan.facts.roots, &places);
     data.unhold_all()?;
     fail::fail_point!("point::unheld");
     point::replay(replay, data.dir(), &options, settings, run)?;

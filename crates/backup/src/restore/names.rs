@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Splits a name into its root and the path below it; empty for the root itself. Refuses names that
 /// would leave the root.
-pub(super) fn split(name: &str) -> Result<(&str, PathBuf)> {
+pub(crate) fn split(name: &str) -> Result<(&str, PathBuf)> {
     if !name.is_empty() && !name.contains('/') {
         return Ok((name, PathBuf::new()));
     }

@@ -18,7 +18,7 @@ const CARRIED: [&str; 8] = [
 /// Returns `--option=value` for everything that differs from a server's own defaults or may.
 ///
 /// `was` and `places` are the directories of all roots, as they were and as they are now.
-pub(super) fn start_options(
+pub(crate) fn start_options(
     settings: &BTreeMap<String, String>,
     was: &BTreeMap<String, String>,
     places: &BTreeMap<String, PathBuf>,

@@ -10,6 +10,7 @@ mod fleet;
 mod inspect;
 mod keys;
 mod lock;
+mod mount;
 mod repository;
 mod ssh;
 mod values;
@@ -24,6 +25,7 @@ pub use fleet::Fleet;
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
+pub use mount::{Mount, MountedGeneration};
 pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryVerb,
     Restore, Verify,
@@ -103,6 +105,8 @@ pub enum Verb {
     Generations(Generations),
     /// Restore a generation into an empty directory.
     Restore(Restore),
+    /// Show backups as files without restoring them, and on request start a server on one.
+    Mount(Box<Mount>),
     /// Read every byte of a backup as restore would, and on request start a server on it.
     Verify(Verify),
     /// Archive binary logs, for restores to any point in time.

@@ -13,6 +13,7 @@ pub mod generations;
 pub mod keys;
 pub mod lock;
 mod metrics;
+pub mod mount;
 mod over_ssh;
 pub mod prune;
 pub mod repository;
@@ -53,6 +54,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Backup(args) => backup::run(args, face),
         Verb::Generations(args) => generations::run(args, face),
         Verb::Restore(args) => restore::run(args, face),
+        Verb::Mount(args) => mount::run(args, face),
         Verb::Verify(args) => verify::run(args, face),
         Verb::Binlog(args) => binlog::run(args, face),
         Verb::Forget(args) => forget::run(args, face),

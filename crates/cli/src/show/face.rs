@@ -158,6 +158,22 @@ impl Face {
         }
     }
 
+    /// Gives one of several answers on standard output, as they come: with JSON, one line each.
+    pub fn tell<A: Answer>(&self, answer: &A) {
+        self.progress.event(Event::PhaseEnded);
+        if self.json {
+            let document = Document {
+                schema: A::SCHEMA,
+                body: answer,
+            };
+            // As below: plain structs.
+            let line = serde_json::to_string(&document).unwrap_or_default();
+            self.print(format!("{line}\n").as_bytes());
+        } else if !self.quiet {
+            self.print(answer.text().as_bytes());
+        }
+    }
+
     /// Prints on the user's standard output.
     pub fn print(&self, bytes: &[u8]) {
         match &self.far {

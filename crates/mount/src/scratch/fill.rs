@@ -56,7 +56,7 @@ impl Overlay {
             let range = map.range(granule);
             pace(range.end - range.start)?;
             self.step_aside();
-            let origin = self.origin().context(|| FAILED)?;
+            let origin = self.origin();
             content.fill(&file, &*origin, granule).context(|| FAILED)?;
             from = granule + 1;
         }

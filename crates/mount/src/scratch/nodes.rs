@@ -123,9 +123,12 @@ impl Nodes {
         numbers
     }
 
+    /// Returns the contents that anybody can still see: of what has a name, or is open.
     pub(super) fn contents(&self) -> impl Iterator<Item = &Arc<Content>> {
-        let nodes = self.by_number.values();
-        nodes.filter_map(|node| node.content.as_ref())
+        self.by_number.values().filter_map(|node| {
+            let content = node.content.as_ref()?;
+            (node.linked || content.file().is_some()).then_some(content)
+        })
     }
 
     /// Returns where something is; an error when it has no name any more.

@@ -21,7 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub struct Overlay {
     top: PathBuf,
     nodes: RwLock<Nodes>,
-    origin: RwLock<Option<Arc<dyn Origin>>>,
+    origin: RwLock<Arc<dyn Origin>>,
     /// Reads and writes that are being served.
     pub(super) busy: AtomicU64,
 }
@@ -58,7 +58,7 @@ impl Overlay {
         Ok(Arc::new(Self {
             top,
             nodes: RwLock::new(nodes),
-            origin: RwLock::new(Some(origin)),
+            origin: RwLock::new(origin),
             busy: AtomicU64::new(0),
         }))
     }
@@ -80,15 +80,14 @@ impl Overlay {
         self.nodes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn origin(&self) -> io::Result<Arc<dyn Origin>> {
+    pub(super) fn origin(&self) -> Arc<dyn Origin> {
         let origin = self.origin.read().unwrap_or_else(PoisonError::into_inner);
-        let origin = origin.clone();
-        origin.ok_or_else(|| io::Error::other("the origin was let go"))
+        Arc::clone(&origin)
     }
 
     /// Everything is there.
     pub(super) fn let_go(&self) {
-        *self.origin.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.origin.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Nothing);
     }
 
     fn attributes_at(&self, number: u64, path: &Path) -> io::Result<FileAttr> {
@@ -153,19 +152,13 @@ impl Overlay {
     pub(super) fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let _served = Served::begin(&self.busy);
         let (content, file) = self.opened(number)?;
-        if content.missing() == 0 {
-            return content.read(&file, &Nothing, offset, buffer);
-        }
-        content.read(&file, &*self.origin()?, offset, buffer)
+        content.read(&file, &*self.origin(), offset, buffer)
     }
 
     pub(super) fn write(&self, number: u64, offset: u64, data: &[u8]) -> io::Result<()> {
         let _served = Served::begin(&self.busy);
         let (content, file) = self.opened(number)?;
-        if content.missing() == 0 {
-            return content.write(&file, &Nothing, offset, data);
-        }
-        content.write(&file, &*self.origin()?, offset, data)
+        content.write(&file, &*self.origin(), offset, data)
     }
 
     /// Runs something on a file's content, opening it for that where nobody has.
@@ -177,10 +170,7 @@ impl Overlay {
         self.open_number(number)?;
         let done = self
             .opened(number)
-            .and_then(|(content, file)| match content.missing() == 0 {
-                true => run(&content, &file, &Nothing),
-                false => run(&content, &file, &*self.origin()?),
-            });
+            .and_then(|(content, file)| run(&content, &file, &*self.origin()));
         self.release(number);
         done
     }

@@ -8,6 +8,7 @@ mod fleet;
 mod forget;
 mod keys;
 mod lock;
+mod mount;
 mod rebuild;
 mod restore;
 mod settings;

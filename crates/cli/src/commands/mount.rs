@@ -1,0 +1,44 @@
+//! `mount`.
+
+use crate::args::{Mount, MountedGeneration};
+use crate::settings;
+use crate::show::Face;
+use evenkeel_backup::Run;
+use evenkeel_backup::mount::{self, MountRequest, ScratchRequest};
+use evenkeel_op::{Result, exit};
+
+/// Runs the command.
+pub fn run(args: &Mount, face: &Face) -> Result<u8> {
+    let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "mount")?;
+    let mut request = MountRequest::new(place, &args.mountpoint);
+    request.source.clone_from(&args.source);
+    match args.generation {
+        Some(MountedGeneration::Number(number)) => request.generation = Some(number),
+        Some(MountedGeneration::Latest) => request.latest = true,
+        None => {}
+    }
+    request.cache_bytes = usize::try_from(args.cache).unwrap_or(usize::MAX);
+    if let Some(dir) = &args.writable_scratch {
+        let mut scratch = ScratchRequest::new(dir);
+        (scratch.fill, scratch.keep) = (args.fill, args.keep);
+        scratch.rate_bytes_per_s = args.rate.unwrap_or(0);
+        scratch.owner = args.owner.as_deref().map(settings::user).transpose()?;
+        scratch.engine_tool.clone_from(&args.engine_tool);
+        request.scratch = Some(scratch);
+    }
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
+    let mounted = mount::mount(&request, run)?;
+    if mounted.report().healed {
+        face.note("a dead mount at this place was taken away");
+    }
+    face.tell(mounted.report());
+    let end = mounted.serve(run, &mut |filled| face.tell(filled))?;
+    face.tell(&end);
+    Ok(match end.complete {
+        true => exit::DONE,
+        false => exit::PARTIAL,
+    })
+}

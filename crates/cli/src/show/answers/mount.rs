@@ -1,0 +1,79 @@
+//! Answers of `mount`: what is shown, that the scratch is full, how it ended.
+
+use super::Answer;
+use evenkeel_backup::mount::{Filled, MountEnd, MountReport};
+use evenkeel_op::units;
+use std::time::Duration;
+
+impl Answer for MountReport {
+    const SCHEMA: &'static str = "evenkeel/mount/1";
+
+    fn text(&self) -> String {
+        let place = self.mountpoint.display();
+        let what = match self.generation {
+            Some(generation) => format!("generation {generation}"),
+            None => format!("{} generations", self.generations),
+        };
+        let seconds = Duration::from_secs_f64(self.seconds);
+        let mut text = format!(
+            "{what} mounted at {place} in {}\n",
+            units::duration(seconds)
+        );
+        if let Some(scratch) = &self.scratch {
+            text.push_str(&format!(
+                "  what is written goes to {}; {} of {} are fetched when they are asked for\n",
+                scratch.display(),
+                units::bytes(self.bytes_missing.min(self.bytes_logical)),
+                units::bytes(self.bytes_logical),
+            ));
+        }
+        if !self.start_command.is_empty() {
+            let command: Vec<String> = self.start_command.iter().map(|word| quoted(word)).collect();
+            text.push_str(&format!(
+                "  a server starts on it with: {}\n",
+                command.join(" ")
+            ));
+        }
+        text
+    }
+}
+
+impl Answer for Filled {
+    const SCHEMA: &'static str = "evenkeel/mount-filled/1";
+
+    fn text(&self) -> String {
+        format!(
+            "{} is full after {}: the repository is not needed any more. It becomes a full restore \
+             when the server is stopped and the mount ended\n",
+            self.scratch.display(),
+            units::duration(Duration::from_secs_f64(self.seconds)),
+        )
+    }
+}
+
+impl Answer for MountEnd {
+    const SCHEMA: &'static str = "evenkeel/mount-end/1";
+
+    fn text(&self) -> String {
+        let mut text = format!("{} unmounted\n", self.mountpoint.display());
+        if let Some(target) = &self.target {
+            text.push_str(&format!(
+                "  restored to {}; a server starts on it with: --datadir={} {}\n",
+                target.display(),
+                quoted(&target.display().to_string()),
+                self.start_options.join(" "),
+            ));
+        } else if self.scratch == Some("kept") {
+            text.push_str(&format!(
+                "  the scratch directory is kept and lacks {}: the same command goes on with it\n",
+                units::bytes(self.bytes_missing),
+            ));
+        }
+        text
+    }
+}
+
+/// Makes a word one of a shell's.
+fn quoted(word: &str) -> String {
+    shell_words::quote(word).into_owned()
+}
