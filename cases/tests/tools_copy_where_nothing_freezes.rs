@@ -203,6 +203,7 @@ fn tables_that_change_during_the_copy_are_whole() {
             binary: site.server.binary.clone(),
             scratch: site.fs.join("scratch"),
             workers: 2,
+            mounted: false,
             deadline: Duration::from_secs(120),
             engine_tool: None,
         };

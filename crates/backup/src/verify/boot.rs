@@ -1,8 +1,9 @@
-//! Proves that a generation starts: restore into a scratch directory, start the server's own
-//! program on it without networking, wait for recovery, check every table.
+//! Proves that a generation starts: restore into a scratch directory or mount with one, start the
+//! server's own program on it without networking, wait for recovery, check every table.
 
 use crate::Run;
-use crate::facts::Facts;
+use crate::facts::{DATA_ROOT, Facts};
+use crate::mount::{self, Mount, MountRequest, ScratchRequest};
 use crate::restore::{self, RestoreRequest};
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_repository::{Location, Proof, Repository};
@@ -25,6 +26,8 @@ pub struct BootRequest {
     pub scratch: PathBuf,
     /// Threads that restore.
     pub workers: usize,
+    /// Whether to mount it in place of restoring it: only what the server reads is fetched.
+    pub mounted: bool,
     /// How long crash recovery may take.
     pub deadline: Duration,
     /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
@@ -88,47 +91,93 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     };
     bootable(&repository, generation, request.engine_tool.as_deref())?;
     let scratch = Scratch::claim(&request.scratch)?;
-    let mut restore = RestoreRequest::new(
-        &request.repository,
-        Some(generation),
-        &scratch.path().join("data"),
-    );
-    restore.workers = request.workers;
-    restore.engine_tool.clone_from(&request.engine_tool);
-    let restored = restore::restore(&restore, run)?;
-    let mut launch = Launch::new(request.binary.clone(), scratch.path().join("data"));
-    launch.extra_args.extend(restored.start_options.clone());
+    let ground = Ground::make(request, generation, scratch.path(), run)?;
+    let mut launch = Launch::new(request.binary.clone(), &ground.datadir);
+    launch.extra_args.extend(ground.start_options.clone());
     launch.extra_args.extend(QUIET_OPTIONS.map(str::to_owned));
     run.progress
         .phase("starting a server on the restored files", None, Unit::Items);
     let begun = Instant::now();
     let mut report = BootReport {
-        generation: restored.generation,
+        generation,
         proven: false,
         server: request.binary.version.to_string(),
         recovery_seconds: 0.0,
         tables_checked: 0,
         problems: Vec::new(),
     };
-    let server = match launch.start(request.deadline, run.cancel) {
-        Ok(server) => server,
-        Err(error) => {
-            run.cancel.check()?;
-            report.problems.push(error.chain());
-            return Ok(report);
+    let tried = match launch.start(request.deadline, run.cancel) {
+        Ok(server) => {
+            report.recovery_seconds = begun.elapsed().as_secs_f64();
+            run.progress.end();
+            let checked = check_tables(&server, &mut report, run);
+            if let Err(error) = server.stop(request.deadline) {
+                report.problems.push(error.chain());
+            }
+            checked
         }
+        Err(error) => run.cancel.check().map(|()| {
+            report.problems.push(error.chain());
+        }),
     };
-    report.recovery_seconds = begun.elapsed().as_secs_f64();
-    run.progress.end();
-    check_tables(&server, &mut report, run)?;
-    if let Err(error) = server.stop(request.deadline) {
-        report.problems.push(error.chain());
-    }
+    // Whatever came of it: nothing may stay mounted.
+    let ended = ground.end();
+    tried?;
+    ended?;
     report.proven = report.problems.is_empty();
     if report.proven {
         record(request, &report)?;
     }
     Ok(report)
+}
+
+/// Files that a server can be started on.
+struct Ground {
+    datadir: PathBuf,
+    start_options: Vec<String>,
+    mount: Option<Mount>,
+}
+
+/// Where a mount is, in the scratch directory.
+const MOUNTPOINT: &str = "mnt";
+
+impl Ground {
+    fn make(request: &BootRequest, generation: u32, top: &Path, run: Run<'_>) -> Result<Self> {
+        if request.mounted {
+            return Self::mounted(request, generation, top, run);
+        }
+        let datadir = top.join("data");
+        let mut restore = RestoreRequest::new(&request.repository, Some(generation), &datadir);
+        restore.workers = request.workers;
+        restore.engine_tool.clone_from(&request.engine_tool);
+        let restored = restore::restore(&restore, run)?;
+        Ok(Self {
+            datadir,
+            start_options: restored.start_options,
+            mount: None,
+        })
+    }
+
+    fn mounted(request: &BootRequest, generation: u32, top: &Path, run: Run<'_>) -> Result<Self> {
+        let mountpoint = top.join(MOUNTPOINT);
+        std::fs::create_dir(&mountpoint)
+            .context(|| format!("failed to create {}", mountpoint.display()))?;
+        let mut scratch = ScratchRequest::new(&top.join("written"));
+        scratch.engine_tool.clone_from(&request.engine_tool);
+        let mut wanted = MountRequest::new(&request.repository, &mountpoint);
+        wanted.generation = Some(generation);
+        wanted.scratch = Some(scratch);
+        let mount = mount::mount(&wanted, run)?;
+        Ok(Self {
+            datadir: mountpoint.join(DATA_ROOT),
+            start_options: mount.report().start_options.clone(),
+            mount: Some(mount),
+        })
+    }
+
+    fn end(self) -> Result<()> {
+        self.mount.map_or(Ok(()), |mount| mount.end().map(drop))
+    }
 }
 
 /// Notes in the repository that the generation was proved restorable, when, and by which server.
@@ -217,6 +266,7 @@ const MARKER: &str = ".evenkeel-scratch";
 
 impl Scratch {
     fn claim(path: &Path) -> Result<Self> {
+        evenkeel_mount::heal(&path.join(MOUNTPOINT))?;
         if path.join(MARKER).exists() {
             std::fs::remove_dir_all(path)
                 .context(|| format!("failed to remove {}", path.display()))?;

@@ -95,6 +95,7 @@ Examples:
   evenkeel verify /backup/shop                     Every byte of the newest generation
   evenkeel verify /backup/shop --all               Every byte of every generation
   evenkeel verify /backup/shop --boot              And start a server on it
+  evenkeel verify /backup/shop --boot --mount      The same without a full restore
   evenkeel verify /backup/shop --boot --server-binary /opt/mysql/bin/mysqld
 
 Reading is done by restore's own code. --boot restores into a scratch directory, starts the server
@@ -117,6 +118,10 @@ pub struct Verify {
     /// Restore into a scratch directory, start a server on it and check its tables.
     #[arg(long)]
     pub boot: bool,
+    /// With --boot: mount the generation in place of restoring it: only what the server reads is
+    /// fetched, and little space is needed.
+    #[arg(long, requires = "boot")]
+    pub mount: bool,
     /// The server to start [default: mariadbd or mysqld of the generation's kind].
     #[arg(long, value_name = "FILE", requires = "boot")]
     pub server_binary: Option<PathBuf>,

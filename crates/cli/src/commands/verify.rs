@@ -76,6 +76,7 @@ fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
             false => beside(&args.repository),
         }),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
+        mounted: args.mount,
         deadline: RECOVERY,
         engine_tool: args.engine_tool.clone(),
     };
