@@ -4,6 +4,7 @@ pub mod bucket;
 pub mod failpoints;
 pub mod far;
 pub mod leftovers;
+pub mod mounting;
 pub mod points;
 pub mod program;
 pub mod rounds;

@@ -1,0 +1,361 @@
+//! Does a mounted backup hold what a restore gives, does a server start on it, and does the scratch
+//! become a full restore, while the repository stays as it is?
+
+use evenkeel_cases::Site;
+use evenkeel_cases::mounting::Mounting;
+use evenkeel_cases::program::{Evenkeel, run};
+use evenkeel_op::Cancel;
+use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{LoopFs, Marks, TestServer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+const GIB: u64 = 1 << 30;
+
+struct Case {
+    site: Site,
+    evenkeel: Evenkeel,
+    /// Before and after each generation.
+    taken: Vec<(Marks, Marks)>,
+}
+
+/// Names and digests of all files below a directory. Sockets are left out, and locks: they are made
+/// when they are first taken.
+fn tree(top: &Path) -> BTreeMap<PathBuf, (u64, u64)> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![top.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for entry in fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+            let entry = entry.expect("an entry");
+            let (path, kind) = (entry.path(), entry.file_type().expect("a kind"));
+            if kind.is_dir() {
+                waiting.push(path);
+            } else if kind.is_file() && !path.extension().is_some_and(|end| end == "lock") {
+                let name = path.strip_prefix(top).expect("below").to_owned();
+                found.insert(name, digest(&path));
+            }
+        }
+    }
+    found
+}
+
+/// Length and FNV-1a of a file.
+fn digest(path: &Path) -> (u64, u64) {
+    use std::io::Read;
+    let mut file = File::open(path).expect("a file");
+    let (mut length, mut hash) = (0, 0xcbf2_9ce4_8422_2325u64);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        let read = file
+            .read(&mut buffer)
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        if read == 0 {
+            return (length, hash);
+        }
+        length += read as u64;
+        for byte in &buffer[..read] {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl Case {
+    /// Two generations, taken while the bank was open.
+    fn start(server: TestServer) -> Self {
+        let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 1_000, &[]);
+        let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+        let traffic = site.traffic(2);
+        let mut taken = Vec::new();
+        for generation in 1..=2 {
+            traffic.wait_for(50);
+            let before = traffic.marks();
+            assert_eq!(run(evenkeel.backup(&site, &[])).generation(), generation);
+            taken.push((before, traffic.marks()));
+        }
+        drop(traffic.stop());
+        site.kill();
+        Self {
+            site,
+            evenkeel,
+            taken,
+        }
+    }
+
+    fn mount(&self, flags: &[&str]) -> Mounting {
+        let mountpoint = self.site.fs.join("mnt");
+        Mounting::start(&self.evenkeel, &self.site.repository(), &mountpoint, flags)
+    }
+
+    fn scratch(&self) -> String {
+        self.site.fs.join("scratch").display().to_string()
+    }
+
+    fn launch(&self, datadir: &Path, options: Vec<String>) -> Launch {
+        let mut launch = Launch::new(self.site.server.binary.clone(), datadir);
+        launch.extra_args = options;
+        launch
+            .extra_args
+            .push("--innodb-buffer-pool-size=64M".into());
+        // Past the cache of whoever mounts it, as servers are set up.
+        launch
+            .extra_args
+            .push("--innodb-flush-method=O_DIRECT".into());
+        launch
+    }
+
+    /// Starts a server, checks that its bank is that of a generation, and works on it.
+    fn open(&self, datadir: &Path, options: Vec<String>, generation: usize) -> Running {
+        let launch = self.launch(datadir, options);
+        let running = launch
+            .start(SERVER_DEADLINE, &Cancel::new())
+            .unwrap_or_else(|e| panic!("{}: {}", self.site.server.name, e.chain()));
+        let mut session = running.session().expect("a session");
+        let state = self
+            .site
+            .bank
+            .check(&mut session)
+            .expect("the bank is in order");
+        let (before, after) = &self.taken[generation - 1];
+        state
+            .check_between(before, after)
+            .expect("exactly what was committed");
+        for sql in [
+            "CREATE DATABASE opened",
+            "CREATE TABLE opened.notes (id INT PRIMARY KEY, t LONGTEXT) ENGINE=InnoDB",
+            "INSERT INTO opened.notes SELECT id, REPEAT('n', 3000) FROM bank.accounts_0",
+            "ALTER TABLE bank.accounts_1 ADD COLUMN seen INT NOT NULL DEFAULT 1, ALGORITHM=COPY",
+            "UPDATE bank.accounts_1 SET seen = 2",
+            "RENAME TABLE bank.accounts_2 TO opened.accounts_2",
+            "RENAME TABLE opened.accounts_2 TO bank.accounts_2",
+            "CREATE TABLE opened.old (id INT PRIMARY KEY) ENGINE=MyISAM",
+            "INSERT INTO opened.old VALUES (1), (2)",
+            "TRUNCATE TABLE bank.accounts_3",
+        ] {
+            session
+                .run(sql)
+                .unwrap_or_else(|e| panic!("{sql}: {}", e.chain()));
+        }
+        running
+    }
+
+    /// Whether what [`Case::open`] wrote is there.
+    fn assert_opened(&self, running: &Running) {
+        let mut session = running.session().expect("a session");
+        for (sql, expected) in [
+            (
+                "SELECT COUNT(*) FROM opened.notes WHERE LENGTH(t) = 3000",
+                "250",
+            ),
+            ("SELECT SUM(seen) FROM bank.accounts_1", "500"),
+            ("SELECT COUNT(*) FROM opened.old", "2"),
+            ("SELECT COUNT(*) FROM bank.accounts_3", "0"),
+        ] {
+            let found = session.value(sql).expect("an answer");
+            assert_eq!(found.as_deref(), Some(expected), "{sql}");
+        }
+    }
+
+    /// Every byte of the repository is sound, and there are the generations that there were.
+    fn assert_repository_is(&self, before: &BTreeMap<PathBuf, (u64, u64)>) {
+        assert!(
+            tree(&self.site.repository()) == *before,
+            "the repository was changed"
+        );
+        let mut verify = self.evenkeel.command(&["verify", "--all"]);
+        verify.arg(self.site.repository());
+        assert_eq!(run(verify).code, Some(0));
+    }
+}
+
+/// All generations are shown, byte for byte what restores give; a dead mount is taken away.
+fn shows_everything(server: TestServer) {
+    let case = Case::start(server);
+    let before = tree(&case.site.repository());
+    let mounting = case.mount(&[]);
+    let shown = |mounting: &Mounting| {
+        let mut sources = fs::read_dir(&mounting.mountpoint).expect("it is shown");
+        sources.next().expect("a source").expect("an entry").path()
+    };
+    let source = shown(&mounting);
+    assert_eq!(
+        fs::read_link(source.join("latest")).unwrap(),
+        Path::new("2")
+    );
+    for generation in 1..=2u32 {
+        let name = format!("restored-{generation}");
+        let restored = case
+            .site
+            .restore(Some(generation), &name)
+            .expect("a restore");
+        let data = source.join(generation.to_string()).join("data");
+        assert!(
+            tree(&data) == tree(&restored.target),
+            "generation {generation}"
+        );
+        let written = File::create(data.join("new")).unwrap_err();
+        assert_eq!(written.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    }
+    let forget = |code| {
+        let mut forget = case
+            .evenkeel
+            .command(&["forget", "--generation=1", "--execute"]);
+        forget.arg(case.site.repository());
+        assert_eq!(run(forget).code, Some(code));
+    };
+    forget(11);
+    mounting.kill();
+    let dead = fs::metadata(case.site.fs.join("mnt")).unwrap_err();
+    assert_eq!(dead.raw_os_error(), Some(107), "it is not connected");
+    let again = case.mount(&["--generation=latest"]);
+    assert_eq!(again.ready["healed"], Value::Bool(true));
+    let data = again.mountpoint.join("data");
+    assert!(tree(&data) == tree(&case.site.fs.join("restored-2")));
+    let (end, code) = again.end();
+    assert_eq!((&end["state"], code), (&Value::from("ended"), Some(0)));
+    assert_eq!(fs::read_dir(case.site.fs.join("mnt")).unwrap().count(), 0);
+    case.assert_repository_is(&before);
+    forget(0);
+}
+
+/// A server starts on a mount, works and stops; nothing stays.
+fn opens(server: TestServer) {
+    let case = Case::start(server);
+    let before = tree(&case.site.repository());
+    let scratch = case.scratch();
+    let mounting = case.mount(&["--writable-scratch", &scratch, "--generation=1"]);
+    let (data, options) = (mounting.mountpoint.join("data"), mounting.start_options());
+    let running = case.open(&data, options.clone(), 1);
+    running.stop(SERVER_DEADLINE).expect("it stops");
+    let again = case.launch(&data, options.clone());
+    let running = again
+        .start(SERVER_DEADLINE, &Cancel::new())
+        .expect("it starts again");
+    case.assert_opened(&running);
+    // Killed under a server, the scratch goes with the next mount.
+    mounting.kill();
+    running.kill();
+    let mounting = case.mount(&["--writable-scratch", &scratch]);
+    assert_eq!(mounting.ready["healed"], Value::Bool(true));
+    let running = case.open(&data, options, 2);
+    running.stop(SERVER_DEADLINE).expect("it stops");
+    let (end, code) = mounting.end();
+    assert_eq!((&end["scratch"], code), (&Value::from("removed"), Some(0)));
+    assert!(!Path::new(&scratch).exists());
+    case.assert_repository_is(&before);
+}
+
+/// The scratch becomes a full restore: of what a server wrote meanwhile, and over a kill.
+fn fills(server: TestServer) {
+    let case = Case::start(server);
+    let before = tree(&case.site.repository());
+    let scratch = case.scratch();
+    let flags = ["--writable-scratch", scratch.as_str(), "--fill"];
+    let slow = [flags.as_slice(), &["--rate=64K"]].concat();
+    let mounting = case.mount(&slow);
+    let (data, options) = (mounting.mountpoint.join("data"), mounting.start_options());
+    let running = case.open(&data, options.clone(), 2);
+    // The process is killed, not the host: what the server was told to be written is.
+    mounting.kill();
+    running.kill();
+    let mounting = case.mount(&slow);
+    assert_eq!(mounting.ready["resumed"], Value::Bool(true));
+    let (end, code) = mounting.end();
+    assert_eq!((&end["scratch"], code), (&Value::from("kept"), Some(3)));
+    let mounting = case.mount(&flags);
+    let running = case
+        .launch(&data, options)
+        .start(SERVER_DEADLINE, &Cancel::new());
+    let running = running.expect("it starts again");
+    case.assert_opened(&running);
+    let filled = mounting.next();
+    assert_eq!(filled["state"], "filled", "{filled}");
+    // From now on it does without the repository.
+    let away = case.site.fs.join("away");
+    fs::rename(case.site.repository(), &away).unwrap();
+    case.assert_opened(&running);
+    running.stop(SERVER_DEADLINE).expect("it stops");
+    let (end, code) = mounting.end();
+    assert_eq!((&end["scratch"], code), (&Value::from("restored"), Some(0)));
+    fs::rename(&away, case.site.repository()).unwrap();
+    let target = PathBuf::from(end["target"].as_str().expect("a target"));
+    assert_eq!(target, Path::new(&scratch).join("data"));
+    let options = end["start_options"].as_array().expect("options");
+    let options = options
+        .iter()
+        .map(|o| o.as_str().unwrap().to_owned())
+        .collect();
+    let running = case.launch(&target, options);
+    let running = running
+        .start(SERVER_DEADLINE, &Cancel::new())
+        .expect("it starts");
+    case.assert_opened(&running);
+    running.stop(SERVER_DEADLINE).expect("it stops");
+    case.assert_repository_is(&before);
+}
+
+/// Filled without a server, it is what a restore gives.
+fn fills_alone(server: TestServer) {
+    let case = Case::start(server);
+    let scratch = case.scratch();
+    let mounting = case.mount(&["--writable-scratch", &scratch, "--fill"]);
+    assert_eq!(mounting.next()["state"], "filled");
+    let (end, code) = mounting.end();
+    assert_eq!((&end["scratch"], code), (&Value::from("restored"), Some(0)));
+    let restored = case.site.restore(Some(2), "restored").expect("a restore");
+    assert!(tree(&Path::new(&scratch).join("data")) == tree(&restored.target));
+    let top: Vec<_> = fs::read_dir(&scratch)
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert_eq!(top, ["data"]);
+}
+
+/// The proof by a server that starts needs no full restore.
+fn proves(server: TestServer) {
+    let case = Case::start(server);
+    let program = case.site.server.binary.path.display().to_string();
+    let mut verify = case
+        .evenkeel
+        .command(&["verify", "--boot", "--mount", "--server-binary"]);
+    verify.arg(program).arg(case.site.repository());
+    let ended = run(verify);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(ended.answer["boot"]["proven"], Value::Bool(true));
+    assert!(ended.answer["boot"]["tables_checked"].as_u64() > Some(4));
+    let left: Vec<_> = fs::read_dir(case.site.fs.path()).unwrap().collect();
+    let names: Vec<_> = left.into_iter().map(|e| e.unwrap().file_name()).collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.to_string_lossy().contains("boot")),
+        "{names:?}"
+    );
+}
+
+macro_rules! cases {
+    ($($name:ident: $case:ident($server:ident);)*) => {
+        $(#[test]
+        fn $name() {
+            $case($server());
+        })*
+    };
+}
+
+cases! {
+    mariadb_is_shown: shows_everything(mariadb_10_11);
+    mysql8_is_shown: shows_everything(mysql_8_0_15);
+    mysql57_is_shown: shows_everything(mysql_5_7_22);
+    mariadb_opens: opens(mariadb_10_11);
+    mysql8_opens: opens(mysql_8_0_15);
+    mysql57_opens: opens(mysql_5_7_22);
+    mariadb_fills: fills(mariadb_10_11);
+    mysql8_fills: fills(mysql_8_0_15);
+    mysql57_fills: fills(mysql_5_7_22);
+    mariadb_fills_alone: fills_alone(mariadb_10_11);
+    mariadb_is_proved: proves(mariadb_10_11);
+    mysql8_is_proved: proves(mysql_8_0_15);
+    mysql57_is_proved: proves(mysql_5_7_22);
+}
