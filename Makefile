@@ -53,6 +53,6 @@ docs: ## Build the book, the man pages and the completions under target/.
 
 bench: setup ## Measure against mariadb-backup, mariadb-dump, restic, cat | zstd, and ssh.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench
-	for one in incremental full impact pause ssh store pitr; do \
+	for one in incremental full impact pause ssh store pitr mount; do \
 	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" bench/$$one $(ARGS); \
 	done
