@@ -44,8 +44,8 @@ impl Mounting {
         let (send, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // What fails is said in a document of several lines: it is on standard error too.
-                let _ = send.send(serde_json::from_str(&line).unwrap_or(Value::Null));
+                // What failed is said in several lines.
+                let _ = send.send(serde_json::from_str(&line).unwrap_or(Value::String(line)));
             }
         });
         let mut mounting = Self {
@@ -55,7 +55,10 @@ impl Mounting {
             ready: Value::Null,
         };
         mounting.ready = mounting.next();
-        assert_eq!(mounting.ready["state"], "mounted", "{:?}", mounting.ready);
+        if mounting.ready["state"] != "mounted" {
+            let rest: Vec<Value> = mounting.lines.iter().collect();
+            panic!("it is not mounted: {rest:?}");
+        }
         mounting
     }
 

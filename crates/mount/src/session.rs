@@ -13,9 +13,6 @@ use std::sync::Arc;
 
 /// What a mount of ours is called in the kernel's table.
 const NAME: &str = "evenkeel";
-/// What a dead mount answers: its process was killed.
-const NOT_CONNECTED: i32 = 107;
-
 /// A filesystem that is shown at a place until it is unmounted, by us or by anybody.
 #[derive(Debug)]
 pub struct Mounted {
@@ -84,10 +81,9 @@ impl Mounted {
 /// Takes away a mount of ours at a place whose process has died. Anything else is left alone.
 /// Returns whether there was one.
 pub fn heal(mountpoint: &Path) -> Result<bool> {
-    let dead = match std::fs::metadata(mountpoint) {
-        Err(error) => error.raw_os_error() == Some(NOT_CONNECTED),
-        Ok(_) => false,
-    };
+    // Attributes may come from the kernel's memory; for this it has to ask whoever serves it.
+    let asked = rustix::fs::statvfs(mountpoint);
+    let dead = matches!(asked, Err(rustix::io::Errno::NOTCONN));
     if !dead || !is_ours(mountpoint) {
         return Ok(false);
     }
