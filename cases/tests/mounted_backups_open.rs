@@ -207,7 +207,7 @@ fn shows_everything(server: TestServer) {
     };
     forget(11);
     mounting.kill();
-    let dead = rustix::fs::statvfs(&case.site.fs.join("mnt")).map(drop);
+    let dead = rustix::fs::statvfs(case.site.fs.join("mnt")).map(drop);
     assert_eq!(dead, Err(rustix::io::Errno::NOTCONN));
     let again = case.mount(&["--generation=latest"]);
     assert_eq!(again.ready["healed"], Value::Bool(true));
