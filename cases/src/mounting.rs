@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -33,12 +33,18 @@ impl Mounting {
         mountpoint: &Path,
         flags: &[&str],
     ) -> Self {
+        let mut command = evenkeel.command(&["mount"]);
+        command.arg(repository).arg(mountpoint).args(flags);
+        Self::run(command, mountpoint)
+    }
+
+    /// Runs a command that mounts at a place, and waits until it is there.
+    #[must_use]
+    pub fn run(mut command: Command, mountpoint: &Path) -> Self {
         if !std::fs::symlink_metadata(mountpoint).is_ok_and(|found| found.is_dir()) {
             // A dead mount cannot be looked at, and is there.
             let _ = std::fs::create_dir(mountpoint);
         }
-        let mut command = evenkeel.command(&["mount"]);
-        command.arg(repository).arg(mountpoint).args(flags);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let stdout = child.stdout.take().expect("its output");
         let (send, lines) = channel();
@@ -115,7 +121,7 @@ impl Drop for Mounting {
             let _ = self.child.wait();
         }
         if std::thread::panicking() {
-            let mut unmount = std::process::Command::new("umount");
+            let mut unmount = Command::new("umount");
             let _ = unmount.arg("-l").arg(&self.mountpoint).output();
         }
     }
