@@ -12,6 +12,7 @@
 //!   maps                 per file, a tree: which block lies where, and its hash
 //!   files                names, metadata and map roots, sorted by name
 //!   manifest             written last: with it, the generation exists
+//! binlogs/               archived binary logs, which are no generation's: [`logs`]
 //! ```
 //!
 //! The format is drawn byte by byte in `docs/src/formats/repository.md`.
@@ -42,6 +43,7 @@ mod ids;
 mod keep;
 mod list;
 mod locks;
+pub mod logs;
 mod lru;
 mod manifest;
 mod map;

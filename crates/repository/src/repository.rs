@@ -9,7 +9,7 @@ use crate::manifest::{self, Kind, Manifest};
 use crate::names;
 use crate::read::Reader;
 use crate::sealed;
-use crate::store::{Existing, Location, Store};
+use crate::store::{Existing, Location, Lock, Store};
 use crate::write::{Begin, Writer};
 use evenkeel_op::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -342,6 +342,12 @@ impl Repository {
     /// Opens a generation for reading, waiting up to `wait` for a forget or prune to end.
     pub fn reader_within(&self, generation: u32, wait: Duration) -> Result<Reader> {
         Reader::open(self, generation, wait)
+    }
+
+    /// Keeps a forget or prune from removing anything until what is returned is dropped. Busy beside
+    /// one that runs, after `wait`.
+    pub fn hold(&self, wait: Duration) -> Result<Box<dyn Lock>> {
+        locks::reader(&*self.store, wait)
     }
 
     /// Records that a generation was restored and started as a test.

@@ -38,8 +38,10 @@ const LAYERS: [(&str, Layer); 17] = [
 ];
 
 /// The only dependencies inside a layer.
-const BESIDE: [(&str, &str); 3] = [
+const BESIDE: [(&str, &str); 4] = [
     ("evenkeel-drive", "evenkeel-server"),
+    // A repository's archived logs are in order by the numbers in their files' names.
+    ("evenkeel-repository", "evenkeel-binlog"),
     // A repository's objects at the other end of a link.
     ("evenkeel-transport", "evenkeel-repository"),
     ("evenkeel-objects", "evenkeel-repository"),

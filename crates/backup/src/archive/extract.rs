@@ -1,6 +1,5 @@
 //! Archived files, as files again.
 
-use super::index::timelines;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{Location, Repository};
 use std::fs;
@@ -16,9 +15,8 @@ pub fn extract(
     timeline: Option<&str>,
     into: &Path,
 ) -> Result<Vec<String>> {
-    Repository::open(repository)?;
-    let store = repository.store();
-    let mut found = timelines(&*store, source)?;
+    let logs = Repository::open(repository)?.logs();
+    let mut found = logs.timelines(source)?;
     found.retain(|one| timeline.is_none_or(|wanted| wanted == one.id));
     let mut sources: Vec<&str> = found.iter().map(|one| one.source.as_str()).collect();
     sources.dedup();
@@ -38,7 +36,7 @@ pub fn extract(
     }
     let mut names: Vec<String> = Vec::new();
     for segment in &newest.segments {
-        let bytes = segment.read(&*store)?;
+        let bytes = logs.read(segment)?;
         let mut file = fs::OpenOptions::new()
             .create(true)
             .append(true)

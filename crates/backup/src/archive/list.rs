@@ -1,8 +1,9 @@
 //! What is archived, for people.
 
-use super::index::{Gap, Timeline, timelines};
-use super::segment::Place;
+use super::needed::LogPlace;
+use evenkeel_binlog::number_of;
 use evenkeel_op::Result;
+use evenkeel_repository::logs::{Gap, Logs, Place, Timeline};
 use evenkeel_repository::{Location, Repository};
 use serde::Serialize;
 
@@ -43,14 +44,41 @@ pub struct TimelineList {
     pub bytes: u64,
     /// What is missing in between.
     pub gaps: Vec<Gap>,
+    /// Which stretches can be restored to, from which generation on.
+    pub points: Vec<Reach>,
 }
 
-/// Lists what is archived. Reads names, and the headers of a few segments.
+/// A stretch of a log of which every point can be restored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Reach {
+    /// The first generation in it.
+    pub generation: u32,
+    /// Where that is.
+    pub from: Place,
+    /// When its run began.
+    pub since: jiff::Timestamp,
+    /// The end of the stretch: of the archive, or a gap.
+    pub to: Place,
+}
+
+/// A generation and where it is.
+struct Known {
+    generation: u32,
+    created: jiff::Timestamp,
+    place: LogPlace,
+}
+
+/// Lists what is archived. Reads names, the headers of a few segments, and manifests.
 pub fn list(repository: &Location) -> Result<ArchiveList> {
-    Repository::open(repository)?;
-    let store = repository.store();
+    let repository = Repository::open(repository)?;
+    let logs = repository.logs();
+    let timelines = logs.timelines(None)?;
+    let known = match timelines.is_empty() {
+        true => Vec::new(),
+        false => generations(&repository)?,
+    };
     let mut sources: Vec<SourceList> = Vec::new();
-    for timeline in timelines(&*store, None)? {
+    for timeline in timelines {
         if sources
             .last()
             .is_none_or(|last| last.source != timeline.source)
@@ -60,7 +88,7 @@ pub fn list(repository: &Location) -> Result<ArchiveList> {
                 timelines: Vec::new(),
             });
         }
-        let listed = describe(&*store, timeline)?;
+        let listed = describe(&logs, timeline, &known)?;
         if let Some(last) = sources.last_mut() {
             last.timelines.push(listed);
         }
@@ -68,21 +96,37 @@ pub fn list(repository: &Location) -> Result<ArchiveList> {
     Ok(ArchiveList { sources })
 }
 
-fn describe(
-    store: &dyn evenkeel_repository::store::Store,
-    timeline: Timeline,
-) -> Result<TimelineList> {
+fn generations(repository: &Repository) -> Result<Vec<Known>> {
+    let mut known = Vec::new();
+    for one in repository.generations()? {
+        // One that is damaged cannot be restored, to no point.
+        if one.damage.is_some() {
+            continue;
+        }
+        let manifest = repository.manifest(one.generation)?;
+        if let Some(place) = LogPlace::of(&manifest)? {
+            known.push(Known {
+                generation: one.generation,
+                created: manifest.created,
+                place,
+            });
+        }
+    }
+    Ok(known)
+}
+
+fn describe(logs: &Logs, timeline: Timeline, known: &[Known]) -> Result<TimelineList> {
     let time = |seconds: u32| jiff::Timestamp::from_second(i64::from(seconds)).ok();
     let (mut first_time, mut last_time, mut last_gtid) = (None, None, None);
     // A segment may hold a part of one long transaction only.
     for segment in &timeline.segments {
-        first_time = Timeline::header(store, segment)?.first_time.and_then(time);
+        first_time = logs.header(segment)?.first_time.and_then(time);
         if first_time.is_some() {
             break;
         }
     }
     for segment in timeline.segments.iter().rev() {
-        let header = Timeline::header(store, segment)?;
+        let header = logs.header(segment)?;
         last_time = header.last_time.and_then(time);
         last_gtid = header.last_gtid;
         if last_time.is_some() {
@@ -101,7 +145,36 @@ fn describe(
             .iter()
             .map(|one| one.end - one.start)
             .sum(),
+        points: reaches(&timeline, known),
         gaps: timeline.gaps,
         timeline: timeline.id,
     })
+}
+
+/// The first generation of each stretch without a gap. Told by names and places alone: a restore
+/// compares the logs themselves.
+fn reaches(timeline: &Timeline, known: &[Known]) -> Vec<Reach> {
+    let order = |place: &Place| (number_of(&place.file), place.position);
+    let ends = timeline.gaps.iter().map(|gap| gap.after.clone());
+    let mut found: Vec<Reach> = Vec::new();
+    let mut since = None;
+    for end in ends.chain(timeline.end()) {
+        let in_it = known.iter().filter(|one| {
+            let at = order(&one.place.at);
+            one.place.source == timeline.source
+                && timeline.has(&one.place.at)
+                && since.is_none_or(|since| at > since)
+                && at <= order(&end)
+        });
+        if let Some(first) = in_it.min_by_key(|one| order(&one.place.at)) {
+            found.push(Reach {
+                generation: first.generation,
+                from: first.place.at.clone(),
+                since: first.created,
+                to: end.clone(),
+            });
+        }
+        since = Some(order(&end));
+    }
+    found
 }

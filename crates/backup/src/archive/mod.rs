@@ -5,36 +5,36 @@
 //! ```
 
 mod extract;
-mod index;
 mod list;
+mod needed;
 mod pending;
-mod segment;
 mod source;
 
+pub use evenkeel_repository::logs::{Gap, Place};
 pub use extract::extract;
-pub use index::Gap;
-pub(crate) use index::{Segment, Timeline, timelines};
-pub use list::{ArchiveList, SourceList, TimelineList, list};
-pub use segment::{Place, SegmentHeader};
-pub(crate) use source::source_id;
+pub use list::{ArchiveList, Reach, SourceList, TimelineList, list};
+pub(crate) use needed::LogPlace;
+pub use needed::{plan_forget, plan_forget_without};
 
 use crate::Run;
 use evenkeel_binlog::{Event, Format, Header, Rotate, kind};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::store::{Lock, LockMode, Store};
-use evenkeel_repository::{Access, Create, Location, Repository};
+use evenkeel_repository::logs::{LogWriter, Logs, Timeline};
+use evenkeel_repository::store::Lock;
+use evenkeel_repository::{Location, Repository};
 use evenkeel_server::binlog_stream::Received;
 use evenkeel_server::options::ConnectOptions;
 use pending::Pending;
 use serde::Serialize;
 use source::Source;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long to wait before a lost server is tried again: doubled each time, up to the second.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(15)];
 /// How often the request to stop is looked at meanwhile.
 const POLL: Duration = Duration::from_millis(100);
+/// How often a run that follows a server looks whether somebody changed the repository's keys.
+const KEYS_AFTER: Duration = Duration::from_secs(60);
 
 /// What to archive, and how.
 #[derive(Debug, Clone)]
@@ -78,40 +78,19 @@ pub struct ArchiveReport {
     pub gaps: Vec<Gap>,
 }
 
-/// Nothing may lie in the clear where somebody was told that nothing does.
-fn refuse_encrypted(repository: &Repository) -> Result<()> {
-    if repository.access() == Access::Plain {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::Refused,
-        format!(
-            "{} is encrypted, and binary logs cannot be archived encrypted yet",
-            repository.place()
-        ),
-    )
-    .hint(
-        "a point in time needs a plain repository with generations of its own, on storage that you \
-         trust",
-    ))
-}
-
 /// Archives until everything is there that there was (`until_current`), or until it is asked to stop:
 /// then what came is finished, and the report is given as at any other end.
 ///
 /// Errors: `Differs` when the server has deleted what the archive lacks; `Busy` when another run
 /// archives the same source; `Refused` when the server writes no log or the account may not read it.
 pub fn archive(request: &ArchiveRequest, run: Run<'_>) -> Result<ArchiveReport> {
-    match Repository::open(&request.repository) {
-        Err(error) if error.kind() == ErrorKind::NoRepository => {
-            Repository::create(&request.repository, Create::default())?;
-        }
-        other => refuse_encrypted(&other?)?,
-    }
+    let logs = Repository::open_or_create(&request.repository)?.logs();
     let mut archiver = Archiver {
         request,
         run,
-        store: request.repository.store(),
+        writer: logs.writer()?,
+        logs,
+        keys_seen: Instant::now(),
         replica: replica_id(),
         report: ArchiveReport::default(),
         lock: None,
@@ -153,7 +132,10 @@ fn replica_id() -> u32 {
 struct Archiver<'a> {
     request: &'a ArchiveRequest,
     run: Run<'a>,
-    store: Arc<dyn Store>,
+    logs: Logs,
+    writer: LogWriter,
+    /// When the repository's keys were looked at.
+    keys_seen: Instant,
     replica: u32,
     report: ArchiveReport,
     lock: Option<Box<dyn Lock>>,
@@ -163,7 +145,6 @@ struct Archiver<'a> {
 
 /// Where to go on.
 struct Attached {
-    folder: String,
     pending: Pending,
 }
 
@@ -190,33 +171,18 @@ impl Archiver<'_> {
     }
 
     fn claim(&mut self, source: &Source) -> Result<()> {
-        let folder = format!("{}/{}", index::FOLDER, source.id);
-        let failed = || format!("failed to make {folder}");
-        self.store.make_folder(index::FOLDER).context(failed)?;
-        self.store.make_folder(&folder).context(failed)?;
-        let name = format!("{folder}/archive.lock");
-        let lock = self
-            .store
-            .try_lock(&name, LockMode::Exclusive)
-            .context(|| format!("failed to lock {name}"))?;
-        let Some(lock) = lock else {
-            return Err(Error::new(
-                ErrorKind::Busy,
-                format!("another run archives the binary logs of {}", source.id),
-            ));
-        };
-        self.lock = Some(lock);
+        self.lock = Some(self.logs.claim(&source.id)?);
         self.report.source.clone_from(&source.id);
         Ok(())
     }
 
     /// Finds the history that the server's log goes on with, or begins one.
     fn attach(&mut self, source: &Source) -> Result<Attached> {
-        let mut known = timelines(&*self.store, Some(&source.id))?;
+        let mut known = self.logs.timelines(Some(&source.id))?;
         // The newest first.
         known.reverse();
         for timeline in &known {
-            if !source.continues(timeline, &*self.store, self.run.cancel)? {
+            if !source.continues(timeline, &self.logs, self.run.cancel)? {
                 continue;
             }
             let end = timeline
@@ -224,7 +190,6 @@ impl Archiver<'_> {
                 .ok_or_else(|| Error::failed("an empty timeline"))?;
             self.report.timeline.clone_from(&timeline.id);
             return Ok(Attached {
-                folder: timeline.folder.clone(),
                 pending: Pending::resume(end.file.clone(), end.position, Some(end)),
             });
         }
@@ -254,12 +219,9 @@ impl Archiver<'_> {
                 source.id
             ));
         }
-        let folder = format!("{}/{}/{id}", index::FOLDER, source.id);
-        let made = self.store.make_folder(&folder);
-        made.context(|| format!("failed to make {folder}"))?;
+        self.writer.make_timeline(&source.id, &id)?;
         self.report.timeline = id;
         Ok(Attached {
-            folder,
             pending: Pending::begin(first.clone(), None, None),
         })
     }
@@ -282,17 +244,13 @@ impl Archiver<'_> {
             why: Some(text.clone()),
         });
         Ok(Attached {
-            folder: timeline.folder.clone(),
             pending: Pending::begin(first.to_owned(), None, Some(text)),
         })
     }
 
     /// Receives until the end, cutting segments.
     fn receive(&mut self, source: &Source, attached: Attached) -> Result<()> {
-        let Attached {
-            folder,
-            mut pending,
-        } = attached;
+        let Attached { mut pending } = attached;
         let from = Place {
             file: pending.file.clone(),
             position: pending.end().max(4),
@@ -312,15 +270,15 @@ impl Archiver<'_> {
                 Ok(received) => received,
                 Err(error) => {
                     // What came whole is worth keeping.
-                    self.finish(&folder, &mut pending)?;
+                    self.finish(&mut pending)?;
                     return Err(error);
                 }
             };
             match received {
-                Received::Event(event) => self.take(&folder, &mut pending, event)?,
+                Received::Event(event) => self.take(&mut pending, event)?,
                 Received::Nothing => {}
                 Received::End => {
-                    self.finish(&folder, &mut pending)?;
+                    self.finish(&mut pending)?;
                     return Err(Error::new(
                         ErrorKind::Unreachable,
                         "the server ended the stream",
@@ -328,19 +286,19 @@ impl Archiver<'_> {
                 }
             }
             if self.run.cancel.is_cancelled() || reached(&pending, &self.target) {
-                return self.finish(&folder, &mut pending);
+                return self.finish(&mut pending);
             }
             let ripe = pending.waiting().is_some_and(|(bytes, since)| {
                 bytes >= self.request.rotate_bytes || since.elapsed() >= self.request.rotate_after
             });
             if ripe {
-                self.finish(&folder, &mut pending)?;
+                self.finish(&mut pending)?;
             }
         }
     }
 
     /// Takes one event that was sent.
-    fn take(&mut self, folder: &str, pending: &mut Pending, bytes: Vec<u8>) -> Result<()> {
+    fn take(&mut self, pending: &mut Pending, bytes: Vec<u8>) -> Result<()> {
         let header = Header::parse(&bytes)?;
         if header.length as usize != bytes.len() {
             return Err(Error::failed("the server sent a part of an event"));
@@ -350,7 +308,7 @@ impl Archiver<'_> {
             kind::ROTATE if header.is_artificial() => {
                 let rotate = Rotate::parse(&bytes)?;
                 if rotate.file != pending.file {
-                    self.finish(folder, pending)?;
+                    self.finish(pending)?;
                     *pending = Pending::begin(rotate.file, Some(pending.place()), None);
                 }
                 return Ok(());
@@ -394,14 +352,17 @@ impl Archiver<'_> {
     }
 
     /// Finishes the segment that is being filled, if it holds anything.
-    fn finish(&mut self, folder: &str, pending: &mut Pending) -> Result<()> {
+    fn finish(&mut self, pending: &mut Pending) -> Result<()> {
         self.report.to = Some(pending.place());
         let Some((mut header, bytes)) = pending.take() else {
             return Ok(());
         };
         fail::fail_point!("archive::segment_full");
-        let name = Segment::object_name(folder, &header);
-        segment::write(&*self.store, &name, &mut header, &bytes)?;
+        self.look_at_keys()?;
+        let home = (self.report.source.as_str(), self.report.timeline.as_str());
+        let segment = self.writer.write(home, &mut header, &bytes)?;
+        fail::fail_point!("archive::segment_written");
+        segment.finish()?;
         fail::fail_point!("archive::segment_finished");
         let report = &mut self.report;
         report.from.get_or_insert(Place {
@@ -412,6 +373,28 @@ impl Archiver<'_> {
         report.transactions += header.transactions;
         report.bytes += bytes.len() as u64;
         report.bytes_stored += header.stored;
+        Ok(())
+    }
+}
+
+impl Archiver<'_> {
+    /// Who was removed must not be able to read what is archived from then on.
+    fn look_at_keys(&mut self) -> Result<()> {
+        if self.keys_seen.elapsed() < KEYS_AFTER {
+            return Ok(());
+        }
+        if self.writer.is_outdated()? {
+            self.logs = Repository::open(&self.request.repository)?.logs();
+            self.writer = self.logs.writer()?;
+            if self.writer.is_outdated()? {
+                return Err(Error::new(
+                    ErrorKind::WrongKey,
+                    "the repository's keys were changed, and the new ones are not at hand",
+                )
+                .hint("start the run again"));
+            }
+        }
+        self.keys_seen = Instant::now();
         Ok(())
     }
 }

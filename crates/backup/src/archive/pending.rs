@@ -1,8 +1,9 @@
 //! The segment that is being filled, in memory.
 
-use super::segment::{Place, SegmentHeader};
 use evenkeel_binlog::{Event, Format, Groups, MAGIC};
 use evenkeel_op::Result;
+use evenkeel_repository::BlockHash;
+use evenkeel_repository::logs::{Place, SegmentHeader};
 use std::time::Instant;
 
 /// Where the archive of a file is, and what came since the last segment.
@@ -114,6 +115,9 @@ impl Pending {
             previous: self.previous.take(),
             gap: self.gap.take(),
             last_event: self.last_event,
+            last_event_hash: bytes
+                .get((self.last_event - self.start) as usize..)
+                .map(BlockHash::of),
             transactions: seen.transactions,
             first_time: seen.times.map(|times| times.0),
             last_time: seen.times.map(|times| times.1),
@@ -126,6 +130,8 @@ impl Pending {
                 .unwrap_or_default(),
             crc: 0,
             stored: 0,
+            stored_crc: None,
+            of: None,
         };
         self.start = end;
         self.previous = Some(Place {

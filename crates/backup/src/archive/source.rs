@@ -1,11 +1,10 @@
 //! The server that an archive is made of: who it is, which logs it has, and whether they are those
 //! that the archive has.
 
-use super::index::Timeline;
-use super::segment::Place;
 use evenkeel_binlog::{CHECKSUM, Header, kind, number_of};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
-use evenkeel_repository::store::Store;
+use evenkeel_repository::BlockHash;
+use evenkeel_repository::logs::{Logs, Place, Timeline};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::binlog_stream::{BinlogStream, Received};
 use evenkeel_server::connect::Session;
@@ -65,11 +64,11 @@ impl Source {
     }
 
     /// Returns whether the server still has all that a timeline has of its last file, and it is the
-    /// same: the event that both have last is compared, byte for byte.
+    /// same: the event that the archive has last is compared with the server's.
     pub(super) fn continues(
         &self,
         timeline: &Timeline,
-        store: &dyn Store,
+        logs: &Logs,
         cancel: &Cancel,
     ) -> Result<bool> {
         let Some(last) = timeline.segments.last() else {
@@ -82,13 +81,7 @@ impl Source {
         if !there {
             return Ok(false);
         }
-        let header = Timeline::header(store, last)?;
-        let bytes = last.read(store)?;
-        let ours = header
-            .last_event
-            .checked_sub(last.start)
-            .and_then(|at| bytes.get(at as usize..))
-            .ok_or_else(|| Error::new(ErrorKind::Differs, format!("{} is damaged", last.object)))?;
+        let header = logs.header(last)?;
         let from = Place {
             file: last.file.clone(),
             position: header.last_event,
@@ -99,7 +92,16 @@ impl Source {
             Err(error) if error.kind() == ErrorKind::Failed => return Ok(false),
             Err(error) => return Err(error),
         };
-        Ok(theirs.first().is_some_and(|event| event == ours))
+        let Some(theirs) = theirs.first() else {
+            return Ok(false);
+        };
+        if let Some(hash) = header.last_event_hash {
+            return Ok(BlockHash::of(theirs) == hash);
+        }
+        // One that the first program wrote. It is not encrypted.
+        let bytes = logs.read(last)?;
+        let ours = bytes.get((header.last_event - last.start) as usize..);
+        Ok(ours == Some(theirs))
     }
 
     /// Returns a name for the history of the log that begins with a file: the time and a checksum of

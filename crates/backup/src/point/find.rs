@@ -3,14 +3,16 @@
 use super::log::{self, ArchivedFile, Item};
 use super::{Point, PointReport, Transaction};
 use crate::Run;
-use crate::archive::{Place, Timeline, source_id, timelines};
-use crate::facts::{self, DATA_ROOT, Facts};
+use crate::archive::{LogPlace, Place};
+use crate::facts::{DATA_ROOT, Facts};
 use evenkeel_binlog::number_of;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::store::Store;
+use evenkeel_repository::logs::{Logs, Timeline};
+use evenkeel_repository::store::Lock;
 use evenkeel_repository::{BlockContent, Location, Manifest, Repository};
-use evenkeel_server::abilities::Flavour;
 use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A point, and the way there.
 #[derive(Debug, Clone)]
@@ -19,7 +21,9 @@ pub struct PointPlan {
     pub generation: u32,
     /// What is applied to it.
     pub report: PointReport,
-    pub(crate) repository: Location,
+    pub(crate) logs: Logs,
+    /// Nothing that the plan needs is pruned while it is there.
+    _held: Arc<dyn Lock>,
     pub(crate) timeline: Timeline,
     /// Whether the transactions have GTIDs, and whether some have none.
     pub(crate) gtids: (bool, bool),
@@ -53,7 +57,8 @@ pub fn find(
     run: Run<'_>,
 ) -> Result<PointPlan> {
     let opened = Repository::open(repository)?;
-    let store = repository.store();
+    let held: Arc<dyn Lock> = opened.hold(Duration::ZERO)?.into();
+    let logs = opened.logs();
     let mut generations: Vec<u32> = opened
         .generations()?
         .iter()
@@ -63,7 +68,7 @@ pub fn find(
     if let Some(named) = named {
         generations.retain(|generation| *generation == named);
     }
-    let known = timelines(&*store, None)?;
+    let known = logs.timelines(None)?;
     if known.is_empty() {
         return Err(
             Error::refused("no binary log is archived in this repository")
@@ -74,19 +79,20 @@ pub fn find(
     for generation in generations {
         run.cancel.check()?;
         let manifest = opened.manifest(generation)?;
-        let base = match base(&opened, &manifest, &known, &*store) {
+        let base = match base(&opened, &manifest, &known, &logs) {
             Ok(base) => base,
             Err(error) => {
                 reason.get_or_insert(error);
                 continue;
             }
         };
-        match judge(&*store, &base, &manifest, point, run)? {
+        match judge(&logs, &base, &manifest, point, run)? {
             Verdict::Found(report, gtids) => {
                 return Ok(PointPlan {
                     generation,
                     report,
-                    repository: repository.clone(),
+                    logs,
+                    _held: held,
                     timeline: base.timeline,
                     gtids,
                 });
@@ -114,12 +120,11 @@ fn base(
     repository: &Repository,
     manifest: &Manifest,
     known: &[Timeline],
-    store: &dyn Store,
+    logs: &Logs,
 ) -> Result<Base> {
     let generation = manifest.generation;
     let facts = Facts::of(manifest)?;
-    let own = facts::report_of(manifest)?.coordinates;
-    let (Some(file), Some(position)) = (own.binlog_file, own.binlog_position) else {
+    let Some(LogPlace { source, at }) = LogPlace::of(manifest)? else {
         return Err(Error::refused(format!(
             "generation {generation} has no place in a binary log"
         )));
@@ -131,28 +136,15 @@ fn base(
         ))
         .hint("restore it without --to, and apply the archived logs by hand"));
     }
-    let at = Place { file, position };
-    let flavour = match facts.server_version.as_deref() {
-        Some(version) if !version.contains("MariaDB") => Flavour::MySql,
-        _ => Flavour::MariaDb,
-    };
-    let id = match flavour {
-        Flavour::MySql => facts.settings.get("server_uuid"),
-        Flavour::MariaDb => facts.settings.get("server_id"),
-    };
-    let source = source_id(flavour, id.map_or("", String::as_str));
     let mut reason = Error::refused(format!(
         "the archive has no binary log of {source} at {at}, where generation {generation} is"
     ))
     .hint("'evenkeel binlog list' shows what is archived");
     for timeline in known.iter().filter(|one| one.source == source) {
-        let holds = |one: &crate::archive::Segment| {
-            one.file == at.file && one.start <= at.position && at.position <= one.end
-        };
-        if !timeline.segments.iter().any(holds) {
+        if !timeline.has(&at) {
             continue;
         }
-        if is_same(repository, generation, &at, timeline, store)? {
+        if is_same(repository, generation, &at, timeline, logs)? {
             let timeline = timeline.clone();
             return Ok(Base {
                 generation,
@@ -175,7 +167,7 @@ fn is_same(
     generation: u32,
     at: &Place,
     timeline: &Timeline,
-    store: &dyn Store,
+    logs: &Logs,
 ) -> Result<bool> {
     let reader = repository.reader(generation)?;
     let name = format!("{DATA_ROOT}/{}", at.file);
@@ -198,7 +190,7 @@ fn is_same(
     })?;
     ours.truncate(usize::try_from(at.position).unwrap_or(usize::MAX));
     let mut theirs = vec![0; ours.len()];
-    let mut file = ArchivedFile::open(store, timeline, &at.file);
+    let mut file = ArchivedFile::open(logs, timeline, &at.file);
     if file.read_exact(&mut theirs).is_err() {
         return Ok(false);
     }
@@ -214,7 +206,7 @@ fn is_same(
 
 /// Walks the archived log from a generation's place to the point.
 fn judge(
-    store: &dyn Store,
+    logs: &Logs,
     base: &Base,
     manifest: &Manifest,
     point: &Point,
@@ -231,7 +223,7 @@ fn judge(
             file: (*file).to_owned(),
             position: if number == 0 { base.at.position } else { 4 },
         };
-        if log::read_file(store, &base.timeline, &from, |item| walk.take(item))? {
+        if log::read_file(logs, &base.timeline, &from, |item| walk.take(item))? {
             break;
         }
         let gap = base

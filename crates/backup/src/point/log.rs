@@ -1,15 +1,15 @@
 //! The archived log from a place on: its events and transactions, across files.
 
 use super::Transaction;
-use crate::archive::{Place, Segment, Timeline};
+use crate::archive::Place;
 use evenkeel_binlog::{Event, Events, Group, Groups};
 use evenkeel_op::Result;
-use evenkeel_repository::store::Store;
+use evenkeel_repository::logs::{Logs, Segment, Timeline};
 use std::io::{self, Read};
 
 /// One archived file, read from its first byte.
 pub(super) struct ArchivedFile<'a> {
-    store: &'a dyn Store,
+    logs: &'a Logs,
     rest: &'a [Segment],
     bytes: Vec<u8>,
     at: usize,
@@ -17,7 +17,7 @@ pub(super) struct ArchivedFile<'a> {
 
 impl<'a> ArchivedFile<'a> {
     /// Opens a file of a timeline; only as far as it is there without a gap.
-    pub(super) fn open(store: &'a dyn Store, timeline: &'a Timeline, file: &str) -> Self {
+    pub(super) fn open(logs: &'a Logs, timeline: &'a Timeline, file: &str) -> Self {
         let first = timeline.segments.iter().position(|one| one.file == file);
         let all = first.map_or(&[][..], |first| &timeline.segments[first..]);
         let mut end = 0;
@@ -30,7 +30,7 @@ impl<'a> ArchivedFile<'a> {
             })
             .count();
         Self {
-            store,
+            logs,
             rest: &all[..whole],
             bytes: Vec::new(),
             at: 0,
@@ -44,7 +44,7 @@ impl Read for ArchivedFile<'_> {
             let Some((next, rest)) = self.rest.split_first() else {
                 return Ok(0);
             };
-            self.bytes = next.read(self.store).map_err(io::Error::other)?;
+            self.bytes = self.logs.read(next).map_err(io::Error::other)?;
             self.at = 0;
             self.rest = rest;
         }
@@ -83,12 +83,12 @@ pub(super) fn files_from<'a>(timeline: &'a Timeline, file: &str) -> Vec<&'a str>
 /// Hands over what one file holds from `from` on, until `take` has enough (`false`). Returns whether
 /// it had.
 pub(super) fn read_file(
-    store: &dyn Store,
+    logs: &Logs,
     timeline: &Timeline,
     from: &Place,
     mut take: impl FnMut(Item) -> Result<bool>,
 ) -> Result<bool> {
-    let mut events = Events::new(ArchivedFile::open(store, timeline, &from.file))?;
+    let mut events = Events::new(ArchivedFile::open(logs, timeline, &from.file))?;
     let mut groups = Groups::default();
     while let Some(event) = events.next_event()? {
         let Some(format) = events.format().cloned() else {

@@ -94,7 +94,6 @@ fn write_relay_logs(
     run: Run<'_>,
 ) -> Result<Relay> {
     let plan = &replay.plan;
-    let store = plan.repository.store();
     let mut relay = Relay {
         files: 0,
         bytes: 0,
@@ -110,7 +109,7 @@ fn write_relay_logs(
         let path = datadir.join(&name);
         let failed = || format!("failed to write {}", path.display());
         let limit = if is_last { last.end } else { u64::MAX };
-        let mut archived = ArchivedFile::open(&*store, &plan.timeline, file).take(limit);
+        let mut archived = ArchivedFile::open(&plan.logs, &plan.timeline, file).take(limit);
         let mut out = fs::File::create(&path).context(failed)?;
         let copied = std::io::copy(&mut archived, &mut out).context(failed)?;
         if is_last && copied != last.end {

@@ -1,6 +1,6 @@
 //! `binlog`.
 
-use super::Connection;
+use super::{Connection, EncryptTo, Keys, Remote};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +37,7 @@ Examples:
   evenkeel binlog archive /backup/shop                          Follow the server until SIGTERM
   evenkeel binlog archive /backup/shop --until-current          Once, from a timer
   evenkeel binlog archive /backup/shop --rotate-seconds 60      Fewer, larger objects
+  evenkeel binlog archive /backup/shop --ssh root@db1           By the socket of another host
 
 Begins with the oldest binary log that the server has, and goes on where the archive ends. A server
 that restarts is waited for. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB:
@@ -63,6 +64,15 @@ pub struct BinlogArchive {
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,
+    /// Which host.
+    #[command(flatten)]
+    pub remote: Remote,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
+    /// For whom it is encrypted when it is made.
+    #[command(flatten)]
+    pub encrypt: EncryptTo,
 }
 
 const LIST: &str = "\
@@ -76,6 +86,9 @@ Examples:
 pub struct BinlogList {
     /// The repository.
     pub repository: PathBuf,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
 }
 
 const EXTRACT: &str = "\
@@ -100,4 +113,7 @@ pub struct BinlogExtract {
     /// Of which history, by its name in `binlog list` [default: the newest].
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<String>,
+    /// What opens it.
+    #[command(flatten)]
+    pub keys: Keys,
 }

@@ -91,6 +91,10 @@ impl Verb {
             Self::Restore(args) => Some(&args.remote),
             Self::Verify(args) => Some(&args.remote),
             Self::Doctor(args) => Some(&args.remote),
+            Self::Binlog(args) => match &args.verb {
+                BinlogVerb::Archive(args) => Some(&args.remote),
+                BinlogVerb::List(_) | BinlogVerb::Extract(_) => None,
+            },
             _ => None,
         }
     }

@@ -13,11 +13,14 @@ pub fn run(args: &Binlog, face: &Face) -> Result<u8> {
     match &args.verb {
         BinlogVerb::Archive(args) => archive(args, face),
         BinlogVerb::List(args) => {
-            face.answer(&archive::list(&face.repository(&args.repository)?)?);
+            let repository = face.repository(&args.repository)?;
+            let repository = settings::unlock(repository, &args.keys, "binlog")?;
+            face.answer(&archive::list(&repository)?);
             Ok(exit::DONE)
         }
         BinlogVerb::Extract(args) => {
             let repository = face.repository(&args.repository)?;
+            let repository = settings::unlock(repository, &args.keys, "binlog")?;
             let (source, timeline) = (args.source.as_deref(), args.timeline.as_deref());
             let files = archive::extract(&repository, source, timeline, &args.into)?;
             face.answer(&ExtractAnswer { files });
@@ -27,8 +30,9 @@ pub fn run(args: &Binlog, face: &Face) -> Result<u8> {
 }
 
 fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
+    let place = face.repository(&args.repository)?;
     let request = ArchiveRequest {
-        repository: face.repository(&args.repository)?,
+        repository: settings::unlock_archive(place, args)?,
         server: settings::connect(&args.connection, "binlog", face)?,
         until_current: args.until_current,
         allow_gap: args.allow_gap,

@@ -1,6 +1,6 @@
 //! A verb on another host: the words go there, the repository stays here.
 
-use crate::args::{Keys, Remote, Verb};
+use crate::args::{BinlogArchive, BinlogVerb, Keys, Remote, Verb};
 use crate::settings;
 use crate::show::Face;
 use evenkeel_op::{Context, Error, Result, units};
@@ -84,6 +84,15 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>) -> Result<Vec<OsString>> {
             repository.finish_key_change()?;
             (repository, false)
         }
+        Verb::Binlog(_) => {
+            let Some(args) = archive(verb) else {
+                return Ok(words);
+            };
+            let place = settings::location(&args.repository, None)?;
+            // Over there it could not be made.
+            let place = settings::unlock_archive(place, args)?;
+            (Repository::open_or_create(&place)?, false)
+        }
         Verb::Restore(args) => (open(&args.repository, &args.keys, "restore")?, true),
         Verb::Verify(args) => (open(&args.repository, &args.keys, "verify")?, true),
         _ => return Ok(words),
@@ -93,6 +102,16 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>) -> Result<Vec<OsString>> {
         words.push(format!("--session-keys={}", keys.expose_secret()).into());
     }
     Ok(words)
+}
+
+fn archive(verb: &Verb) -> Option<&BinlogArchive> {
+    match verb {
+        Verb::Binlog(args) => match &args.verb {
+            BinlogVerb::Archive(args) => Some(args),
+            BinlogVerb::List(_) | BinlogVerb::Extract(_) => None,
+        },
+        _ => None,
+    }
 }
 
 fn open(path: &Path, keys: &Keys, verb: &str) -> Result<Repository> {
@@ -116,6 +135,7 @@ fn repository(verb: &Verb) -> Option<(&Path, Access)> {
         Verb::Backup(args) => Some((&args.repository, Access::Append)),
         Verb::Restore(args) => Some((&args.repository, Access::Read)),
         Verb::Verify(args) => Some((&args.repository, Access::Read)),
+        Verb::Binlog(_) => archive(verb).map(|args| (args.repository.as_path(), Access::Logs)),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use crate::args::Prune as Typed;
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::PruneAnswer;
+use evenkeel_backup::archive;
 use evenkeel_op::{Result, exit};
 use evenkeel_repository::{Prune, Repository};
 use std::time::Duration;
@@ -20,8 +21,13 @@ pub fn run(args: &Typed, face: &Face) -> Result<u8> {
         ..Prune::default()
     };
     let plan = repository.plan_prune(&how, face.cancel())?;
+    let logs = archive::plan_forget(&repository)?;
     let freed = match args.execute {
-        true => Some(repository.perform_prune(&plan, Duration::ZERO, face.cancel())?),
+        true => {
+            // First: what is pruned changes what the other plan was made for.
+            let logs = repository.perform_forget_logs(&logs, Duration::ZERO, face.cancel())?;
+            Some(logs + repository.perform_prune(&plan, Duration::ZERO, face.cancel())?)
+        }
         false => None,
     };
     if plan.unreadable > 0 {
@@ -30,6 +36,6 @@ pub fn run(args: &Typed, face: &Face) -> Result<u8> {
             plan.unreadable
         ));
     }
-    face.answer(&PruneAnswer::new(&plan, freed));
+    face.answer(&PruneAnswer::new(&plan, &logs, freed));
     Ok(exit::DONE)
 }

@@ -5,6 +5,7 @@ use crate::args::{Backup, PRUNE_MIN_LIVE};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{BackupAnswer, Failure, ForgetAnswer, PruneAnswer};
+use evenkeel_backup::archive;
 use evenkeel_op::{Error, Result};
 use evenkeel_repository::{Forget, Prune, Repository};
 use std::time::Duration;
@@ -50,8 +51,10 @@ fn perform(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> Result<()> 
             ..Prune::default()
         };
         let plan = repository.plan_prune(&how, face.cancel())?;
-        let freed = repository.perform_prune(&plan, Duration::ZERO, face.cancel())?;
-        answer.pruned = Some(PruneAnswer::new(&plan, Some(freed)));
+        let logs = archive::plan_forget(&repository)?;
+        let freed = repository.perform_forget_logs(&logs, Duration::ZERO, face.cancel())?
+            + repository.perform_prune(&plan, Duration::ZERO, face.cancel())?;
+        answer.pruned = Some(PruneAnswer::new(&plan, &logs, Some(freed)));
     }
     Ok(())
 }

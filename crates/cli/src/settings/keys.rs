@@ -1,6 +1,6 @@
 //! What opens an encrypted repository: files that were named, read here.
 
-use crate::args::{Connection, EncryptTo, Keys};
+use crate::args::{BinlogArchive, Connection, EncryptTo, Keys};
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_repository::secrecy::SecretString;
 use evenkeel_repository::{Credentials, Encrypt, Location};
@@ -14,37 +14,48 @@ const LENGTH_MAX: u64 = 64 << 10;
 /// Returns the place with what opens it: what was typed, else what the option files say under
 /// `[evenkeel]` and the verb's own group.
 pub fn unlock(place: Location, typed: &Keys, verb: &str) -> Result<Location> {
-    Ok(place.opened_with(credentials(typed, verb)?))
+    let files = Connection::default();
+    Ok(place.opened_with(credentials(typed, &files, verb)?))
+}
+
+/// Does the same for an archiver, which may make the repository, and reads the option files that its
+/// connection names.
+pub fn unlock_archive(place: Location, args: &BinlogArchive) -> Result<Location> {
+    let opens = credentials(&args.keys, &args.connection, "binlog")?;
+    encrypt(place.opened_with(opens), &args.keys, &args.encrypt)
 }
 
 /// Does the same for a verb that may make the repository.
 pub fn unlock_or_encrypt(
     place: Location,
     typed: &Keys,
-    encrypt: &EncryptTo,
+    to: &EncryptTo,
     verb: &str,
 ) -> Result<Location> {
-    let place = unlock(place, typed, verb)?;
+    encrypt(unlock(place, typed, verb)?, typed, to)
+}
+
+fn encrypt(place: Location, typed: &Keys, to: &EncryptTo) -> Result<Location> {
     // Over a link, the other side has made it.
     if typed.session_keys.is_some() {
         return Ok(place);
     }
-    let passphrase = encrypt.encrypt_passphrase_file.as_deref();
+    let passphrase = to.encrypt_passphrase_file.as_deref();
     Ok(place.encrypted_for(Encrypt {
-        readers: encrypt.encrypt_to.clone(),
+        readers: to.encrypt_to.clone(),
         writers: Vec::new(),
         passphrase: passphrase.map(passphrase_in).transpose()?,
     }))
 }
 
-fn credentials(typed: &Keys, verb: &str) -> Result<Credentials> {
+fn credentials(typed: &Keys, files: &Connection, verb: &str) -> Result<Credentials> {
     let mut credentials = Credentials::default();
     if let Some(keys) = &typed.session_keys {
         credentials.add_session(SecretString::from(keys.0.clone()));
         return Ok(credentials);
     }
     let (identities, passphrase) = match typed.identity.is_empty() {
-        true if typed.passphrase_file.is_none() => from_files(verb)?,
+        true if typed.passphrase_file.is_none() => from_files(files, verb)?,
         _ => (typed.identity.clone(), typed.passphrase_file.clone()),
     };
     for path in identities {
@@ -58,12 +69,12 @@ fn credentials(typed: &Keys, verb: &str) -> Result<Credentials> {
 }
 
 /// What the option files of this user say.
-fn from_files(verb: &str) -> Result<(Vec<PathBuf>, Option<PathBuf>)> {
+fn from_files(files: &Connection, verb: &str) -> Result<(Vec<PathBuf>, Option<PathBuf>)> {
     // Of a verb that talks to a server, they were read with what was typed.
     if verb == "backup" {
         return Ok((Vec::new(), None));
     }
-    let own = super::resolved(&Connection::default(), verb)?.own;
+    let own = super::resolved(files, verb)?.own;
     let path = |name: &str| {
         let mut all = own.iter();
         let found = all.find(|(known, _)| known.as_str() == name)?;

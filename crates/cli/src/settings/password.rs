@@ -1,6 +1,6 @@
 //! Asking for a password.
 
-use crate::args::Verb;
+use crate::args::{BinlogVerb, Verb};
 use evenkeel_op::{Context, Error, Result};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::ffi::OsString;
@@ -13,6 +13,10 @@ pub fn with_password(verb: &Verb, words: &[OsString]) -> Result<Vec<OsString>> {
     let connection = match verb {
         Verb::Backup(args) => &args.connection,
         Verb::Doctor(args) => &args.connection,
+        Verb::Binlog(args) => match &args.verb {
+            BinlogVerb::Archive(args) => &args.connection,
+            BinlogVerb::List(_) | BinlogVerb::Extract(_) => return Ok(words.to_vec()),
+        },
         _ => return Ok(words.to_vec()),
     };
     if !matches!(connection.password, Some(None)) {

@@ -259,6 +259,11 @@ impl KeysDocument {
         serde_json::to_vec(&bare).context(|| "failed to render keys")
     }
 
+    /// Returns the epoch that whoever writes now seals for.
+    pub(crate) fn newest_epoch(&self) -> Option<u32> {
+        self.epochs.iter().map(|one| one.epoch).max()
+    }
+
     /// Returns whom data keys of an epoch are wrapped for.
     pub(super) fn recipient(&self, epoch: u32) -> Result<Recipient> {
         let mut all = self.epochs.iter();

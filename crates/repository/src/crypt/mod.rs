@@ -27,5 +27,5 @@ pub use ring::Access;
 
 pub(crate) use document::{Copies, KeysDocument, check_copies, mend, read, store_new};
 pub(crate) use key::{Hex, Key, random};
-pub(crate) use ring::{Keyring, RunKeys};
+pub(crate) use ring::{Keyring, RunKeys, no_key};
 pub(crate) use seal::{Master, Seal, Sealer, TAG, Unopened, begin};

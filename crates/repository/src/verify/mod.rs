@@ -5,16 +5,17 @@ mod inventory;
 mod objects;
 mod report;
 
+pub(crate) use report::Findings;
 pub use report::{Finding, VerifyReport};
 
 use crate::catalog::Catalog;
 use crate::crypt::Access;
 use crate::head::{Head, rebuild_hint};
 use crate::locks;
+use crate::logs;
 use crate::marks::Marks;
 use crate::repository::{Repository, no_generation};
 use evenkeel_op::{Cancel, ErrorKind, Progress, Result};
-use report::Findings;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,6 +80,8 @@ impl Repository {
             head,
         ));
         inventory::take(&catalog, &findings)?;
+        let read_logs = how.generation.is_none() && how.read_data;
+        logs::check(&self.logs(), &findings, read_logs, progress, cancel)?;
         objects::check(&catalog, &findings, how, progress, cancel)?;
         let access = self.access();
         let mut how = how.clone();

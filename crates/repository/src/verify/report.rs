@@ -44,6 +44,10 @@ pub struct VerifyReport {
     pub blocks: u64,
     /// Bytes of objects read, as stored.
     pub bytes_read: u64,
+    /// Segments of archived binary logs whose names and order were looked at.
+    pub log_segments: u64,
+    /// Those of them that were read.
+    pub log_segments_read: u64,
 }
 
 impl VerifyReport {
@@ -62,7 +66,7 @@ struct Detail {
 
 /// Findings as they come in, from many threads.
 #[derive(Default)]
-pub(super) struct Findings {
+pub(crate) struct Findings {
     /// Object and what is wrong, then whom it affects.
     details: Mutex<BTreeMap<(String, String), Detail>>,
     /// Blocks that cannot be read, and the finding that says why.
@@ -70,11 +74,13 @@ pub(super) struct Findings {
     notes: Mutex<Vec<String>>,
     pub(super) files: AtomicU64,
     pub(super) blocks: AtomicU64,
-    pub(super) bytes_read: AtomicU64,
+    pub(crate) bytes_read: AtomicU64,
+    pub(crate) log_segments: AtomicU64,
+    pub(crate) log_segments_read: AtomicU64,
 }
 
 impl Findings {
-    pub(super) fn add(&self, object: &str, what: impl Into<String>, generation: Option<u32>) {
+    pub(crate) fn add(&self, object: &str, what: impl Into<String>, generation: Option<u32>) {
         let mut details = held(&self.details);
         let detail = details.entry((object.to_owned(), what.into())).or_default();
         detail.generations.extend(generation);
@@ -114,7 +120,7 @@ impl Findings {
         true
     }
 
-    pub(super) fn note(&self, note: String) {
+    pub(crate) fn note(&self, note: String) {
         held(&self.notes).push(note);
     }
 
@@ -123,7 +129,7 @@ impl Findings {
     }
 
     /// Adds the error of a check that found damage; passes on one that could not look.
-    pub(super) fn take<T>(&self, result: Result<T>, generation: Option<u32>) -> Result<Option<T>> {
+    pub(crate) fn take<T>(&self, result: Result<T>, generation: Option<u32>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
             Err(error) if fault::is_stop(&error) => Err(error),
@@ -150,6 +156,8 @@ impl Findings {
             files: self.files.load(Ordering::Relaxed),
             blocks: self.blocks.load(Ordering::Relaxed),
             bytes_read: self.bytes_read.load(Ordering::Relaxed),
+            log_segments: self.log_segments.load(Ordering::Relaxed),
+            log_segments_read: self.log_segments_read.load(Ordering::Relaxed),
         }
     }
 }

@@ -33,8 +33,10 @@ impl MemoryStore {
     pub fn of(objects: Objects) -> Self {
         let mut folders: BTreeSet<String> = ["".to_owned(), "generations".to_owned()].into();
         for name in objects.keys() {
-            if let Some((folder, _)) = name.rsplit_once('/') {
+            let mut name = name.as_str();
+            while let Some((folder, _)) = name.rsplit_once('/') {
                 folders.insert(folder.to_owned());
+                name = folder;
             }
         }
         Self::with_folders(objects, folders)

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part of this.
 
 pub mod crash;
+pub mod logs;
 pub mod memory;
 pub mod way;
 

@@ -13,6 +13,8 @@ pub enum Access {
     Read,
     /// Add generations; those that are complete stay as they are.
     Append,
+    /// Add archived binary logs; everything that is there stays as it is.
+    Logs,
 }
 
 /// Checks each step.
@@ -25,6 +27,8 @@ pub(super) struct Guard {
 
 const GENERATIONS: &str = "generations";
 const HEAD: &str = "head";
+/// Says which archived logs are not missing but forgotten.
+const FORGOTTEN: &str = "forgotten";
 
 impl Guard {
     pub(super) fn new(access: Access, store: &dyn Store) -> io::Result<Self> {
@@ -72,8 +76,10 @@ impl Guard {
     pub(super) fn create(&self, name: &str, replace: bool) -> io::Result<()> {
         self.name(name)?;
         let fine = match (self.access, replace) {
-            (_, true) => name == HEAD,
-            (Access::Read, false) => false,
+            (Access::Read | Access::Append, true) => name == HEAD,
+            (Access::Read, false) | (Access::Logs, true) => false,
+            // What was forgotten is not for an archiver to say.
+            (Access::Logs, false) => is_log(name) && depth(name) == 4 && leaf(name) != FORGOTTEN,
             (Access::Append, false) => !self.is_complete(name) && !is_log(name),
         };
         allow(fine, name)
@@ -82,7 +88,11 @@ impl Guard {
     /// Whether an object or folder may be removed.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
-        let leaf = name.rsplit('/').next().unwrap_or_default();
+        let leaf = leaf(name);
+        if self.access == Access::Logs {
+            let fine = is_log(name) && depth(name) == 4 && leaf.ends_with(".tmp");
+            return allow(fine, name);
+        }
         let unfinished = leaf == "pending" || leaf.ends_with(".tmp");
         let inside = name.starts_with("generations/");
         let fine =
@@ -92,13 +102,26 @@ impl Guard {
 
     pub(super) fn make_folder(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
-        allow(self.access == Access::Append && !is_log(name), name)
+        let fine = match self.access {
+            Access::Read => false,
+            Access::Append => !is_log(name),
+            Access::Logs => is_log(name) && depth(name) <= 3,
+        };
+        allow(fine, name)
     }
 
     fn is_complete(&self, name: &str) -> bool {
         let folder: Vec<&str> = name.splitn(3, '/').take(2).collect();
         self.complete.contains(&folder.join("/"))
     }
+}
+
+fn leaf(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
+fn depth(name: &str) -> usize {
+    name.split('/').count()
 }
 
 /// Archived binary logs come from an archiver, never with a backup.
@@ -166,6 +189,35 @@ mod tests {
             assert!(guard.remove(name).is_err(), "{name}");
             assert!(guard.make_folder(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn an_archiver_adds_binary_logs_and_nothing_else() {
+        let (_dir, guard) = guard(Access::Logs);
+        let segment = "binlogs/s/t/binlog.000001.0-9";
+        assert!(guard.create(segment, false).is_ok());
+        assert!(guard.remove(&format!("{segment}.tmp")).is_ok());
+        for folder in ["binlogs", "binlogs/s", "binlogs/s/t"] {
+            assert!(guard.make_folder(folder).is_ok(), "{folder}");
+            assert!(guard.remove(folder).is_err(), "{folder}");
+        }
+        assert!(guard.create(segment, true).is_err());
+        assert!(guard.remove(segment).is_err());
+        for name in [
+            "binlogs/s/t/forgotten",
+            "binlogs/s/archive",
+            "generations/3/pending",
+            "generations/1/pack-0009",
+            "head",
+            "head.tmp",
+            "repository",
+            "keys",
+        ] {
+            assert!(guard.create(name, false).is_err(), "{name}");
+            assert!(guard.create(name, true).is_err(), "{name}");
+            assert!(guard.remove(name).is_err(), "{name}");
+        }
+        assert!(guard.make_folder("generations/3").is_err());
     }
 
     #[test]

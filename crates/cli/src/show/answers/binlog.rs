@@ -1,7 +1,7 @@
 //! Answers of `binlog`.
 
 use super::Answer;
-use evenkeel_backup::archive::{ArchiveList, ArchiveReport, Gap, Place, TimelineList};
+use evenkeel_backup::archive::{ArchiveList, ArchiveReport, Gap, Place, Reach, TimelineList};
 use evenkeel_op::units;
 use serde::Serialize;
 
@@ -90,10 +90,24 @@ fn line(timeline: &TimelineList) -> String {
             None => String::new(),
         },
     );
+    for reach in &timeline.points {
+        text.push_str(&possible(reach));
+    }
     for gap in &timeline.gaps {
         text.push_str(&missing(gap));
     }
     text
+}
+
+fn possible(reach: &Reach) -> String {
+    let since = reach.since.to_zoned(jiff::tz::TimeZone::system());
+    format!(
+        "    any point from generation {} ({}, {}) to {}\n",
+        reach.generation,
+        since.strftime("%Y-%m-%d %H:%M:%S"),
+        reach.from,
+        reach.to
+    )
 }
 
 fn missing(gap: &Gap) -> String {

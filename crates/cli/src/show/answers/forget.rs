@@ -2,6 +2,7 @@
 
 use super::Answer;
 use evenkeel_op::units;
+use evenkeel_repository::logs::{ForgetLogsPlan, ForgottenLogs, Place};
 use evenkeel_repository::{ForgetPlan, PrunePlan, PruneStep};
 use serde::Serialize;
 
@@ -75,19 +76,50 @@ pub struct PruneAnswer {
     pub remove: Vec<String>,
     /// Packs that are rewritten without what nobody needs.
     pub rewrite: Vec<String>,
+    /// Archived binary logs that no generation can use any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub binlogs: Vec<PrunedLogs>,
     /// Bytes freed; estimated while it is a plan.
     pub bytes_freed: u64,
+}
+
+/// Archived binary logs of one history that are removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PrunedLogs {
+    /// The server.
+    pub source: String,
+    /// The history of its log.
+    pub timeline: String,
+    /// What is left begins here; nothing is left of a history without.
+    pub before: Option<Place>,
+    /// Objects that go.
+    pub segments: u64,
+    /// Bytes that they take.
+    pub bytes: u64,
+}
+
+impl From<&ForgottenLogs> for PrunedLogs {
+    fn from(step: &ForgottenLogs) -> Self {
+        Self {
+            source: step.source.clone(),
+            timeline: step.timeline.clone(),
+            before: step.before.clone(),
+            segments: step.segments,
+            bytes: step.bytes,
+        }
+    }
 }
 
 impl PruneAnswer {
     /// Describes a plan; `freed` are the bytes really freed, when it was performed.
     #[must_use]
-    pub fn new(plan: &PrunePlan, freed: Option<u64>) -> Self {
+    pub fn new(plan: &PrunePlan, logs: &ForgetLogsPlan, freed: Option<u64>) -> Self {
         let mut answer = Self {
             executed: freed.is_some(),
             remove: Vec::new(),
             rewrite: Vec::new(),
-            bytes_freed: freed.unwrap_or(plan.bytes_freed),
+            binlogs: logs.steps.iter().map(PrunedLogs::from).collect(),
+            bytes_freed: freed.unwrap_or(plan.bytes_freed + logs.bytes_freed),
         };
         for step in &plan.steps {
             match step {
@@ -110,9 +142,22 @@ impl Answer for PruneAnswer {
         for object in &self.rewrite {
             text.push_str(&format!("rewrite  {object}\n"));
         }
+        for logs in &self.binlogs {
+            let what = match &logs.before {
+                Some(place) => format!("binary logs before {}", place.file),
+                None => "all binary logs".to_owned(),
+            };
+            text.push_str(&format!(
+                "remove   {}/{}: {what}, {} segments, {}\n",
+                logs.source,
+                logs.timeline,
+                logs.segments,
+                units::bytes(logs.bytes)
+            ));
+        }
         let bytes = units::bytes(self.bytes_freed);
         text.push_str(&match (
-            self.remove.is_empty() && self.rewrite.is_empty(),
+            self.remove.is_empty() && self.rewrite.is_empty() && self.binlogs.is_empty(),
             self.executed,
         ) {
             (true, _) => "nothing to prune\n".to_owned(),

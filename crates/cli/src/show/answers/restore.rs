@@ -156,6 +156,12 @@ impl Answer for VerifyAnswer {
                 "DAMAGED"
             },
         );
+        if self.read.log_segments > 0 {
+            text.push_str(&format!(
+                "  binary logs: {} segments by name and order, {} read\n",
+                self.read.log_segments, self.read.log_segments_read
+            ));
+        }
         for finding in &self.read.findings {
             text.push_str(&format!("  {}\n", sentence(finding)));
         }
