@@ -62,6 +62,9 @@ pub(crate) const VOLUME_ROOT: &str = "volume";
 /// The root that is a server's data directory.
 pub(crate) const DATA_ROOT: &str = "data";
 
+/// The root of binary logs that lay outside it.
+pub(crate) const LOG_ROOT: &str = "binlog";
+
 impl Facts {
     /// Whether the generation is one of volumes, not of a server.
     #[must_use]

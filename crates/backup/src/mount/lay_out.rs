@@ -52,7 +52,7 @@ pub(super) fn lay_out(
     }
     let roots = places.iter();
     let roots = roots.map(|(id, place)| (id.as_str(), place.as_path()));
-    entries::link_schemas(&files.join(DATA_ROOT), roots)?;
+    entries::link_schemas(&files.join(DATA_ROOT), roots, false)?;
     for (_, listed) in opened.listing.all() {
         if let What::Directory(Some(record)) = &listed.what {
             entries::dress(&files.join(&listed.path), &record.meta, request.owner)?;
@@ -70,13 +70,12 @@ fn write_whole(file: &File, path: &Path, opened: &Opened, record: &FileRecord) -
 }
 
 /// Pairs the places where roots were with those where they are.
-fn moved<'a>(
-    from: &'a BTreeMap<String, impl AsRef<OsStr>>,
-    to: &'a BTreeMap<String, PathBuf>,
-) -> Vec<(&'a str, &'a Path)> {
+fn moved(
+    from: &BTreeMap<String, impl AsRef<OsStr>>,
+    to: &BTreeMap<String, PathBuf>,
+) -> Vec<(PathBuf, PathBuf)> {
     let pairs = from.iter().filter_map(|(id, old)| {
-        let old = old.as_ref().to_str()?;
-        Some((old, to.get(id)?.as_path()))
+        Some((PathBuf::from(old), to.get(id)?.clone()))
     });
     pairs.collect()
 }
@@ -123,10 +122,10 @@ fn escaped(name: &str) -> String {
     name.replace('\\', "\\\\")
 }
 
-fn move_link(link: &Path, moved: &[(&str, &Path)]) -> Result<()> {
+fn move_link(link: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
     let failed = || format!("failed to move the link {}", link.display());
     let target = fs::read_link(link).context(failed)?;
-    let found = moved.iter().find(|(old, _)| target == Path::new(old));
+    let found = moved.iter().find(|(old, _)| target == *old);
     if let Some((_, new)) = found {
         fs::remove_file(link).context(failed)?;
         std::os::unix::fs::symlink(new, link).context(failed)?;

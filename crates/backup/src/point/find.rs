@@ -4,7 +4,8 @@ use super::log::{self, ArchivedFile, Item};
 use super::{Point, PointReport, Transaction};
 use crate::Run;
 use crate::archive::{LogPlace, Place};
-use crate::facts::{DATA_ROOT, Facts};
+use crate::facts::{DATA_ROOT, Facts, LOG_ROOT};
+use crate::restore::bound_to_their_place;
 use evenkeel_binlog::number_of;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::logs::{Logs, Timeline};
@@ -129,10 +130,11 @@ fn base(
             "generation {generation} has no place in a binary log"
         )));
     };
-    if facts.roots.len() > 1 {
+    if let Some((_, place)) = bound_to_their_place(&facts).next() {
         return Err(Error::refused(format!(
-            "generation {generation} has files outside its data directory, and no point in time \
-             can be restored with such yet"
+            "generation {generation} has tables in {}, where crash recovery looks for them by that \
+             path: no server can apply transactions before they are there",
+            place.display()
         ))
         .hint("restore it without --to, and apply the archived logs by hand"));
     }
@@ -170,8 +172,13 @@ fn is_same(
     logs: &Logs,
 ) -> Result<bool> {
     let reader = repository.reader(generation)?;
-    let name = format!("{DATA_ROOT}/{}", at.file);
-    let Some(record) = reader.find(&name)? else {
+    let mut record = None;
+    for root in [DATA_ROOT, LOG_ROOT] {
+        if record.is_none() {
+            record = reader.find(&format!("{root}/{}", at.file))?;
+        }
+    }
+    let Some(record) = record else {
         return Err(Error::refused(format!(
             "generation {generation} does not hold {}, so nothing tells whether the archived one \
              goes on from it",

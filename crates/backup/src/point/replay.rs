@@ -46,10 +46,11 @@ const OPTIONS: [&str; 14] = [
 ];
 
 /// Applies what `replay` says to the data directory `datadir`, on which a server starts with
-/// `options`.
+/// `options`; `dirs` are all that it writes to.
 pub(crate) fn replay(
     replay: &Replay,
     datadir: &Path,
+    dirs: &[&Path],
     options: &[String],
     settings: &std::collections::BTreeMap<String, String>,
     run: Run<'_>,
@@ -71,7 +72,7 @@ pub(crate) fn replay(
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
     clear(datadir)?;
-    own(datadir)
+    dirs.iter().try_for_each(|dir| own(dir))
 }
 
 /// The relay logs: how many, and how long the last one is.

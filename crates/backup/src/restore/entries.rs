@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Creates a directory; an existing one is the root itself.
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
@@ -43,11 +43,33 @@ pub(crate) fn dress(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> 
         .context(|| format!("failed to set the time of {}", path.display()))
 }
 
-/// Points `.isl` files, indexes of logs and links of schemas at where their roots are now.
-pub(super) fn relink(plan: &Plan) -> Result<()> {
-    let places = plan.facts.roots.iter();
-    let moved: Vec<(&str, &Path)> = places
-        .filter_map(|(id, old)| Some((old.as_str(), plan.roots.get(id)?.target())))
+/// Where the roots of a generation are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Where {
+    /// Where they were backed up.
+    Source,
+    /// Where they are written, until they are shown.
+    Staged,
+    /// Where they will be.
+    Target,
+}
+
+impl Where {
+    fn of(self, plan: &Plan, id: &str) -> Option<PathBuf> {
+        match self {
+            Self::Source => plan.facts.roots.get(id).map(PathBuf::from),
+            Self::Staged => Some(plan.roots.get(id)?.dir().to_owned()),
+            Self::Target => Some(plan.roots.get(id)?.target().to_owned()),
+        }
+    }
+}
+
+/// Points `.isl` files, indexes of logs and links of schemas, which lead to where the roots are `from`,
+/// at where they are then.
+pub(super) fn relink(plan: &Plan, from: Where, to: Where) -> Result<()> {
+    let ids = plan.facts.roots.keys();
+    let moved: Vec<(PathBuf, PathBuf)> = ids
+        .filter_map(|id| Some((from.of(plan, id)?, to.of(plan, id)?)))
         .collect();
     for record in plan.reader.files() {
         let record = record?;
@@ -57,20 +79,28 @@ pub(super) fn relink(plan: &Plan) -> Result<()> {
         }
     }
     let data = plan.roots.get(super::DATA).map(Staging::dir);
-    let targets = plan.roots.iter();
-    let targets = targets.map(|(id, staging)| (id.as_str(), staging.target()));
-    data.map_or(Ok(()), |data| link_schemas(data, targets))
+    let places = plan.roots.iter().map(|(id, staging)| match to {
+        Where::Staged => (id.as_str(), staging.dir()),
+        Where::Source | Where::Target => (id.as_str(), staging.target()),
+    });
+    let again = from != Where::Source;
+    data.map_or(Ok(()), |data| link_schemas(data, places, again))
 }
 
-/// Makes the links of schemas that lie elsewhere, in the data directory `data`.
+/// Makes the links of schemas that lie elsewhere, in the data directory `data`; `again` when they are
+/// there and lead to other places.
 pub(crate) fn link_schemas<'a>(
     data: &Path,
     roots: impl Iterator<Item = (&'a str, &'a Path)>,
+    again: bool,
 ) -> Result<()> {
-    for (id, target) in roots {
+    for (id, place) in roots {
         if let Some(schema) = id.strip_prefix("schema-") {
             let link = data.join(schema);
-            std::os::unix::fs::symlink(target, &link)
+            if again {
+                fs::remove_file(&link).context(|| format!("failed to move {}", link.display()))?;
+            }
+            std::os::unix::fs::symlink(place, &link)
                 .context(|| format!("failed to create the link {}", link.display()))?;
         }
     }
@@ -84,7 +114,7 @@ pub(crate) fn names_places(name: &str, facts: &Facts) -> Result<bool> {
 }
 
 /// Gives the paths in a file, those below a root, their new places: old and new directory of each.
-pub(crate) fn repoint(path: &Path, moved: &[(&str, &Path)]) -> Result<()> {
+pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
     let text = fs::read(path).context(|| format!("failed to read {}", path.display()))?;
     let new = match names::has_extension(path, "isl") {
         true => moved_path(&text, moved),
@@ -111,7 +141,7 @@ fn is_log_index(relative: &Path, facts: &Facts) -> bool {
 }
 
 /// Returns a list of paths with those below a root in their new places; `None` when there are none.
-fn moved_lines(text: &[u8], moved: &[(&str, &Path)]) -> Option<Vec<u8>> {
+fn moved_lines(text: &[u8], moved: &[(PathBuf, PathBuf)]) -> Option<Vec<u8>> {
     let mut any = false;
     let mut new = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -128,11 +158,16 @@ fn moved_lines(text: &[u8], moved: &[(&str, &Path)]) -> Option<Vec<u8>> {
 }
 
 /// Returns `path` below its root's new place; `None` when it is below none of them.
-fn moved_path(path: &[u8], moved: &[(&str, &Path)]) -> Option<Vec<u8>> {
+fn moved_path(path: &[u8], moved: &[(PathBuf, PathBuf)]) -> Option<Vec<u8>> {
     let text = Path::new(OsStr::from_bytes(path.trim_ascii_end()));
     moved
         .iter()
-        .filter_map(|(old, new)| Some((old.len(), new.join(text.strip_prefix(old).ok()?))))
+        .filter_map(|(old, new)| {
+            Some((
+                old.as_os_str().len(),
+                new.join(text.strip_prefix(old).ok()?),
+            ))
+        })
         // The longest root is the one it belongs to.
         .max_by_key(|(length, _)| *length)
         .map(|(_, path)| {
@@ -151,7 +186,7 @@ mod tests {
 
     #[test]
     fn lists_of_logs_follow_their_root() {
-        let moved = [("/var/log/mysql", Path::new("/r/binlog"))];
+        let moved = [("/var/log/mysql".into(), "/r/binlog".into())];
         let text = b"/var/log/mysql/a.000001\n/other/b.000002\n./c.000003\n/var/log/mysql/a.000004";
         let new = String::from_utf8(moved_lines(text, &moved).unwrap()).unwrap();
         let expected = "/r/binlog/a.000001\n/other/b.000002\n./c.000003\n/r/binlog/a.000004";
@@ -162,8 +197,8 @@ mod tests {
     #[test]
     fn paths_follow_their_longest_root() {
         let moved = [
-            ("/var/lib/mysql", Path::new("/r/data")),
-            ("/var/lib/mysql/x", Path::new("/x")),
+            ("/var/lib/mysql".into(), "/r/data".into()),
+            ("/var/lib/mysql/x".into(), "/x".into()),
         ];
         let at = |path: &[u8]| moved_path(path, &moved).map(|p| String::from_utf8(p).unwrap());
         assert_eq!(

@@ -15,6 +15,7 @@ use crate::Run;
 use crate::engine::{self, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
 use crate::point::{self, PointReport, Replay};
+use entries::Where;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Location, Reader, Repository};
 use evenkeel_server::replication::{Seeding, seeding};
@@ -109,7 +110,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     fail::fail_point!("restore::created");
     let applied = apply::apply(&plan, request, run).and_then(|written| {
         if !plan.facts.is_of_volumes() {
-            entries::relink(&plan)?;
+            entries::relink(&plan, Where::Source, Where::Target)?;
             prepare(&plan, run)?;
             replay(&plan, request, run)?;
         }
@@ -242,12 +243,17 @@ fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
         return Ok(());
     };
     let settings = &plan.facts.settings;
-    let places = BTreeMap::from([(DATA.to_owned(), data.dir().to_owned())]);
+    let staged = |(id, root): (&String, &Staging)| (id.clone(), root.dir().to_owned());
+    let places: BTreeMap<String, PathBuf> = plan.roots.iter().map(staged).collect();
     let options = start_options(settings, &plan.facts.roots, &places);
-    data.unhold_all()?;
+    // The server is to find everything where it is until then, and nothing anywhere else.
+    entries::relink(plan, Where::Target, Where::Staged)?;
+    plan.roots.values().try_for_each(Staging::unhold_all)?;
     fail::fail_point!("point::unheld");
-    point::replay(replay, data.dir(), &options, settings, run)?;
-    data.hold_all()
+    let dirs: Vec<&Path> = plan.roots.values().map(Staging::dir).collect();
+    point::replay(replay, data.dir(), &dirs, &options, settings, run)?;
+    plan.roots.values().try_for_each(Staging::hold_all)?;
+    entries::relink(plan, Where::Staged, Where::Target)
 }
 
 /// Returns the newest generation's number.
