@@ -106,6 +106,17 @@ pub const ARCHIVE: [&str; 3] = [
 /// Points of a restore that goes on to a point in time, besides those of every restore.
 pub const POINT: [&str; 3] = ["point::unheld", "point::relay_written", "point::applied"];
 
+/// Points of a copy of a repository, object by object.
+pub const COPY: [&str; 4] = [
+    "copy::prepared",
+    "copy::object_sent",
+    "copy::manifests_sent",
+    "copy::committed",
+];
+
+/// Points of a copy block by block.
+pub const COPY_BLOCKS: [&str; 1] = ["copy::blocks_sent"];
+
 /// Points of a restore.
 pub const RESTORE: [&str; 7] = [
     "restore::created",
@@ -134,6 +145,8 @@ pub fn all() -> Vec<&'static str> {
         .chain(&ONTO)
         .chain(&ARCHIVE)
         .chain(&POINT)
+        .chain(&COPY)
+        .chain(&COPY_BLOCKS)
         .chain(&RESTORE)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();

@@ -3,6 +3,7 @@
 pub mod bucket;
 pub mod failpoints;
 pub mod far;
+pub mod image;
 pub mod leftovers;
 pub mod mounting;
 pub mod points;

@@ -2,11 +2,11 @@
 //! answers, processes and credentials?
 
 use evenkeel_cases::bucket::Bucket;
-use evenkeel_cases::program::{Ended, killed_at, run};
+use evenkeel_cases::image::{BACKUP, Image};
+use evenkeel_cases::program::{killed_at, run};
+use evenkeel_testkit::HttpFault;
 use evenkeel_testkit::HttpFault::{AnswerCut, AnswerLost, Refused, Slow, Status};
-use evenkeel_testkit::{HttpFault, Scratch};
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const MIB: usize = 1 << 20;
@@ -14,7 +14,7 @@ const MIB: usize = 1 << 20;
 /// A file that is backed up into a bucket.
 struct Ground {
     bucket: Bucket,
-    scratch: Scratch,
+    image: Image,
     url: String,
 }
 
@@ -24,73 +24,22 @@ impl Ground {
         Self {
             url: bucket.repository(),
             bucket,
-            scratch: Scratch::new(),
+            image: Image::default(),
         }
-    }
-
-    fn image(&self) -> PathBuf {
-        self.scratch.join("vm.img")
-    }
-
-    /// Writes bytes that do not pack, and returns them.
-    fn write(&self, length: usize, seed: u64) -> Vec<u8> {
-        let mut state = seed | 1;
-        let words = std::iter::repeat_with(|| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state.to_le_bytes()
-        });
-        let mut bytes = words.take(length / 8 + 1).collect::<Vec<_>>().concat();
-        bytes.truncate(length);
-        fs::write(self.image(), &bytes).expect("an image");
-        bytes
     }
 
     fn backup(&self) -> Command {
-        let words = ["backup", "--no-defaults", "--snapshot=copy", "--volume"];
-        let mut command = self.bucket.command(&words);
-        command.arg(self.image()).arg(&self.url);
+        let mut command = self.bucket.command(&BACKUP);
+        command.arg(self.image.path()).arg(&self.url);
         command
     }
 
-    fn restore(&self, generation: u32, to: &str) -> (Ended, PathBuf) {
-        let target = self.scratch.join(to);
-        let number = format!("--generation={generation}");
-        let mut command = self
-            .bucket
-            .command(&["restore", &self.url, &number, "--target"]);
-        command.arg(&target);
-        (run(command), target)
-    }
-
     /// What can be restored is what was there, and everything that is listed can be.
+    #[track_caller]
     fn assert_whole(&self, expected: &[Vec<u8>]) {
-        let verified = run(self.bucket.command(&["verify", "--all", &self.url]));
-        assert_eq!(verified.code, Some(0), "{verified:?}");
-        let listed = run(self.bucket.command(&["generations", &self.url]));
-        let all = listed.answer["generations"]
-            .as_array()
-            .expect("generations");
-        assert_eq!(all.len(), expected.len(), "{listed:?}");
-        for (about, bytes) in all.iter().zip(expected) {
-            let number = about["generation"].as_u64().expect("a number") as u32;
-            let (ended, target) = self.restore(number, &format!("back-{number}"));
-            assert_eq!(ended.code, Some(0), "{ended:?}");
-            assert!(holds(&target, bytes), "generation {number}");
-            fs::remove_dir_all(target).expect("it goes");
-        }
+        let command = |words: &[&str]| self.bucket.command(words);
+        self.image.assert_held(&command, &self.url, expected);
     }
-}
-
-/// Whether a directory's only file, however deep, holds these bytes.
-fn holds(directory: &Path, bytes: &[u8]) -> bool {
-    let mut path = directory.to_owned();
-    while path.is_dir() {
-        let mut inside = fs::read_dir(&path).expect("a directory");
-        path = inside.next().expect("something").expect("an entry").path();
-    }
-    fs::read(path).expect("a file") == bytes
 }
 
 #[test]
@@ -108,7 +57,7 @@ fn trouble_on_the_way_passes() {
     let mut kept = Vec::new();
     // Each fault at every other request, then at each; a few in a row.
     for (round, fault) in (1..).zip(faults) {
-        kept.push(ground.write(11 * MIB, round));
+        kept.push(ground.image.write(11 * MIB, round));
         let before = ground.bucket.way.requests();
         let often = (0..400).map(|at| (at % 3 == 0 || at % 7 == 1).then_some(fault));
         ground.bucket.way.inject(often);
@@ -127,9 +76,9 @@ fn trouble_on_the_way_passes() {
 #[test]
 fn a_store_that_says_no_is_believed() {
     let ground = Ground::new();
-    let bytes = ground.write(2 * MIB, 1);
+    let bytes = ground.image.write(2 * MIB, 1);
     assert_eq!(run(ground.backup()).generation(), 1);
-    ground.write(2 * MIB, 2);
+    let _ = ground.image.write(2 * MIB, 2);
     // Somewhere in the middle, and for good: what the run did until then is not a generation.
     for after in [0, 3, 6, 9, 12] {
         ground.bucket.way.inject((0..after).map(|_| None));
@@ -149,13 +98,13 @@ fn a_killed_run_is_healed_by_the_next() {
     let mut kept = Vec::new();
     let points = ["backup::frozen", "backup::stored", "backup::committed"];
     for (round, point) in (1..).zip(points) {
-        let bytes = ground.write(10 * MIB, round);
+        let bytes = ground.image.write(10 * MIB, round);
         let ended = run(killed_at(ground.backup(), point));
         assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
         if point == "backup::committed" {
             kept.push(bytes);
         }
-        kept.push(ground.write(10 * MIB, 100 + round));
+        kept.push(ground.image.write(10 * MIB, 100 + round));
         // Its lock, too: it does not wait for a lease to end.
         let next = run(ground.backup());
         assert_eq!(next.code, Some(0), "{point}: {next:?}");
@@ -166,9 +115,9 @@ fn a_killed_run_is_healed_by_the_next() {
 #[test]
 fn of_two_runs_one_waits() {
     let ground = Ground::new();
-    let bytes = ground.write(MIB, 1);
+    let bytes = ground.image.write(MIB, 1);
     assert_eq!(run(ground.backup()).generation(), 1);
-    ground.write(20 * MIB, 2);
+    let _ = ground.image.write(20 * MIB, 2);
     let slow = ground.bucket.by_the_way(ground.backup());
     ground.bucket.way.always(Some(Slow(300)));
     let mut first = { slow }
@@ -184,14 +133,14 @@ fn of_two_runs_one_waits() {
     assert_eq!(second.code, Some(11), "{second:?}");
     ground.bucket.way.always(None);
     assert!(first.wait().unwrap().success());
-    let second = fs::read(ground.image()).unwrap();
+    let second = fs::read(ground.image.path()).unwrap();
     ground.assert_whole(&[bytes, second]);
 }
 
 #[test]
 fn wrong_credentials_and_places_say_so() {
     let ground = Ground::new();
-    ground.write(1000, 1);
+    let _ = ground.image.write(1000, 1);
     let mut wrong = ground.backup();
     wrong.env("AWS_SECRET_ACCESS_KEY", "wrong");
     let ended = run(wrong);

@@ -11,6 +11,7 @@ use crate::manifest;
 use crate::names::{self, GENERATIONS, MANIFEST, PENDING, REMOVING};
 use crate::store::{Listed, Store, UNFINISHED};
 use evenkeel_op::{ErrorKind, Result};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 
@@ -61,6 +62,17 @@ pub(crate) fn heal(
     keys: &Keyring,
     head: &mut Head,
 ) -> Result<Healed> {
+    heal_sparing(store, repository, keys, head, &BTreeSet::new())
+}
+
+/// Does the same, but leaves these unfinished generations to who goes on with them.
+pub(crate) fn heal_sparing(
+    store: &Arc<dyn Store>,
+    repository: RepositoryId,
+    keys: &Keyring,
+    head: &mut Head,
+    spared: &BTreeSet<u32>,
+) -> Result<Healed> {
     let mut healed = Healed::default();
     if keys.is_encrypted() && crypt::mend(&**store, repository)? {
         healed
@@ -82,7 +94,7 @@ pub(crate) fn heal(
             continue;
         }
         healed.highest = healed.highest.max(generation);
-        if head.manifest(generation).is_none() {
+        if head.manifest(generation).is_none() && !spared.contains(&generation) {
             stray(&**store, keys, generation, head, &mut healed)?;
         }
     }

@@ -33,6 +33,7 @@
 //! cannot both commit a number: objects are never replaced.
 
 mod catalog;
+mod copy;
 mod crypt;
 mod fault;
 mod forget;
@@ -60,6 +61,7 @@ mod walk;
 mod write;
 
 pub use age::secrecy;
+pub use copy::{Chosen, Copied, CopyReport, CopyTo, CopyWay};
 pub use crypt::{
     Access, Credentials, Encrypt, KeyChange, KeyHolder, KeyPlan, NewIdentity, Recipient, Role,
 };

@@ -103,43 +103,7 @@ impl Repository {
 
     /// Makes a repository on a store that holds nothing yet.
     pub fn create_on(store: Arc<dyn Store>, how: Create) -> Result<Self> {
-        let place = store.place();
-        let failed = |error: io::Error| store_failed("make the repository", &place, error);
-        store.make_folder("").map_err(failed)?;
-        let mut found = store.list("").map_err(failed)?;
-        // What an interrupted creation leaves is not in the way; anything else might be.
-        let leftovers = [
-            "repository.tmp",
-            "head",
-            "head.tmp",
-            names::KEYS,
-            "keys.tmp",
-            names::KEYS_COPY,
-            "keys.copy.tmp",
-            names::GENERATIONS,
-        ];
-        let locks = [names::WRITER_LOCK, names::READER_LOCK];
-        found.retain(|one| {
-            let name = one.name.as_str();
-            !leftovers.contains(&name) && !locks.contains(&name)
-        });
-        if let Some(first) = found.first() {
-            let what = match first.name.as_str() {
-                names::IDENTITY => "is a repository already".to_owned(),
-                other => format!("is not empty: there is '{other}'"),
-            };
-            return Err(Error::failed(format!("{place} {what}"))
-                .hint("use it as it is, or choose an empty directory"));
-        }
-        let _lock = locks::remover(&*store, Duration::ZERO)?;
-        let generations = store.list(names::GENERATIONS);
-        if generations.is_ok_and(|found| !found.is_empty()) {
-            return Err(
-                Error::failed(format!("{place} holds generations, but no identity file")).hint(
-                    "this is a damaged repository: restore its 'repository' file from a copy",
-                ),
-            );
-        }
+        let _locks = claim(&store)?;
         let identity = Identity {
             id: RepositoryId::random()?,
             created: how.created.unwrap_or_else(jiff::Timestamp::now),
@@ -154,15 +118,28 @@ impl Repository {
                 (keys, sealed::VERSION)
             }
         };
-        store.make_folder(names::GENERATIONS).map_err(failed)?;
-        Head::empty(identity.id).write(&*store)?;
-        // The identity comes last: with it, the repository is there.
-        let bytes = sealed::seal_as(version, names::IDENTITY, &identity)?;
-        sealed::write_object(&*store, names::IDENTITY, &bytes, Existing::Refuse)?;
+        found(&*store, &identity, version)?;
         Ok(Self {
             store,
             identity,
             keys,
+        })
+    }
+
+    /// Makes a repository without generations, of the same identity and keys as `other`, on a store
+    /// that holds nothing yet.
+    pub(crate) fn create_like(store: Arc<dyn Store>, other: &Self) -> Result<Self> {
+        let _locks = claim(&store)?;
+        let mut version = sealed::VERSION_PLAIN;
+        if other.keys.is_encrypted() {
+            crypt::store_new(&*store, &crypt::read(&**other.store(), other.id())?)?;
+            version = sealed::VERSION;
+        }
+        found(&*store, &other.identity, version)?;
+        Ok(Self {
+            store,
+            identity: other.identity.clone(),
+            keys: other.keys.clone(),
         })
     }
 
@@ -361,6 +338,58 @@ impl Repository {
         live.proven = Some(proof);
         head.write(&*self.store)
     }
+}
+
+/// Takes a place for a new repository: one that holds nothing, or what an interrupted creation left.
+fn claim(store: &Arc<dyn Store>) -> Result<[Box<dyn Lock>; 2]> {
+    let place = store.place();
+    let failed = |error: io::Error| store_failed("make the repository", &place, error);
+    store.make_folder("").map_err(failed)?;
+    let mut found = store.list("").map_err(failed)?;
+    // What an interrupted creation leaves is not in the way; anything else might be.
+    let leftovers = [
+        "repository.tmp",
+        "head",
+        "head.tmp",
+        names::KEYS,
+        "keys.tmp",
+        names::KEYS_COPY,
+        "keys.copy.tmp",
+        names::GENERATIONS,
+    ];
+    let lock_names = [names::WRITER_LOCK, names::READER_LOCK];
+    found.retain(|one| {
+        let name = one.name.as_str();
+        !leftovers.contains(&name) && !lock_names.contains(&name)
+    });
+    if let Some(first) = found.first() {
+        let what = match first.name.as_str() {
+            names::IDENTITY => "is a repository already".to_owned(),
+            other => format!("is not empty: there is '{other}'"),
+        };
+        return Err(Error::failed(format!("{place} {what}"))
+            .hint("use it as it is, or choose an empty directory"));
+    }
+    let locks = locks::remover(&**store, Duration::ZERO)?;
+    let generations = store.list(names::GENERATIONS);
+    if generations.is_ok_and(|found| !found.is_empty()) {
+        return Err(
+            Error::failed(format!("{place} holds generations, but no identity file"))
+                .hint("this is a damaged repository: restore its 'repository' file from a copy"),
+        );
+    }
+    Ok(locks)
+}
+
+/// Founds a repository whose keys are there. The identity comes last: with it, the repository is
+/// there.
+fn found(store: &dyn Store, identity: &Identity, version: u32) -> Result<()> {
+    store
+        .make_folder(names::GENERATIONS)
+        .map_err(|error| store_failed("make the repository", &store.place(), error))?;
+    Head::empty(identity.id).write(store)?;
+    let bytes = sealed::seal_as(version, names::IDENTITY, identity)?;
+    sealed::write_object(store, names::IDENTITY, &bytes, Existing::Refuse)
 }
 
 /// Returns a manifest if it is the one that the head names by this digest.

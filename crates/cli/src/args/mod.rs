@@ -27,8 +27,8 @@ pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysR
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
 pub use repository::{
-    Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryVerb,
-    Restore, Verify,
+    Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
+    RepositoryVerb, Restore, Verify,
 };
 pub use ssh::{CompressAt, Remote};
 pub use values::{Hidden, MappedRoot, percent, size, span};
@@ -95,6 +95,7 @@ impl Verb {
                 BinlogVerb::Archive(args) => Some(&args.remote),
                 BinlogVerb::List(_) | BinlogVerb::Extract(_) => None,
             },
+            Self::Repository(care) => care.copy().map(|args| &args.remote),
             _ => None,
         }
     }
@@ -119,7 +120,7 @@ pub enum Verb {
     Forget(Forget),
     /// Free the space of what no generation needs any more.
     Prune(Prune),
-    /// Mend a repository.
+    /// Copy a repository, or mend it.
     Repository(RepositoryCare),
     /// Say who can open an encrypted repository.
     Keys(KeysCare),

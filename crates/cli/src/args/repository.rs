@@ -1,6 +1,6 @@
 //! The commands that work on a repository without a server.
 
-use super::{Keys, MappedRoot, Remote};
+use super::{EncryptTo, Keys, MappedRoot, Remote};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -241,9 +241,10 @@ pub struct Prune {
 
 const REPOSITORY: &str = "\
 Examples:
-  evenkeel repository rebuild /backup/shop      Show what a new head would name";
+  evenkeel repository copy /backup/shop s3://vault/shop    What is new, to a second place
+  evenkeel repository rebuild /backup/shop                 Show what a new head would name";
 
-/// Mend a repository.
+/// Copy a repository, or mend it.
 #[derive(Args, Debug)]
 #[command(after_help = REPOSITORY, subcommand_required = true, arg_required_else_help = true)]
 pub struct RepositoryCare {
@@ -252,11 +253,78 @@ pub struct RepositoryCare {
     pub verb: RepositoryVerb,
 }
 
+impl RepositoryCare {
+    /// Returns what is to be copied, if that is to be done.
+    #[must_use]
+    pub fn copy(&self) -> Option<&RepositoryCopy> {
+        match &self.verb {
+            RepositoryVerb::Copy(args) => Some(args),
+            RepositoryVerb::Rebuild(_) => None,
+        }
+    }
+}
+
 /// What to do with a repository.
 #[derive(Subcommand, Debug)]
 pub enum RepositoryVerb {
+    /// Copy generations to another place: the first time all, then what is new.
+    Copy(Box<RepositoryCopy>),
     /// Make a lost, damaged or outdated head anew from the generations that are there.
     Rebuild(Rebuild),
+}
+
+const COPY: &str = "\
+Examples:
+  evenkeel repository copy /backup/shop s3://vault/shop
+  evenkeel repository copy /backup/shop /srv/vault/shop --ssh root@vault      To another host's disk
+  evenkeel repository copy /backup/shop /mnt/disk --latest 1                  Only the newest
+  evenkeel repository copy /backup/shop s3://vault/shop --encrypt-to age1... --storage-class STANDARD_IA
+
+A new place becomes a copy with the same numbers, object by object; no key is needed, and whoever
+opens the one opens the other. With --encrypt-to or --decrypt, or where a repository of its own is
+already, generations are written anew, block by block, under numbers of that repository; then FROM
+must be open, and what opens TO is given too. Either way the next copy sends what is new, and nothing
+is removed from TO: it has its own `forget` and `prune`.";
+
+/// Copy generations to another place: the first time all, then what is new.
+#[derive(Args, Debug)]
+#[command(after_help = COPY)]
+pub struct RepositoryCopy {
+    /// The repository to copy.
+    pub from: PathBuf,
+    /// Where to: an empty or new place, or one with an earlier copy or another repository. With --ssh
+    /// it is on the other host.
+    pub to: PathBuf,
+    /// Copy this generation; repeat for more [default: all newer than what TO has].
+    #[arg(long, value_name = "N", conflicts_with = "latest")]
+    pub generation: Vec<u32>,
+    /// Copy the newest N.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub latest: Option<u32>,
+    /// Copy only what was backed up from this source, as `generations` shows it.
+    #[arg(long)]
+    pub source: Option<String>,
+    /// Read no more than this much a second: `50M`.
+    #[arg(long, value_name = "SIZE", value_parser = super::size)]
+    pub rate: Option<u64>,
+    /// How many threads copy [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
+    /// Put packs into this storage class of TO's object store.
+    #[arg(long, value_name = "CLASS")]
+    pub storage_class: Option<String>,
+    /// Write in clear what is encrypted in FROM.
+    #[arg(long, conflicts_with_all = ["encrypt_to", "encrypt_passphrase_file"])]
+    pub decrypt: bool,
+    /// Which host.
+    #[command(flatten)]
+    pub remote: Remote,
+    /// What opens FROM, and TO where it has keys of its own.
+    #[command(flatten)]
+    pub keys: Keys,
+    /// For whom a new TO is encrypted.
+    #[command(flatten)]
+    pub encrypt: EncryptTo,
 }
 
 const REBUILD: &str = "\

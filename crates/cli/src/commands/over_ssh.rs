@@ -95,6 +95,10 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>) -> Result<Vec<OsString>> {
         }
         Verb::Restore(args) => (open(&args.repository, &args.keys, "restore")?, true),
         Verb::Verify(args) => (open(&args.repository, &args.keys, "verify")?, true),
+        Verb::Repository(care) => match care.copy() {
+            Some(args) => (open(&args.from, &args.keys, "repository")?, true),
+            None => return Ok(words),
+        },
         _ => return Ok(words),
     };
     if matches!(repository.access(), KeyAccess::Writer | KeyAccess::Reader) {
@@ -136,6 +140,7 @@ fn repository(verb: &Verb) -> Option<(&Path, Access)> {
         Verb::Restore(args) => Some((&args.repository, Access::Read)),
         Verb::Verify(args) => Some((&args.repository, Access::Read)),
         Verb::Binlog(_) => archive(verb).map(|args| (args.repository.as_path(), Access::Logs)),
+        Verb::Repository(care) => Some((&care.copy()?.from, Access::Read)),
         _ => None,
     }
 }

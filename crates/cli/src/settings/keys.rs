@@ -22,7 +22,7 @@ pub fn unlock(place: Location, typed: &Keys, verb: &str) -> Result<Location> {
 /// connection names.
 pub fn unlock_archive(place: Location, args: &BinlogArchive) -> Result<Location> {
     let opens = credentials(&args.keys, &args.connection, "binlog")?;
-    encrypt(place.opened_with(opens), &args.keys, &args.encrypt)
+    made_for(place.opened_with(opens), &args.keys, &args.encrypt)
 }
 
 /// Does the same for a verb that may make the repository.
@@ -32,20 +32,25 @@ pub fn unlock_or_encrypt(
     to: &EncryptTo,
     verb: &str,
 ) -> Result<Location> {
-    encrypt(unlock(place, typed, verb)?, typed, to)
+    made_for(unlock(place, typed, verb)?, typed, to)
 }
 
-fn encrypt(place: Location, typed: &Keys, to: &EncryptTo) -> Result<Location> {
+fn made_for(place: Location, typed: &Keys, to: &EncryptTo) -> Result<Location> {
     // Over a link, the other side has made it.
     if typed.session_keys.is_some() {
         return Ok(place);
     }
-    let passphrase = to.encrypt_passphrase_file.as_deref();
-    Ok(place.encrypted_for(Encrypt {
-        readers: to.encrypt_to.clone(),
+    Ok(place.encrypted_for(encrypt(to)?))
+}
+
+/// Returns for whom a new repository is to be encrypted.
+pub fn encrypt(typed: &EncryptTo) -> Result<Encrypt> {
+    let passphrase = typed.encrypt_passphrase_file.as_deref();
+    Ok(Encrypt {
+        readers: typed.encrypt_to.clone(),
         writers: Vec::new(),
         passphrase: passphrase.map(passphrase_in).transpose()?,
-    }))
+    })
 }
 
 fn credentials(typed: &Keys, files: &Connection, verb: &str) -> Result<Credentials> {

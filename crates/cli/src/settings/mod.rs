@@ -12,7 +12,7 @@ mod place;
 pub use account::user;
 pub use connection::{connect, resolved};
 pub use fleet::{FleetMember, fleet};
-pub use keys::{passphrase_in, unlock, unlock_archive, unlock_or_encrypt};
+pub use keys::{encrypt, passphrase_in, unlock, unlock_archive, unlock_or_encrypt};
 pub use locking::{choice, limits};
 pub use own::{with_files, with_files_here};
 pub use password::with_password;

@@ -392,6 +392,33 @@ pub(crate) fn store_new(store: &dyn Store, document: &KeysDocument) -> Result<()
     document.write(store)
 }
 
+/// Brings the keys of a repository to its copy. A copy whose holders were changed over there keeps
+/// them; it is an error if each side has keys that the other does not know.
+pub(crate) fn bring(from: &dyn Store, to: &dyn Store, repository: RepositoryId) -> Result<()> {
+    let (here, there) = (read(from, repository)?, read(to, repository)?);
+    if here == there {
+        return Ok(());
+    }
+    // Reading identities are drawn at random: of the same recipient, an epoch is the same.
+    let has = |all: &KeysDocument, wanted: &EpochRecord| {
+        let mut epochs = all.epochs.iter();
+        epochs.any(|one| one.epoch == wanted.epoch && one.recipient == wanted.recipient)
+    };
+    let knows =
+        |all: &KeysDocument, other: &KeysDocument| other.epochs.iter().all(|epoch| has(all, epoch));
+    if here.sequence > there.sequence && knows(&here, &there) {
+        return here.write(to);
+    }
+    if knows(&there, &here) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::WrongKey,
+        "the keys were changed here and in the copy: what is written here could not be opened there",
+    )
+    .hint("change keys here only; to go on, copy to a new, empty place"))
+}
+
 /// What is wrong with the two copies.
 pub(crate) enum Copies {
     /// Nothing.

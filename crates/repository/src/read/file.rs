@@ -151,6 +151,25 @@ impl FileReader {
     }
 }
 
+impl FileReader {
+    /// Reads some blocks of the leaf that has these entries, as [`FileReader::read_leaf`] does.
+    pub(crate) fn read_some(
+        &self,
+        entries: &[Entry],
+        blocks: &[u64],
+        mut block: impl FnMut(u64, BlockContent<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut frames = Frames::new(&self.catalog, &self.cache);
+        for &number in blocks {
+            let entry = entries.get((number % FAN_OUT) as usize);
+            let entry = entry.unwrap_or(&Entry::Absent);
+            let content = frames.content(entry, self.meta.block_length(number))?;
+            block(number, content)?;
+        }
+        Ok(())
+    }
+}
+
 /// Checks entries as restoring them would; `blocks` gives each entry's number in the file.
 pub(crate) fn read_entries<'a>(
     catalog: &Catalog,

@@ -2,6 +2,7 @@
 
 mod backup;
 mod binlog;
+mod copy;
 mod demo;
 mod doctor;
 mod fleet;
@@ -15,6 +16,7 @@ mod settings;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use binlog::ExtractAnswer;
+pub use copy::CopyAnswer;
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};
