@@ -77,7 +77,7 @@ pub use read::{BlockContent, FileReader, Reader};
 pub use rebuild::RebuildPlan;
 pub use repository::{About, Create, Repository, Summary};
 pub use store::Location;
-pub use verify::{Finding, Verify, VerifyReport};
+pub use verify::{Finding, Sample, SampleReport, Verify, VerifyReport};
 pub use write::{
     BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, GrowingBuilder, Leaf, RunKind,
     Worker, Writer,

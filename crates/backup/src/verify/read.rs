@@ -2,7 +2,7 @@
 
 use crate::Run;
 use evenkeel_op::Result;
-use evenkeel_repository::{Finding, Location, Repository, Verify, VerifyReport};
+use evenkeel_repository::{Finding, Location, Repository, Sample, Verify, VerifyReport};
 
 /// What to verify.
 #[derive(Debug, Clone)]
@@ -11,6 +11,8 @@ pub struct ReadRequest {
     pub repository: Location,
     /// Which of its generations.
     pub generations: Generations,
+    /// How much of their content; all of it when `None`.
+    pub sample: Option<Sample>,
     /// Threads that decompress and hash.
     pub workers: usize,
 }
@@ -33,6 +35,7 @@ impl ReadRequest {
         Self {
             repository: repository.into(),
             generations,
+            sample: None,
             workers: crate::default_workers(),
         }
     }
@@ -48,6 +51,7 @@ pub fn read(request: &ReadRequest, run: Run<'_>) -> Result<VerifyReport> {
     };
     let how = Verify {
         generation,
+        sample: request.sample,
         workers: request.workers,
         ..Verify::default()
     };

@@ -31,7 +31,7 @@ pub use repository::{
     RepositoryVerb, Restore, Verify,
 };
 pub use ssh::{CompressAt, Remote};
-pub use values::{Hidden, MappedRoot, percent, size, span};
+pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, size, span};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
 

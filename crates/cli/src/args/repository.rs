@@ -1,6 +1,6 @@
 //! The commands that work on a repository without a server.
 
-use super::{EncryptTo, Keys, MappedRoot, Remote};
+use super::{Amount, EncryptTo, Keys, MappedRoot, Part, Remote};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -96,6 +96,7 @@ Examples:
   evenkeel verify /backup/shop --all               Every byte of every generation
   evenkeel verify /backup/shop --boot              And start a server on it
   evenkeel verify /backup/shop --boot --mount      The same without a full restore
+  evenkeel verify s3://vault/shop --all --part 3/30      A thirtieth of the content; tomorrow 4/30
   evenkeel verify /backup/shop --boot --server-binary /opt/mysql/bin/mysqld
 
 Reading is done by restore's own code. --boot restores into a scratch directory, starts the server
@@ -115,6 +116,17 @@ pub struct Verify {
     /// Verify every generation.
     #[arg(long)]
     pub all: bool,
+    /// Read all that describes the content, and a random sample of it: a share (`5%`) or an amount
+    /// (`10G`).
+    #[arg(long, value_name = "PERCENT|SIZE", value_parser = super::amount, conflicts_with = "boot")]
+    pub sample: Option<Amount>,
+    /// With `--sample`: choose as the run did that named this number.
+    #[arg(long, value_name = "NUMBER", requires = "sample")]
+    pub seed: Option<u64>,
+    /// Read all that describes the content, and the K-th of N parts of it: all N together are
+    /// everything.
+    #[arg(long, value_name = "K/N", conflicts_with_all = ["boot", "sample"])]
+    pub part: Option<Part>,
     /// Restore into a scratch directory, start a server on it and check its tables.
     #[arg(long)]
     pub boot: bool,

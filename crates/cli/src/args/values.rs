@@ -56,6 +56,46 @@ pub fn span(text: &str) -> Result<Duration, String> {
     evenkeel_op::units::parse_duration(text).map_err(|error| explain(&error))
 }
 
+/// How much of something: a share of it, or an amount.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Amount {
+    /// A share, 0 to 1.
+    Share(f64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+/// Parses a share, `5` or `2.5%`, or a size in bytes, `10G`.
+pub fn amount(text: &str) -> Result<Amount, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(share) if (0.0..=100.0).contains(&share) => Ok(Amount::Share(share / 100.0)),
+        Ok(_) => Err("write a percentage from 0 to 100, or a size with its unit: 10G".to_owned()),
+        Err(_) => size(text).map(Amount::Bytes),
+    }
+}
+
+/// One of several equal parts: `3/30`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which, from 1.
+    pub part: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let both = text.split_once('/');
+        let both = both.and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        match both {
+            Some((part, of)) if (1..=of).contains(&part) => Ok(Self { part, of }),
+            _ => Err("write it as K/N, for example 3/30 for the third of thirty".to_owned()),
+        }
+    }
+}
+
 /// Parses a share between 0 and 100, with or without `%`.
 pub fn percent(text: &str) -> Result<u8, String> {
     match text.trim_end_matches('%').parse() {
@@ -90,6 +130,18 @@ mod tests {
         );
         assert!("redo".parse::<MappedRoot>().is_err());
         assert!("=x".parse::<MappedRoot>().is_err());
+    }
+
+    #[test]
+    fn amounts_are_shares_or_sizes() {
+        assert_eq!(amount("5"), Ok(Amount::Share(0.05)));
+        assert_eq!(amount("2.5%"), Ok(Amount::Share(0.025)));
+        assert_eq!(amount("1K"), Ok(Amount::Bytes(1024)));
+        assert!(amount("101%").is_err());
+        assert_eq!("3/30".parse(), Ok(Part { part: 3, of: 30 }));
+        for wrong in ["0/3", "4/3", "3", "a/b", "1/0"] {
+            assert!(wrong.parse::<Part>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

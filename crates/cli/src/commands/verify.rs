@@ -1,15 +1,17 @@
 //! `verify`.
 
-use crate::args::Verify;
+use crate::args::{Amount, Part, Verify};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::VerifyAnswer;
 use evenkeel_backup::Run;
 use evenkeel_backup::facts::Facts;
 use evenkeel_backup::verify::{self, BootReport, BootRequest, Generations, ReadRequest};
-use evenkeel_op::{Error, Result, exit};
-use evenkeel_repository::{Location, Repository};
+use evenkeel_op::{Context, Error, Result, exit};
+use evenkeel_repository::{Location, Repository, Sample};
 use evenkeel_server::launch::Binary;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -34,7 +36,9 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         verify::bootable(&repository, generation, args.engine_tool.as_deref())?;
     }
     let begun = Instant::now();
-    let read = verify::read(&ReadRequest::new(place(args, face)?, generations), run)?;
+    let mut request = ReadRequest::new(place(args, face)?, generations);
+    request.sample = sample(args)?;
+    let read = verify::read(&request, run)?;
     let seconds = begun.elapsed().as_secs_f64();
     let boot = match args.boot {
         true if read.is_sound() => Some(boot(args, run, face)?),
@@ -57,6 +61,33 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         (true, false) => exit::PARTIAL,
         (true, true) => exit::DONE,
     })
+}
+
+/// How much is read; what is drawn is said in the answer.
+fn sample(args: &Verify) -> Result<Option<Sample>> {
+    if let Some(Part { part, of }) = args.part {
+        return Ok(Some(Sample::Part { part, of }));
+    }
+    let Some(amount) = args.sample else {
+        return Ok(None);
+    };
+    let seed = match args.seed {
+        Some(seed) => seed,
+        None => u64::from(random()?),
+    };
+    Ok(Some(match amount {
+        Amount::Share(share) => Sample::Share { share, seed },
+        Amount::Bytes(bytes) => Sample::Bytes { bytes, seed },
+    }))
+}
+
+/// A number that can be typed again.
+fn random() -> Result<u32> {
+    let mut bytes = [0; 4];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context(|| "failed to read random bytes")?;
+    Ok(u32::from_le_bytes(bytes))
 }
 
 fn place(args: &Verify, face: &Face) -> Result<Location> {

@@ -2,6 +2,7 @@
 
 use super::Verify;
 use super::report::Findings;
+use super::sample::Sample;
 use crate::catalog::Catalog;
 use crate::fault;
 use crate::list::FileMeta;
@@ -26,6 +27,7 @@ struct Reading<'c> {
     findings: &'c Findings,
     generation: u32,
     marks: Marks,
+    sample: Option<Sample>,
     jobs: Option<Sender<Job>>,
 }
 
@@ -42,7 +44,15 @@ impl Visit for Reading<'_> {
             };
             let length = meta.block_length(number);
             match self.marks.mark(self.catalog, place, length) {
-                Ok(true) => wanted.push((number, entry)),
+                Ok(true) => {
+                    if self.jobs.is_some() {
+                        let total = &self.findings.content_total;
+                        total.fetch_add(length as u64, Ordering::Relaxed);
+                    }
+                    if self.sample.is_none_or(|sample| sample.has(&place)) {
+                        wanted.push((number, entry));
+                    }
+                }
                 Ok(false) => {}
                 Err(error) if fault::is_stop(&error) => return Err(error),
                 Err(error) => self.findings.add_block(&error, place, &meta.name),
@@ -92,6 +102,7 @@ pub(super) fn check(
             findings,
             generation: 0,
             marks: Marks::default(),
+            sample: how.sample,
             jobs: how.read_data.then_some(sender),
         };
         let mut walker = Walker::new(catalog.clone(), cancel.clone());
@@ -123,14 +134,11 @@ fn read_jobs(
         if cancel.is_cancelled() {
             continue;
         }
-        let mut bytes = 0;
+        let (mut bytes, mut looked_at) = (0, 0);
         let entries = job.entries.iter().map(|(number, entry)| (*number, entry));
-        read_entries(
-            catalog,
-            cache,
-            &job.meta,
-            entries,
-            |number, entry, read| match (read, entry) {
+        read_entries(catalog, cache, &job.meta, entries, |number, entry, read| {
+            looked_at += job.meta.block_length(number) as u64;
+            match (read, entry) {
                 (Ok(()), _) => {
                     findings.blocks.fetch_add(1, Ordering::Relaxed);
                     bytes += job.meta.block_length(number) as u64;
@@ -139,9 +147,12 @@ fn read_jobs(
                     findings.add_block(&error, *place, &job.meta.name);
                 }
                 (Err(error), _) => findings.add_for(&error, None, &job.meta.name),
-            },
-        );
+            }
+        });
         findings.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        findings
+            .content_checked
+            .fetch_add(looked_at, Ordering::Relaxed);
         progress.advance(bytes);
     }
 }

@@ -4,9 +4,11 @@ mod content;
 mod inventory;
 mod objects;
 mod report;
+mod sample;
 
 pub(crate) use report::Findings;
 pub use report::{Finding, VerifyReport};
+pub use sample::{Sample, SampleReport};
 
 use crate::catalog::Catalog;
 use crate::crypt::Access;
@@ -26,6 +28,8 @@ pub struct Verify {
     pub generation: Option<u32>,
     /// Whether to read the blocks, too, or only what describes them.
     pub read_data: bool,
+    /// How much of the blocks is read; all of it when `None`.
+    pub sample: Option<Sample>,
     /// Threads that decompress and hash.
     pub workers: usize,
     /// Memory for decompressed frames, in bytes.
@@ -39,6 +43,7 @@ impl Default for Verify {
         Self {
             generation: None,
             read_data: true,
+            sample: None,
             workers: 2,
             cache_bytes: 64 << 20,
             wait: Duration::ZERO,
@@ -87,6 +92,9 @@ impl Repository {
         let mut how = how.clone();
         let reads = how.read_data;
         how.read_data &= access >= Access::Reader;
+        if let Some(sample) = how.sample {
+            how.sample = Some(sample.of_all(&catalog, how.generation)?);
+        }
         let marks = match access {
             Access::Locked => Marks::default(),
             _ => content::check(&catalog, &findings, &generations, &how, progress, cancel)?,
@@ -98,12 +106,14 @@ impl Repository {
             Marks::default()
         };
         if reads && (how.generation.is_none() || !how.read_data) {
-            objects::check_rest(&catalog, &findings, &marks, progress, cancel)?;
+            objects::check_rest(&catalog, &findings, &marks, how.sample, progress, cancel)?;
         }
         if access > Access::Locked {
             content::attribute(&catalog, &findings, cancel)?;
         }
+        let sampled = how.sample.map(|sample| findings.sampled(sample));
         let mut report = findings.into_report(generations);
+        report.sample = sampled;
         report.unchecked = unchecked(access, reads);
         Ok(report)
     }

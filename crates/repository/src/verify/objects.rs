@@ -2,10 +2,12 @@
 
 use super::Verify;
 use super::report::Findings;
+use super::sample::Sample;
 use crate::catalog::{Catalog, Opened};
 use crate::fault::damaged;
 use crate::format::header::ObjectKind;
 use crate::ids::Digest;
+use crate::map::Place;
 use crate::marks::Marks;
 use evenkeel_op::{Cancel, Progress, Result, Unit};
 use std::sync::atomic::Ordering;
@@ -79,6 +81,7 @@ pub(super) fn check_rest(
     catalog: &Catalog,
     findings: &Findings,
     marks: &Marks,
+    sample: Option<Sample>,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<()> {
@@ -101,12 +104,24 @@ pub(super) fn check_rest(
                 if entry.length == 0 || read.is_some_and(|read| read.has_any(frame)) {
                     continue;
                 }
+                let length = u64::from(entry.length);
+                findings.content_total.fetch_add(length, Ordering::Relaxed);
+                let place = Place {
+                    generation,
+                    pack: *number,
+                    frame,
+                    slot: 0,
+                };
+                if sample.is_some_and(|sample| !sample.has(&place)) {
+                    continue;
+                }
                 cancel.check()?;
                 findings.take(catalog.stored_frame(&pack, frame), None)?;
+                findings.bytes_read.fetch_add(length, Ordering::Relaxed);
                 findings
-                    .bytes_read
-                    .fetch_add(u64::from(entry.length), Ordering::Relaxed);
-                progress.advance(u64::from(entry.length));
+                    .content_checked
+                    .fetch_add(length, Ordering::Relaxed);
+                progress.advance(length);
             }
         }
     }

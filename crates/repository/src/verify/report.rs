@@ -1,5 +1,6 @@
 //! What a verify found.
 
+use super::sample::{Sample, SampleReport};
 use crate::catalog::held;
 use crate::fault;
 use crate::map::Place;
@@ -38,6 +39,9 @@ pub struct VerifyReport {
     pub notes: Vec<String>,
     /// What could not be looked at for want of keys; empty when everything was.
     pub unchecked: Vec<String>,
+    /// How much of the content was read, when not all of it was to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<SampleReport>,
     /// Entries of all generations looked at.
     pub files: u64,
     /// Blocks read and found right.
@@ -77,6 +81,9 @@ pub(crate) struct Findings {
     pub(crate) bytes_read: AtomicU64,
     pub(crate) log_segments: AtomicU64,
     pub(crate) log_segments_read: AtomicU64,
+    /// Bytes of content: looked at, and there are.
+    pub(super) content_checked: AtomicU64,
+    pub(super) content_total: AtomicU64,
 }
 
 impl Findings {
@@ -140,6 +147,11 @@ impl Findings {
         }
     }
 
+    pub(super) fn sampled(&self, sample: Sample) -> SampleReport {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        sample.report(of(&self.content_checked), of(&self.content_total))
+    }
+
     pub(super) fn into_report(self, generations: Vec<u32>) -> VerifyReport {
         let details = std::mem::take(&mut *held(&self.details));
         let findings = details.into_iter().map(|((object, what), detail)| Finding {
@@ -153,6 +165,7 @@ impl Findings {
             findings: findings.collect(),
             notes: std::mem::take(&mut *held(&self.notes)),
             unchecked: Vec::new(),
+            sample: None,
             files: self.files.load(Ordering::Relaxed),
             blocks: self.blocks.load(Ordering::Relaxed),
             bytes_read: self.bytes_read.load(Ordering::Relaxed),

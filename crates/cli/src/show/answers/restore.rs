@@ -5,7 +5,7 @@ use evenkeel_backup::point::{PointReport, Transaction};
 use evenkeel_backup::restore::{OntoReport, RestoreReport};
 use evenkeel_backup::verify::{BootReport, sentence};
 use evenkeel_op::units;
-use evenkeel_repository::VerifyReport;
+use evenkeel_repository::{SampleReport, VerifyReport};
 use evenkeel_server::replication::Seeding;
 use serde::Serialize;
 use std::path::Path;
@@ -125,6 +125,28 @@ fn as_replica(seeding: &Seeding, target: &Path) -> String {
     text
 }
 
+/// Says how much was read, and what it would take to be sure.
+fn sampled(sample: &SampleReport) -> String {
+    let (checked, total) = (sample.bytes_checked, sample.bytes_total);
+    let percent = 100.0 * checked as f64 / total.max(1) as f64;
+    let which = match (sample.part, sample.parts, sample.seed) {
+        (Some(part), Some(of), _) => format!("part {part} of {of}; the other parts are the rest"),
+        (_, _, Some(seed)) => format!("--seed {seed} reads the same again"),
+        _ => String::new(),
+    };
+    let parts = match sample.parts {
+        Some(of) => of,
+        None => (1.0 / sample.share.max(0.001)).ceil() as u32,
+    };
+    format!(
+        "  a sample: all that describes the content, and {} of its {} ({percent:.1} %); {which}\n  \
+         damage to a single frame is found by a sample like this with a chance of {percent:.1} %; \
+         surely by all of --part 1/{parts} to {parts}/{parts}, or without a sample\n",
+        units::bytes(checked),
+        units::bytes(total),
+    )
+}
+
 /// What `verify` found.
 #[derive(Debug, Serialize)]
 pub struct VerifyAnswer {
@@ -164,6 +186,9 @@ impl Answer for VerifyAnswer {
         }
         for finding in &self.read.findings {
             text.push_str(&format!("  {}\n", sentence(finding)));
+        }
+        if let Some(sample) = &self.read.sample {
+            text.push_str(&sampled(sample));
         }
         for what in &self.read.unchecked {
             text.push_str(&format!("  NOT CHECKED: {what}\n"));
