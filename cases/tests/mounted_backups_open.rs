@@ -313,6 +313,47 @@ fn fills_alone(server: TestServer) {
     assert_eq!(top, ["data"]);
 }
 
+/// Binary logs that lay outside the data directory are found where they are shown, then where they
+/// are restored, and never where they were.
+fn follows_its_roots(server: TestServer) {
+    let fs = LoopFs::xfs(4 * GIB);
+    let logs = fs.join("logs");
+    fs::create_dir(&logs).unwrap();
+    let log_bin = format!("--log-bin={}", logs.join("binlog").display());
+    let mut site = Site::start(server, fs, 200, &[&log_bin]);
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    assert_eq!(run(evenkeel.backup(&site, &[])).generation(), 1);
+    site.kill();
+    let old = tree(&logs);
+    let (mountpoint, scratch) = (site.fs.join("mnt"), site.fs.join("scratch"));
+    let flags = ["--fill", "--writable-scratch", scratch.to_str().unwrap()];
+    let mounting = Mounting::start(&evenkeel, &site.repository(), &mountpoint, &flags);
+    let start = |top: &Path, options: Vec<String>| {
+        let index = fs::read_to_string(top.join("binlog/binlog.index")).expect("an index");
+        let below = top.join("binlog").display().to_string();
+        assert!(
+            index.lines().all(|line| line.starts_with(&below)),
+            "{index}"
+        );
+        let mut launch = Launch::new(site.server.binary.clone(), top.join("data"));
+        launch.extra_args = options;
+        let running = launch.start(SERVER_DEADLINE, &Cancel::new());
+        let running = running.unwrap_or_else(|e| panic!("{}", e.chain()));
+        let mut session = running.session().expect("a session");
+        site.bank.check(&mut session).expect("the bank is in order");
+        session.run("FLUSH LOGS").expect("a new log");
+        running.stop(SERVER_DEADLINE).expect("it stops");
+    };
+    start(&mountpoint, mounting.start_options());
+    assert_eq!(mounting.next()["state"], "filled");
+    let (end, code) = mounting.end();
+    assert_eq!((&end["scratch"], code), (&Value::from("restored"), Some(0)));
+    let options = end["start_options"].as_array().expect("options");
+    let options = options.iter().map(|o| o.as_str().unwrap().to_owned());
+    start(&scratch, options.collect());
+    assert!(tree(&logs) == old, "the original logs were touched");
+}
+
 /// The proof by a server that starts needs no full restore.
 fn proves(server: TestServer) {
     let case = Case::start(server);
@@ -355,6 +396,8 @@ cases! {
     mysql8_fills: fills(mysql_8_0_15);
     mysql57_fills: fills(mysql_5_7_22);
     mariadb_fills_alone: fills_alone(mariadb_10_11);
+    mariadb_follows_its_roots: follows_its_roots(mariadb_10_11);
+    mysql8_follows_its_roots: follows_its_roots(mysql_8_0_15);
     mariadb_is_proved: proves(mariadb_10_11);
     mysql8_is_proved: proves(mysql_8_0_15);
     mysql57_is_proved: proves(mysql_5_7_22);
