@@ -89,8 +89,19 @@ impl Mounting {
 
     /// Asks it to end, and returns what it said then and its exit code.
     #[must_use]
-    pub fn end(mut self) -> (Value, Option<i32>) {
+    pub fn end(self) -> (Value, Option<i32>) {
+        self.ask();
+        self.finish()
+    }
+
+    /// Asks it to end.
+    pub fn ask(&self) {
         self.signal(Signal::TERM);
+    }
+
+    /// Waits until it has ended, and returns what it said then and its exit code.
+    #[must_use]
+    pub fn finish(mut self) -> (Value, Option<i32>) {
         let code = self.code();
         let last = self.lines.iter().last().expect("what became of it");
         (last, code)

@@ -240,8 +240,11 @@ fn opens(server: TestServer) {
     let mounting = case.mount(&["--writable-scratch", &scratch]);
     assert_eq!(mounting.ready["healed"], Value::Bool(true));
     let running = case.open(&data, options, 2);
+    // Asked to end while a server uses it, it does when that has stopped.
+    mounting.ask();
+    case.assert_opened(&running);
     running.stop(SERVER_DEADLINE).expect("it stops");
-    let (end, code) = mounting.end();
+    let (end, code) = mounting.finish();
     assert_eq!((&end["scratch"], code), (&Value::from("removed"), Some(0)));
     assert!(!Path::new(&scratch).exists());
     case.assert_repository_is(&before);

@@ -13,11 +13,12 @@ Examples:
   evenkeel mount /backup/shop /mnt --writable-scratch /var/tmp/scratch
   evenkeel mount /backup/shop /mnt --writable-scratch /srv/restored --fill --owner mysql
 
-It stays until Ctrl-C, SIGTERM or umount, and says when it is ready. With --writable-scratch it also
-says how a server is started on the files: what that writes goes into the scratch directory, which is
-removed afterwards; the backup stays as it is. --fill brings everything else in the background, until
-the scratch directory is a full restore that needs the repository no more. Nothing is forgotten or
-pruned while it is mounted. Exit code 3: --fill had not come to its end; the same command goes on.";
+It stays until Ctrl-C, SIGTERM or umount, and says when it is ready. With --writable-scratch it
+also says how a server is started on the files: what that writes goes into the scratch directory,
+which is removed afterwards; the backup stays as it is. --fill brings everything else in the
+background, until the scratch directory is a full restore that needs the repository no more.
+Nothing is forgotten or pruned while it is mounted. Exit code 3: --fill had not come to its end;
+the same command goes on.";
 
 /// Show backups as files without restoring them, and on request start a server on one.
 #[derive(Args, Debug)]
