@@ -4,10 +4,13 @@
 mod support;
 
 use evenkeel_op::{Cancel, ErrorKind, Result, Silent};
+use evenkeel_repository::logs::ForgetLogs;
 use evenkeel_repository::store::Location;
 use evenkeel_repository::{Chosen, CopyReport, CopyTo, Repository, RunKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
+use support::logs::{SOURCE, add, check_all, place, three_files};
 use support::memory::{MemoryStore, Objects};
 use support::way::{WAYS, Way};
 use support::{
@@ -275,4 +278,45 @@ fn archived_logs_come_along() {
     );
     assert!(!there.objects().contains_key("binlogs/s/archive.lock"));
     assert_eq!(copy(&repo, &there, Chosen::New).unwrap().archive_objects, 0);
+}
+
+/// What was forgotten here is still there; a copy that lacks it does not seem damaged.
+#[test]
+fn each_side_forgets_logs_for_itself() {
+    for way in WAYS {
+        let store = MemoryStore::default();
+        let repo = way.create(store.clone()).unwrap();
+        grown(&repo, 1..=1);
+        three_files(&repo, "t");
+        let (early, behind) = (MemoryStore::default(), MemoryStore::default());
+        copy(&repo, &early, Chosen::New).unwrap();
+        copy(&repo, &behind, Chosen::New).unwrap();
+        let forget_before = |file| {
+            let what = [ForgetLogs {
+                source: SOURCE.to_owned(),
+                timeline: "t".to_owned(),
+                before: Some(place(file, 0).file),
+            }];
+            let plan = repo.plan_forget_logs(&what, repo.state().unwrap()).unwrap();
+            repo.perform_forget_logs(&plan, Duration::ZERO, &Cancel::new())
+                .unwrap();
+        };
+        let segments_of = |there: &MemoryStore| {
+            let there = way.open(there.clone()).unwrap();
+            assert_sound(&there);
+            check_all(&there)
+        };
+        forget_before(2);
+        add(&repo, "t", 4, (0, 300), Some(place(3, 700))).unwrap();
+        copy(&repo, &early, Chosen::New).unwrap();
+        assert_eq!(segments_of(&early), 7, "nothing went over there");
+        let new = MemoryStore::default();
+        copy(&repo, &new, Chosen::New).unwrap();
+        assert_eq!(segments_of(&new), 5);
+        // What comes now does not go on from what is there.
+        forget_before(4);
+        add(&repo, "t", 4, (300, 700), Some(place(4, 300))).unwrap();
+        copy(&repo, &behind, Chosen::New).unwrap();
+        assert_eq!(segments_of(&behind), 2);
+    }
 }

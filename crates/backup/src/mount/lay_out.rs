@@ -74,9 +74,9 @@ fn moved(
     from: &BTreeMap<String, impl AsRef<OsStr>>,
     to: &BTreeMap<String, PathBuf>,
 ) -> Vec<(PathBuf, PathBuf)> {
-    let pairs = from.iter().filter_map(|(id, old)| {
-        Some((PathBuf::from(old), to.get(id)?.clone()))
-    });
+    let pairs = from
+        .iter()
+        .filter_map(|(id, old)| Some((PathBuf::from(old), to.get(id)?.clone())));
     pairs.collect()
 }
 

@@ -1,10 +1,11 @@
-//! The archived binary logs. What they are is their own crate's business: here they are objects that
-//! are written once, told by their names and lengths.
+//! The archived binary logs: objects that are written once, told by their names and lengths. Only what
+//! was forgotten of a history is written anew, and each side forgets for itself.
 
 use super::Run;
 use super::objects::Sides;
 use crate::fault::store_failed;
 use crate::heal::list;
+use crate::logs;
 use crate::names::BINLOGS;
 use crate::store::{Existing, UNFINISHED};
 use evenkeel_op::Result;
@@ -20,14 +21,24 @@ pub(super) fn copy(sides: &Sides<'_>, run: &Run<'_>) -> Result<u64> {
     let mut folders = vec![BINLOGS.to_owned()];
     let mut count = 0;
     while let Some(folder) = folders.pop() {
-        let found = list(&**from, &folder)?;
+        let mut found = list(&**from, &folder)?;
         if found.is_empty() {
             continue;
         }
         to.make_folder(&folder)
             .map_err(|error| store_failed("make", &folder, error))?;
         let there = list(&**to, &folder)?;
+        // Nothing comes before its predecessor, and the mark of what was forgotten before them all:
+        // without it they would seem to lack what they came after.
+        found.sort_by_key(|one| logs::order_of(&one.name));
+        let first = found.iter().find(|one| logs::order_of(&one.name).is_some());
+        let joins = first.is_none_or(|first| there.iter().any(|other| other.name == first.name));
         for one in found {
+            let is_mark = one.name == logs::FORGOTTEN;
+            // What the other side has of older ones goes on without a gap.
+            if is_mark && joins && !there.is_empty() {
+                continue;
+            }
             let name = format!("{folder}/{}", one.name);
             if one.name.ends_with(LOCK) || one.name.ends_with(UNFINISHED) {
                 continue;
@@ -37,7 +48,7 @@ pub(super) fn copy(sides: &Sides<'_>, run: &Run<'_>) -> Result<u64> {
                 continue;
             }
             let present = there.iter().find(|other| other.name == one.name);
-            if present.is_none_or(|present| present.size != one.size) {
+            if is_mark || present.is_none_or(|present| present.size != one.size) {
                 object(sides, &name, run)?;
                 count += 1;
             }

@@ -11,7 +11,7 @@ use crate::list::{FileKind, FileRecord, Files, ListReader};
 use crate::locks;
 use crate::map::tree::Tree;
 use crate::map::{Child, Entry};
-use crate::read::{BlockContent, FileReader, FrameCache};
+use crate::read::{BlockContent, FileReader, FrameCache, LeafCache};
 use crate::repository::Repository;
 use crate::write::{Begin, FileBuilder, RunKind, Worker, Writer};
 use crossbeam_channel::{Receiver, Sender};
@@ -134,10 +134,12 @@ fn one(
     let becomes = writer.generation();
     let side = Side {
         source,
+        generation,
         older,
         cache: Arc::new(FrameCache::new(CACHE_BYTES)),
+        leaves: Arc::new(LeafCache::new()),
     };
-    send(&side, generation, &writer, run)?;
+    send(&side, &writer, run)?;
     fail::fail_point!("copy::blocks_sent");
     let done = writer.commit(facts, manifest.coordinates.clone())?;
     run.sent(done.bytes_stored);
@@ -153,9 +155,11 @@ fn list(source: &Catalog, generation: u32) -> Result<Arc<ListReader>> {
 /// What is read.
 struct Side<'c> {
     source: &'c Arc<Catalog>,
+    generation: u32,
     /// The files of the generation here that the base there was copied from.
     older: Option<Arc<ListReader>>,
     cache: Arc<FrameCache>,
+    leaves: Arc<LeafCache>,
 }
 
 /// A file on its way; whoever is done with the last of its leaves finishes it.
@@ -170,7 +174,7 @@ struct OnTheWay {
 
 type Job = (Arc<OnTheWay>, u64);
 
-fn send(side: &Side<'_>, generation: u32, writer: &Writer, run: &Run<'_>) -> Result<()> {
+fn send(side: &Side<'_>, writer: &Writer, run: &Run<'_>) -> Result<()> {
     let workers = run.how.workers.max(1);
     let (sender, receiver) = crossbeam_channel::bounded::<Job>(workers * 4);
     let failed: Mutex<Option<Error>> = Mutex::default();
@@ -188,7 +192,7 @@ fn send(side: &Side<'_>, generation: u32, writer: &Writer, run: &Run<'_>) -> Res
         }
         // Theirs are the only ones: when all have failed, sending fails.
         drop(receiver);
-        if let Err(error) = feed(side, generation, writer, sender) {
+        if let Err(error) = feed(side, writer, sender) {
             keep(error);
         }
     });
@@ -198,8 +202,8 @@ fn send(side: &Side<'_>, generation: u32, writer: &Writer, run: &Run<'_>) -> Res
     }
 }
 
-fn feed(side: &Side<'_>, generation: u32, writer: &Writer, jobs: Sender<Job>) -> Result<()> {
-    for record in Files::new(list(side.source, generation)?) {
+fn feed(side: &Side<'_>, writer: &Writer, jobs: Sender<Job>) -> Result<()> {
+    for record in Files::new(list(side.source, side.generation)?) {
         let record = record?;
         if record.meta.kind != FileKind::File {
             writer.add(record.meta)?;
@@ -227,7 +231,12 @@ fn file(side: &Side<'_>, record: &FileRecord, writer: &Writer) -> Result<OnTheWa
     // Of the same length and identity: then the same record says the same of the same blocks.
     let older = older.filter(|older| older.id == record.id && older.meta.size == record.meta.size);
     Ok(OnTheWay {
-        reader: FileReader::new(source.clone(), side.cache.clone(), record)?,
+        reader: FileReader::new(
+            source.clone(),
+            side.cache.clone(),
+            (side.generation, side.leaves.clone()),
+            record,
+        )?,
         tree: Tree::new(source.clone(), record)?,
         older: match older {
             Some(older) => Some(Tree::new(source.clone(), &older)?),

@@ -43,19 +43,28 @@ pub(super) fn object_name(folder: &str, file: &str, start: u64, end: u64) -> Str
     format!("{folder}/{file}.{start:0DIGITS$}-{end:0DIGITS$}")
 }
 
+/// Returns which bytes of which file a segment of this name has; `None` if it is none's.
+fn span_of(name: &str) -> Option<(&str, u64, u64)> {
+    let (file, range) = name.rsplit_once('.')?;
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (start.parse().ok()?, end.parse().ok()?);
+    number_of(file)?;
+    let is_one = start < end && object_name("", file, start, end).strip_prefix('/') == Some(name);
+    is_one.then_some((file, start, end))
+}
+
+/// Returns where in its history a segment of this name is: by number of the file, and position. `None`
+/// if it is no segment's.
+pub(crate) fn order_of(name: &str) -> Option<(u64, u64)> {
+    let (file, start, _) = span_of(name)?;
+    Some((number_of(file)?, start))
+}
+
 impl Segment {
     fn parse(source: &str, timeline: &str, listed: &Listed) -> Option<Self> {
-        let folder = folder(source, timeline);
-        let (file, range) = listed.name.rsplit_once('.')?;
-        let (start, end) = range.split_once('-')?;
-        let (start, end) = (start.parse().ok()?, end.parse().ok()?);
-        number_of(file)?;
-        let object = object_name(&folder, file, start, end);
-        let is_one = !listed.is_folder
-            && start < end
-            && object.rsplit('/').next() == Some(listed.name.as_str());
-        is_one.then(|| Self {
-            object,
+        let (file, start, end) = span_of(&listed.name)?;
+        (!listed.is_folder).then(|| Self {
+            object: object_name(&folder(source, timeline), file, start, end),
             source: source.to_owned(),
             timeline: timeline.to_owned(),
             file: file.to_owned(),

@@ -12,7 +12,7 @@ use evenkeel_op::{Context, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 /// The object, and the title of the document.
-pub(super) const FORGOTTEN: &str = "forgotten";
+pub(crate) const FORGOTTEN: &str = "forgotten";
 /// The object while it is written.
 pub(super) const UNFINISHED_MARK: &str = "forgotten.tmp";
 const PROOF: &str = "evenkeel forgotten logs v1";

@@ -20,7 +20,9 @@ mod segment;
 pub(crate) use check::check;
 pub use forget::{ForgetLogs, ForgetLogsPlan, ForgottenLogs};
 pub use header::{Home, Place, SegmentHeader};
+pub(crate) use index::order_of;
 pub use index::{Gap, Segment, Timeline};
+pub(crate) use mark::FORGOTTEN;
 pub use segment::NewSegment;
 
 use crate::crypt::{Keyring, RunKeys};

@@ -5,6 +5,6 @@ mod file;
 mod reader;
 
 pub(crate) use cache::FrameCache;
-pub(crate) use file::read_entries;
 pub use file::{BlockContent, FileReader};
+pub(crate) use file::{LeafCache, read_entries};
 pub use reader::Reader;
