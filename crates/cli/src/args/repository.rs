@@ -93,7 +93,7 @@ pub struct Restore {
 const VERIFY: &str = "\
 Examples:
   evenkeel verify /backup/shop                     Every byte of the newest generation
-  evenkeel verify /backup/shop --all               Every byte of every generation
+  evenkeel verify /backup/shop --all               Every byte of everything, archived logs too
   evenkeel verify /backup/shop --boot              And start a server on it
   evenkeel verify /backup/shop --boot --mount      The same without a full restore
   evenkeel verify s3://vault/shop --all --part 3/30      A thirtieth of the content; tomorrow 4/30
@@ -231,7 +231,8 @@ Examples:
   evenkeel prune /backup/shop --min-live 80 --execute   Rewrite more, free more
 
 Packs that nothing needs are deleted. A pack of which less than --min-live percent is needed is
-rewritten first. Without --execute the plan is shown and nothing happens.";
+rewritten first. Archived binary logs go that no generation can use any more. Without --execute the
+plan is shown and nothing happens.";
 
 /// Free the space of what no generation needs any more.
 #[derive(Args, Debug)]
