@@ -39,6 +39,13 @@ impl Bucket {
         command
     }
 
+    /// Has a run go there with credentials that may only read.
+    #[must_use]
+    pub fn only_reading(&self, mut command: Command) -> Command {
+        command.env("AWS_ACCESS_KEY_ID", Seaweed::READER);
+        command
+    }
+
     /// Has a run go the way on which requests can go wrong.
     #[must_use]
     pub fn by_the_way(&self, mut command: Command) -> Command {

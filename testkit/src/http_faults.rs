@@ -35,6 +35,10 @@ struct Plan {
     next: Mutex<VecDeque<Option<HttpFault>>>,
     /// What happens to all after those.
     always: Mutex<Option<HttpFault>>,
+    /// Requests that begin with this are answered with 403.
+    forbidden: Mutex<Option<&'static str>>,
+    /// How each request began.
+    heads: Mutex<Vec<String>>,
     requests: AtomicU64,
 }
 
@@ -80,6 +84,17 @@ impl HttpFaults {
         *self.plan.always.lock().expect("a fault") = fault;
     }
 
+    /// Has requests of this method forbidden from now on.
+    pub fn forbid(&self, method: Option<&'static str>) {
+        *self.plan.forbidden.lock().expect("a method") = method;
+    }
+
+    /// Returns the heads of all requests, in lower case.
+    #[must_use]
+    pub fn heads(&self) -> Vec<String> {
+        self.plan.heads.lock().expect("heads").clone()
+    }
+
     /// Returns how many requests there were.
     #[must_use]
     pub fn requests(&self) -> u64 {
@@ -92,6 +107,15 @@ fn carry(plan: &Plan, mut client: TcpStream, target: u16) -> io::Result<()> {
     plan.requests.fetch_add(1, Ordering::SeqCst);
     let next = plan.next.lock().expect("faults").pop_front();
     let fault = next.unwrap_or_else(|| *plan.always.lock().expect("a fault"));
+    let end = request.windows(4).position(|four| four == b"\r\n\r\n");
+    let head = String::from_utf8_lossy(&request[..end.unwrap_or(0)]).to_lowercase();
+    let forbidden = *plan.forbidden.lock().expect("a method");
+    let is_forbidden = forbidden.is_some_and(|method| request.starts_with(method.as_bytes()));
+    plan.heads.lock().expect("heads").push(head);
+    let fault = match is_forbidden {
+        true => Some(HttpFault::Status(403)),
+        false => fault,
+    };
     match fault {
         Some(HttpFault::Refused) => return Ok(()),
         Some(HttpFault::Status(status)) => {

@@ -26,7 +26,9 @@ impl Seaweed {
     pub const BUCKET: &str = "backups";
     /// Who may do everything.
     pub const KEY: &str = "evenkeel-test";
-    /// That key's secret.
+    /// Who may read and list, and no more.
+    pub const READER: &str = "evenkeel-reader";
+    /// The secret of either key.
     pub const SECRET: &str = "not-a-secret";
 
     /// Starts it and makes the bucket.
@@ -35,8 +37,12 @@ impl Seaweed {
         let scratch = Scratch::new();
         let identities = format!(
             r#"{{"identities":[{{"name":"test","credentials":[{{"accessKey":"{}","secretKey":"{}"}}],
-               "actions":["Admin","Read","Write","List","Tagging"]}}]}}"#,
+               "actions":["Admin","Read","Write","List","Tagging"]}},
+               {{"name":"reader","credentials":[{{"accessKey":"{}","secretKey":"{}"}}],
+               "actions":["Read","List"]}}]}}"#,
             Self::KEY,
+            Self::SECRET,
+            Self::READER,
             Self::SECRET
         );
         let config = scratch.join("identities.json");

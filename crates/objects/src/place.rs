@@ -100,8 +100,11 @@ impl Place {
         let failed = || format!("{} cannot be used", self.url);
         let store: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
+                // One at a time, a removal that is not allowed is answered with 403: in the answer to
+                // a request for many it would pass for trouble.
                 let mut builder = AmazonS3Builder::new()
                     .with_url(self.url.as_str())
+                    .with_disable_bulk_delete(true)
                     .with_retry(retry)
                     .with_client_options(client);
                 for (key, value) in self.known::<AmazonS3ConfigKey>() {

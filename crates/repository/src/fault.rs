@@ -34,6 +34,17 @@ pub(crate) fn damaged(object: &str, what: impl std::fmt::Display) -> Error {
         .hint("run 'evenkeel verify' to see what else is damaged and which generations it affects")
 }
 
+/// Makes the error for a store that keeps what it was told to remove.
+pub(crate) fn refused(objects: &[String]) -> Error {
+    let first = objects.first().map_or("", String::as_str);
+    Error::refused(format!(
+        "the store refuses to remove {} objects that nothing needs any more; the first is {first}",
+        objects.len()
+    ))
+    .hint("nothing is lost, and nothing refers to them: everything else was done")
+    .hint("when they may be removed (a retention has ended, these credentials may delete), run 'evenkeel prune --execute' again")
+}
+
 /// Makes the error for a store that failed while `action` ("write", "read" …) was done to `object`.
 ///
 /// An object that must be there and is not is damage.

@@ -1,7 +1,7 @@
 //! Forgets generations: from then on they cannot be restored. Their blocks stay until a prune
 //! finds that nobody needs them.
 
-use crate::fault::store_failed;
+use crate::fault::refused;
 use crate::head::Head;
 use crate::heal;
 use crate::keep::{KeepRules, reasons};
@@ -92,7 +92,9 @@ impl Repository {
         let _locks = locks::remover(&**store, wait)?;
         let mut head = self.head()?;
         check_sequence(&head, plan.sequence)?;
-        heal::heal(store, self.id(), self.keys(), &mut head)?.check_known(&**store)?;
+        let healed = heal::heal(store, self.id(), self.keys(), &mut head)?;
+        healed.check_known(&**store)?;
+        let mut kept = healed.refused;
         if plan.remove.is_empty() {
             return Ok(());
         }
@@ -107,10 +109,11 @@ impl Repository {
         head.write(&**store)?;
         for live in gone {
             let name = names::object(live.generation, "files");
-            store
-                .remove(&name)
-                .map_err(|error| store_failed("remove", &name, error))?;
+            heal::remove_if_allowed(&**store, &name, &mut kept)?;
             heal::sync(&**store, &names::folder(live.generation))?;
+        }
+        if !kept.is_empty() {
+            return Err(refused(&kept));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 
 use crate::catalog::Catalog;
 use crate::crypt::{self, Keyring};
-use crate::fault::{damaged, store_failed};
+use crate::fault::{damaged, refused, store_failed};
 use crate::format::header::ObjectId;
 use crate::head::{Head, Live, rebuild_hint};
 use crate::ids::RepositoryId;
@@ -24,6 +24,8 @@ pub(crate) struct Healed {
     pub(crate) highest: u32,
     /// Generations with a manifest that the head does not know: a rolled-back head.
     pub(crate) unknown: Vec<u32>,
+    /// What nothing needs and the store refuses to remove.
+    pub(crate) refused: Vec<String>,
     /// What the head says now, with the manifests that were read.
     pub(crate) catalog: Option<Arc<Catalog>>,
 }
@@ -113,6 +115,9 @@ pub(crate) fn heal_sparing(
     for (generation, objects) in filled {
         leftovers(&catalog, generation, &objects, &mut healed)?;
     }
+    if !healed.refused.is_empty() {
+        healed.notes.push(refused(&healed.refused).to_string());
+    }
     healed.catalog = Some(Arc::new(catalog));
     Ok(healed)
 }
@@ -129,10 +134,10 @@ fn stray(
     let objects = list(store, &folder)?;
     let has = |name: &str| objects.iter().any(|object| object.name == name);
     if has(REMOVING) {
-        return remove_generation(store, generation, REMOVING);
+        return clear_generation(store, generation, REMOVING, &mut healed.refused);
     }
     if !has(PENDING) && !has(MANIFEST) && objects.iter().all(|one| is_unfinished(&one.name)) {
-        return remove_generation(store, generation, PENDING);
+        return clear_generation(store, generation, PENDING, &mut healed.refused);
     }
     if !has(PENDING) {
         healed.unknown.push(generation);
@@ -147,7 +152,7 @@ fn stray(
             .push(format!("finished the commit of generation {generation}"));
         return Ok(());
     }
-    remove_generation(store, generation, PENDING)?;
+    clear_generation(store, generation, PENDING, &mut healed.refused)?;
     healed.notes.push(format!(
         "removed what an interrupted run left of generation {generation}"
     ));
@@ -221,7 +226,8 @@ fn leftovers(
             || is_unfinished(&object.name)
             || id.is_some_and(|id| is_superseded(&known, id));
         if ours && !id.is_some_and(current) {
-            remove(store, &names::object(generation, &object.name))?;
+            let name = names::object(generation, &object.name);
+            remove_if_allowed(store, &name, &mut healed.refused)?;
             removed = true;
         }
     }
@@ -251,6 +257,22 @@ pub(crate) fn is_unfinished(name: &str) -> bool {
 /// Removes all objects of a generation that the head does not name. `marker` goes last: while it
 /// is there, whoever comes next knows what to do.
 pub(crate) fn remove_generation(store: &dyn Store, generation: u32, marker: &str) -> Result<()> {
+    let mut kept = Vec::new();
+    clear_generation(store, generation, marker, &mut kept)?;
+    if kept.is_empty() {
+        return Ok(());
+    }
+    Err(refused(&kept))
+}
+
+/// Does the same as far as the store allows it. What stays keeps its marker.
+pub(crate) fn clear_generation(
+    store: &dyn Store,
+    generation: u32,
+    marker: &str,
+    refused: &mut Vec<String>,
+) -> Result<()> {
+    let before = refused.len();
     let folder = names::folder(generation);
     let objects = match store.list(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -258,11 +280,17 @@ pub(crate) fn remove_generation(store: &dyn Store, generation: u32, marker: &str
     };
     // Without its manifest the generation cannot be taken for a committed one.
     if objects.iter().any(|object| object.name == MANIFEST) {
-        remove(store, &names::object(generation, MANIFEST))?;
+        remove_if_allowed(store, &names::object(generation, MANIFEST), refused)?;
+        if refused.len() > before {
+            return Ok(());
+        }
         sync(store, &folder)?;
     }
     for object in objects.iter().filter(|object| object.name != marker) {
-        remove(store, &names::object(generation, &object.name))?;
+        remove_if_allowed(store, &names::object(generation, &object.name), refused)?;
+    }
+    if refused.len() > before {
+        return Ok(());
     }
     sync(store, &folder)?;
     remove(store, &names::object(generation, marker))?;
@@ -271,6 +299,22 @@ pub(crate) fn remove_generation(store: &dyn Store, generation: u32, marker: &str
         .remove_folder(&folder)
         .map_err(|error| store_failed("remove", &folder, error))?;
     sync(store, GENERATIONS)
+}
+
+/// Removes an object, or notes that the store does not allow it: a retention, or credentials that may
+/// not delete, keep nobody from going on.
+pub(crate) fn remove_if_allowed(
+    store: &dyn Store,
+    name: &str,
+    refused: &mut Vec<String>,
+) -> Result<()> {
+    match store.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            refused.push(name.to_owned());
+            Ok(())
+        }
+        other => other.map_err(|error| store_failed("remove", name, error)),
+    }
 }
 
 pub(crate) fn remove(store: &dyn Store, name: &str) -> Result<()> {

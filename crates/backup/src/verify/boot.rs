@@ -125,8 +125,15 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     tried?;
     ended?;
     report.proven = report.problems.is_empty();
-    if report.proven {
-        record(request, &report)?;
+    if report.proven
+        && let Err(error) = record(request, &report)
+    {
+        // Who may only read has proved it all the same.
+        run.progress.warn(format!(
+            "it could not be noted in the repository that generation {} starts: {}",
+            report.generation,
+            error.chain()
+        ));
     }
     Ok(report)
 }

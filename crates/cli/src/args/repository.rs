@@ -244,6 +244,9 @@ pub struct Prune {
     #[arg(long, value_name = "PERCENT", default_value_t = PRUNE_MIN_LIVE,
           value_parser = super::percent)]
     pub min_live: u8,
+    /// Put packs that are rewritten into this storage class of the object store.
+    #[arg(long, value_name = "CLASS")]
+    pub storage_class: Option<String>,
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
     let repository = Repository::open(settings::unlock(
-        face.repository(&args.repository)?,
+        face.repository_in(&args.repository, args.storage_class.as_deref())?,
         &args.keys,
         "prune",
     )?)?;

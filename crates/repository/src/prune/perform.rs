@@ -3,7 +3,7 @@
 use super::plan::PrunePlan;
 use crate::catalog::{Catalog, Expected, Opened};
 use crate::crypt::Master;
-use crate::fault::damaged;
+use crate::fault::{damaged, refused};
 use crate::forget::check_sequence;
 use crate::format::frame;
 use crate::format::header::ObjectId;
@@ -24,7 +24,8 @@ use std::time::Duration;
 
 impl Repository {
     /// Does what the plan says and returns the bytes freed. Busy if the repository has changed
-    /// since the plan was made. A cancelled prune has done part of its work and no harm.
+    /// since the plan was made. A cancelled prune has done part of its work and no harm; so has one
+    /// whose store refuses to remove something, which is told when all else is done.
     pub fn perform_prune(&self, plan: &PrunePlan, wait: Duration, cancel: &Cancel) -> Result<u64> {
         if plan.is_assumed {
             return Err(Error::usage("this plan assumes what was not done yet")
@@ -34,18 +35,23 @@ impl Repository {
         let _locks = locks::remover(&**store, wait)?;
         let mut head = self.head()?;
         check_sequence(&head, plan.sequence)?;
-        heal::heal(store, self.id(), self.keys(), &mut head)?.check_known(&**store)?;
+        let healed = heal::heal(store, self.id(), self.keys(), &mut head)?;
+        healed.check_known(&**store)?;
+        let mut kept = healed.refused;
         check_sequence(&head, plan.sequence)?;
-        let mut freed = self.drop_dead(plan, &mut head)?;
+        let mut freed = self.drop_dead(plan, &mut head, &mut kept)?;
         for id in &plan.compacts {
             cancel.check()?;
-            freed += self.compact(plan, &mut head, *id)?;
+            freed += self.compact(plan, &mut head, *id, &mut kept)?;
+        }
+        if !kept.is_empty() {
+            return Err(refused(&kept));
         }
         Ok(freed)
     }
 
     /// Takes dead objects out of the head, then removes them.
-    fn drop_dead(&self, plan: &PrunePlan, head: &mut Head) -> Result<u64> {
+    fn drop_dead(&self, plan: &PrunePlan, head: &mut Head, kept: &mut Vec<String>) -> Result<u64> {
         if plan.drops.is_empty() && plan.removes.is_empty() {
             return Ok(0);
         }
@@ -65,10 +71,10 @@ impl Repository {
         }
         head.write(store)?;
         for id in &plan.drops {
-            heal::remove(store, &id.name())?;
+            heal::remove_if_allowed(store, &id.name(), kept)?;
         }
         for &generation in &plan.removes {
-            heal::remove_generation(store, generation, REMOVING)?;
+            heal::clear_generation(store, generation, REMOVING, kept)?;
         }
         let mut folders: Vec<u32> = plan.drops.iter().map(|id| id.generation).collect();
         folders.dedup();
@@ -81,7 +87,13 @@ impl Repository {
 
     /// Rewrites a pack without its dead blocks. Frames and slots keep their numbers, so no map
     /// has to change.
-    fn compact(&self, plan: &PrunePlan, head: &mut Head, id: ObjectId) -> Result<u64> {
+    fn compact(
+        &self,
+        plan: &PrunePlan,
+        head: &mut Head,
+        id: ObjectId,
+        kept: &mut Vec<String>,
+    ) -> Result<u64> {
         let store = self.store();
         let catalog = Catalog::new(store.clone(), self.id(), self.keys().clone(), head.clone());
         let old = catalog.object(id.generation, id.kind, id.number)?;
@@ -117,7 +129,7 @@ impl Repository {
         self.check_compacted(&catalog, (&old, &master), new_id, &info, marks)?;
         set_change(head, id, Some(info));
         head.write(&**store)?;
-        heal::remove(&**store, &old.name)?;
+        heal::remove_if_allowed(&**store, &old.name, kept)?;
         heal::sync(&**store, &names::folder(id.generation))?;
         Ok(saved)
     }
