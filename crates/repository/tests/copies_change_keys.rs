@@ -196,19 +196,19 @@ fn nothing_is_shown_by_mistake() {
     assert_eq!(clear.objects(), before);
 }
 
+fn change(store: &MemoryStore, by: &Person, change: KeyChange) {
+    let repo = Repository::open_on(Arc::new(store.clone())).unwrap();
+    let repo = repo.unlock(&by.credentials).unwrap();
+    let plan = repo.plan_keys(&change).unwrap();
+    repo.perform_keys(&plan, Duration::ZERO).unwrap();
+}
+
 #[test]
 fn a_copy_follows_a_change_of_keys() {
     let (first, second, third) = (Person::new(), Person::new(), Person::new());
     let there = MemoryStore::default();
     let here = MemoryStore::default();
     let made = Repository::create_on(Arc::new(here.clone()), sealed_for(&[&first], &[]));
-    let change = |store: &MemoryStore, by: &Person, change: KeyChange| {
-        let repo = Repository::open_on(Arc::new(store.clone())).unwrap();
-        let repo = repo.unlock(&by.credentials).unwrap();
-        let plan = repo.plan_keys(&change).unwrap();
-        repo.perform_keys(&plan, Duration::ZERO).unwrap();
-        repo
-    };
     let open = |store: &MemoryStore, by: &Person| {
         Repository::open_on(Arc::new(store.clone()))?.unlock(&by.credentials)
     };
