@@ -59,7 +59,7 @@ pub struct BinlogArchive {
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub rotate_bytes: u64,
     /// Store what came when it is this old: an archive is behind its server by no more than that.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = super::span)]
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = super::span)]
     pub rotate_seconds: Duration,
     /// Which server.
     #[command(flatten)]
