@@ -136,13 +136,12 @@ mod tests {
     use super::*;
 
     fn places() -> impl Iterator<Item = Place> {
-        let each = (0..40_000u32).map(|number| Place {
+        (0..40_000u32).map(|number| Place {
             generation: 1 + number / 10_000,
             pack: number / 1_000 % 10,
             frame: number % 1_000,
             slot: 0,
-        });
-        each
+        })
     }
 
     fn count(sample: Sample) -> usize {
