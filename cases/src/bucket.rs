@@ -1,5 +1,6 @@
 //! A repository in an object store: a real one, by a way on which requests can go wrong.
 
+use crate::Site;
 use crate::program::Evenkeel;
 use evenkeel_testkit::{HttpFaults, Seaweed};
 use std::process::Command;
@@ -36,6 +37,16 @@ impl Bucket {
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = self.evenkeel.command(words);
         command.envs(Seaweed::environment(self.store.port()));
+        command
+    }
+
+    /// Plans a backup of a site's server straight to the store.
+    #[must_use]
+    pub fn backup(&self, site: &Site, flags: &[&str]) -> Command {
+        let mut command = self.command(&["backup", "--no-defaults", "-u", "root"]);
+        command.args(["--max-impact=100", "-S"]);
+        command.arg(site.running().socket()).args(flags);
+        command.arg(self.repository());
         command
     }
 

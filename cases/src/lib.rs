@@ -63,6 +63,12 @@ impl Site {
         }
         args.extend(more);
         let launch = server.prepare(&fs.join("data"), &args);
+        Self::of(server, fs, launch, accounts)
+    }
+
+    /// Starts a server whose data directory is there.
+    #[must_use]
+    pub fn of(server: TestServer, fs: LoopFs, launch: Launch, accounts: u32) -> Self {
         let running = server.run(&launch);
         let bank =
             Bank::load(&mut running.session().expect("a session"), accounts).expect("a bank");

@@ -11,6 +11,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::relative_path;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::bank::BankState;
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{BankTraffic, Marks};
 use std::fs::{self, File};
@@ -56,7 +57,7 @@ pub fn rounds() -> u32 {
 /// not of one instant.
 pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
     let copy = site.fs.join("copy");
-    let unlogged = Ledger::of(site, site.running()).unlogged();
+    let others = not_transfers(site, &mut site.running().session().expect("a session"));
     for round in 1..=rounds {
         // Only while it is needed: the throwaway server is to have the processors afterwards.
         let traffic = Arc::new(site.traffic(4));
@@ -88,44 +89,35 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
         state
             .check_between(&before, &after)
             .unwrap_or_else(|e| panic!("{}, round {round}: {}", site.server.name, e.chain()));
-        drop(session);
         assert_eq!(
-            Ledger::of(site, &running).unlogged(),
-            unlogged,
+            logged(&mut session) - transfers(&state),
+            others,
             "{}, round {round}: binary log and tables do not tell of the same transfers",
             site.server.name
         );
+        drop(session);
         running.kill();
         fs::remove_dir_all(&copy).expect("the copy goes");
     }
     assert_at_most_the_base(site.fs.path(), "after the rounds");
 }
 
-/// What a server says that it did, twice over.
-#[derive(Debug)]
-struct Ledger {
-    /// How many transactions its binary log tells of.
-    logged: i64,
-    /// How many transfers its tables do.
-    transfers: i64,
+/// Returns how many transactions are in a server's log that are no transfers: the same at any instant,
+/// for once the bank is open nothing else is logged.
+fn not_transfers(site: &Site, session: &mut Session) -> i64 {
+    let state = site.bank.check(session).expect("a bank");
+    logged(session) - transfers(&state)
 }
 
-impl Ledger {
-    fn of(site: &Site, running: &Running) -> Self {
-        let mut session = running.session().expect("a session");
-        let abilities = Abilities::probe(&mut session).expect("abilities");
-        let at = Coordinates::read(&mut session, &abilities).expect("coordinates");
-        let state = site.bank.check(&mut session).expect("a bank");
-        Self {
-            logged: transactions(&at.gtid.expect("GTIDs")),
-            transfers: state.transfers.try_into().expect("a small number"),
-        }
-    }
+fn transfers(state: &BankState) -> i64 {
+    state.transfers.try_into().expect("a small number")
+}
 
-    /// The same at any instant, for all that is logged once the bank is open are its transfers.
-    fn unlogged(&self) -> i64 {
-        self.logged - self.transfers
-    }
+/// Returns how many transactions a server's binary log tells of.
+fn logged(session: &mut Session) -> i64 {
+    let abilities = Abilities::probe(session).expect("abilities");
+    let at = Coordinates::read(session, &abilities).expect("coordinates");
+    transactions(&at.gtid.expect("GTIDs"))
 }
 
 /// Returns how many transactions are in `uuid:1-99:101,uuid:1-3` or up to `0-7-99`.

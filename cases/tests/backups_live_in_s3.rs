@@ -20,7 +20,6 @@ fn case(server: TestServer, fs: LoopFs) {
     let mut site = Site::start(server, fs, 2_000, &[]);
     let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let url = bucket.repository();
-    let socket = site.running().socket().display().to_string();
     let traffic = site
         .bank
         .start(&site.running().connect_options(), 4)
@@ -29,17 +28,7 @@ fn case(server: TestServer, fs: LoopFs) {
     for number in 1..=3 {
         traffic.wait_for(50);
         let before = traffic.marks();
-        let words = [
-            "backup",
-            "--no-defaults",
-            "-u",
-            "root",
-            "--audit",
-            "--max-impact=100",
-            "-S",
-        ];
-        let mut backup = bucket.command(&words);
-        backup.args([&socket, &url]);
+        let backup = bucket.backup(&site, &["--audit"]);
         assert_eq!(run(backup).generation(), number);
         taken.push((before, traffic.marks()));
     }

@@ -10,7 +10,7 @@ use evenkeel_op::Cancel;
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{Bank, LoopFs, Marks, TestServer, servers};
+use evenkeel_testkit::{LoopFs, Marks, TestServer, servers};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -70,9 +70,8 @@ fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
         fs::create_dir_all(here.join("schemas/far")).unwrap();
         std::os::unix::fs::symlink(here.join("schemas/far"), here.join("data/far")).unwrap();
     }
-    let running = server.run(&launch);
-    let mut session = running.session().unwrap();
-    let bank = Bank::load(&mut session, 200).unwrap();
+    let site = Site::of(server, fs, launch, 200);
+    let mut session = site.running().session().unwrap();
     let tables = here.join("tables");
     let away = format!(
         "CREATE TABLE bank.away (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{}'",
@@ -82,7 +81,7 @@ fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
         &mut session,
         &[&away, "INSERT INTO bank.away VALUES (1), (2)"],
     );
-    if server.id != "mysql-8.0.15" {
+    if site.server.id != "mysql-8.0.15" {
         run_all(
             &mut session,
             &[
@@ -91,13 +90,7 @@ fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
             ],
         );
     }
-    Site {
-        running: Some(running),
-        launch,
-        bank,
-        server,
-        fs,
-    }
+    site
 }
 
 /// Roots beside the data directory go beside the restored one.

@@ -23,21 +23,10 @@ fn encrypted_and_in_s3() {
     let url = bucket.repository();
     let key = site.fs.join("passphrase").display().to_string();
     fs::write(&key, "open sesame\n").expect("a passphrase");
-    let socket = site.running().socket().display().to_string();
     let traffic = site.traffic(2);
     traffic.wait_for(50);
     let before = traffic.marks();
-    let words = [
-        "backup",
-        "--no-defaults",
-        "-u",
-        "root",
-        "--max-impact=100",
-        "-S",
-        &socket,
-    ];
-    let mut backup = bucket.command(&words);
-    backup.args(["--encrypt-passphrase-file", &key, &url]);
+    let backup = bucket.backup(&site, &["--encrypt-passphrase-file", &key]);
     assert_eq!(run(backup).generation(), 1);
     let after = traffic.marks();
     drop(traffic.stop());

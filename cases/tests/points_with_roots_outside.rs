@@ -7,7 +7,7 @@ use evenkeel_cases::{SMALL, Site};
 use evenkeel_op::Cancel;
 use evenkeel_server::launch::Launch;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_8_0_15};
-use evenkeel_testkit::{Bank, LoopFs, TestServer};
+use evenkeel_testkit::{LoopFs, TestServer};
 use std::fs;
 
 /// A server whose files are everywhere.
@@ -38,11 +38,10 @@ fn spread(server: TestServer) -> Site {
         fs::create_dir_all(here.join("schemas/far")).unwrap();
         std::os::unix::fs::symlink(here.join("schemas/far"), here.join("data/far")).unwrap();
     }
-    let running = server.run(&launch);
-    let mut session = running.session().unwrap();
-    let bank = Bank::load(&mut session, 20).unwrap();
+    let site = Site::of(server, fs, launch, 20);
+    let mut session = site.running().session().unwrap();
     make_table(&mut session);
-    let far = match server.id {
+    let far = match site.server.id {
         "mysql-8.0.15" => format!(
             "CREATE TABLE points.far (id INT PRIMARY KEY) DATA DIRECTORY='{}'",
             here.join("tables").display()
@@ -50,13 +49,7 @@ fn spread(server: TestServer) -> Site {
         _ => "CREATE TABLE far.t (id INT PRIMARY KEY) ENGINE=InnoDB".to_owned(),
     };
     session.run(&far).unwrap();
-    Site {
-        running: Some(running),
-        launch,
-        bank,
-        server,
-        fs,
-    }
+    site
 }
 
 fn case(server: TestServer, far: &str) {

@@ -7,7 +7,7 @@ use evenkeel_cases::{SMALL, Site, back_up};
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{Bank, LoopFs, TestServer, servers};
+use evenkeel_testkit::{LoopFs, TestServer, servers};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,15 +21,7 @@ fn start(server: TestServer, more: impl Fn(&Path) -> Vec<String>) -> Site {
     args.extend(own.iter().map(String::as_str));
     let launch = server.plan(&fs.join("data"), &args);
     launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
-    let running = server.run(&launch);
-    let bank = Bank::load(&mut running.session().unwrap(), 100).unwrap();
-    Site {
-        running: Some(running),
-        launch,
-        bank,
-        server,
-        fs,
-    }
+    Site::of(server, fs, launch, 100)
 }
 
 fn run_all(session: &mut Session, statements: &[&str]) {

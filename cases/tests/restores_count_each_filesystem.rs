@@ -5,8 +5,8 @@ use evenkeel_backup::restore::{RestoreRequest, restore};
 use evenkeel_cases::leftovers::names_in;
 use evenkeel_cases::{SMALL, Site, back_up, quiet};
 use evenkeel_op::Cancel;
+use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mysql_5_7_22};
-use evenkeel_testkit::{Bank, LoopFs};
 use std::fs;
 
 const MIB: u64 = 1 << 20;
@@ -21,15 +21,7 @@ fn start(fs: LoopFs) -> Site {
     let server = mysql_5_7_22();
     let launch = server.plan(&fs.join("data"), &args);
     launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
-    let running = server.run(&launch);
-    let bank = Bank::load(&mut running.session().unwrap(), 50).unwrap();
-    Site {
-        running: Some(running),
-        launch,
-        bank,
-        server,
-        fs,
-    }
+    Site::of(server, fs, launch, 50)
 }
 
 #[test]

@@ -1,43 +1,33 @@
 //! A [`Tree`] as the kernel asks for it.
 
 use crate::attributes::{KEPT_FOR, file_type, of_tree};
+use crate::listings::Listings;
 use crate::tree::{Entry, NodeId, Tree};
 use fuser::{
-    Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
-    LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
+    FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig, LockOwner,
+    OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen,
     ReplyStatfs, Request,
 };
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) struct Browse<T> {
     tree: T,
-    /// Directories that are being listed: a listing goes on where it was, also in a long one.
-    listings: Mutex<HashMap<u64, Arc<Vec<Entry>>>>,
-    next: AtomicU64,
+    listings: Listings,
 }
 
 impl<T: Tree> Browse<T> {
     pub(crate) fn new(tree: T) -> Self {
         Self {
             tree,
-            listings: Mutex::default(),
-            next: AtomicU64::new(1),
+            listings: Listings::default(),
         }
-    }
-
-    fn listings(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Vec<Entry>>>> {
-        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn entry(&self, parent: NodeId, name: &OsStr) -> io::Result<fuser::FileAttr> {
         let node = self.tree.find(parent, name)?;
-        let node = node.ok_or(io::ErrorKind::NotFound);
-        let node = node.map_err(|_| io::Error::from_raw_os_error(Errno::ENOENT.code()))?;
+        let node = node.ok_or_else(|| io::Error::from(rustix::io::Errno::NOENT))?;
         Ok(of_tree(node, &self.tree.attributes(node)?))
     }
 }
@@ -108,15 +98,11 @@ impl<T: Tree> Filesystem for Browse<T> {
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.tree.list(ino.0) {
-            Ok(entries) => {
-                let handle = self.next.fetch_add(1, Ordering::Relaxed);
-                self.listings().insert(handle, Arc::new(entries));
-                let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
-                reply.opened(FileHandle(handle), flags);
-            }
-            Err(error) => reply.error(error.into()),
-        }
+        let named = |one: Entry| (one.name, one.node, file_type(one.kind));
+        let names = self.tree.list(ino.0);
+        let names = names.map(|names| names.into_iter().map(named).collect());
+        let flags = FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_CACHE_DIR;
+        self.listings.open(names, flags, reply);
     }
 
     fn readdir(
@@ -125,23 +111,9 @@ impl<T: Tree> Filesystem for Browse<T> {
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        let Some(entries) = self.listings().get(&fh.0).cloned() else {
-            reply.error(Errno::EBADF);
-            return;
-        };
-        let own = [".", ".."].map(|name| (ino.0, fuser::FileType::Directory, OsStr::new(name)));
-        let listed = entries
-            .iter()
-            .map(|entry| (entry.node, file_type(entry.kind), entry.name.as_os_str()));
-        let all = own.into_iter().chain(listed).zip(1..);
-        for ((node, kind, name), next) in all.skip(offset as usize) {
-            if reply.add(INodeNo(node), next, kind, name) {
-                break;
-            }
-        }
-        reply.ok();
+        self.listings.tell(ino, fh, offset, reply);
     }
 
     fn releasedir(
@@ -152,7 +124,7 @@ impl<T: Tree> Filesystem for Browse<T> {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.listings().remove(&fh.0);
+        self.listings.close(fh);
         reply.ok();
     }
 

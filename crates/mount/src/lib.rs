@@ -16,6 +16,7 @@
 
 mod attributes;
 mod browse;
+mod listings;
 mod scratch;
 mod session;
 mod tree;

@@ -76,6 +76,30 @@ fn what_is_not_needed_goes_and_the_rest_is_sound() {
     }
 }
 
+/// A retention holds one history: the other goes all the same, and the rest when it may.
+#[test]
+fn what_the_store_keeps_is_told_and_in_nobodys_way() {
+    for way in WAYS {
+        let store = MemoryStore::default();
+        let repo = way.create(store.clone()).unwrap();
+        three_files(&repo, "t1");
+        three_files(&repo, "t2");
+        store.keep(Some("/t1/binlog"));
+        for _ in 0..2 {
+            let refused = forget(&repo, &what()).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Refused, "{}", refused.chain());
+            let t1 = |name: &&String| name.contains("/t1/binlog");
+            assert_eq!(store.objects().keys().filter(t1).count(), 6);
+            assert_eq!(check_all(&repo), 4);
+            assert_sound(&repo);
+        }
+        store.keep(None);
+        assert!(forget(&repo, &what()).unwrap() > 0);
+        assert!(!store.objects().keys().any(|name| name.contains("/t1/")));
+        assert_sound(&repo);
+    }
+}
+
 /// Who merely stores the repository must not make a loss look meant.
 #[test]
 fn a_mark_of_somebody_else_is_refused() {

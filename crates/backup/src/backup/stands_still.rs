@@ -24,6 +24,10 @@ pub fn stands_still(
             reason(facts, abilities)
         ),
         Method::Splice => format!("{} while the logs are cloned", who_waits(choice)),
+        Method::Atomic if choice.moment == Moment::Stop => format!(
+            "{} for the snapshot, because its logs are not synced at every commit",
+            who_waits(choice)
+        ),
         Method::Atomic => format!("{} for the snapshot", who_waits(choice)),
     };
     Some(text)
@@ -53,11 +57,16 @@ fn reason(facts: Facts, abilities: &Abilities) -> &'static str {
 mod tests {
     use super::*;
     use evenkeel_server::files::discover_stopped;
-    use std::collections::BTreeMap;
 
     fn told(version: &str, atomicity: Atomicity) -> Option<String> {
+        told_of(version, atomicity, &[])
+    }
+
+    fn told_of(version: &str, atomicity: Atomicity, settings: &[(&str, &str)]) -> Option<String> {
         let data = tempfile::tempdir().unwrap();
-        let files = discover_stopped(data.path(), &BTreeMap::new()).unwrap();
+        let settings = settings.iter();
+        let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let files = discover_stopped(data.path(), &settings.collect()).unwrap();
         stands_still(
             &Abilities::of_version(version, "").unwrap(),
             &files,
@@ -82,6 +91,25 @@ mod tests {
             of("11.8.6-MariaDB"),
             "commits wait while the logs are cloned"
         );
+    }
+
+    #[test]
+    fn unsynced_logs_are_told() {
+        let of = |redo, binlog| {
+            let settings = [
+                ("log_bin", "ON"),
+                ("innodb_flush_log_at_trx_commit", redo),
+                ("sync_binlog", binlog),
+            ];
+            told_of("8.0.15", Atomicity::Synced, &settings).unwrap()
+        };
+        assert_eq!(of("1", "1"), "nothing is locked for the snapshot");
+        assert_eq!(
+            of("2", "1"),
+            "the server's process is stopped for the snapshot, because its logs are not synced at \
+             every commit"
+        );
+        assert_eq!(of("0", "1"), "writes wait for the snapshot");
     }
 
     #[test]

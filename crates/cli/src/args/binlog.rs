@@ -58,7 +58,8 @@ pub struct BinlogArchive {
     /// Store what came when it is this much.
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub rotate_bytes: u64,
-    /// Store what came when it is this old: an archive is behind its server by no more than that.
+    /// Store what came when it is this old: an archive is behind its server by that, and by the time
+    /// that storing takes.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = super::span)]
     pub rotate_seconds: Duration,
     /// Which server.

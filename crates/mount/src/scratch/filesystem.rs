@@ -3,41 +3,31 @@
 use super::overlay::{Maker, Overlay};
 use crate::attributes::KEPT_FOR;
 use crate::browse::init;
+use crate::listings::Listings;
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow,
-    WriteFlags,
+    FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, KernelConfig, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{FallocateFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
-use std::collections::HashMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-type Listing = Arc<Vec<(OsString, u64, FileType)>>;
 
 pub(crate) struct Writable {
     overlay: Arc<Overlay>,
-    listings: Mutex<HashMap<u64, Listing>>,
-    next: AtomicU64,
+    listings: Listings,
 }
 
 impl Writable {
     pub(crate) fn new(overlay: Arc<Overlay>) -> Self {
         Self {
             overlay,
-            listings: Mutex::default(),
-            next: AtomicU64::new(1),
+            listings: Listings::default(),
         }
-    }
-
-    fn listings(&self) -> MutexGuard<'_, HashMap<u64, Listing>> {
-        self.listings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -328,14 +318,8 @@ impl Filesystem for Writable {
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.overlay.list(ino.0) {
-            Ok(entries) => {
-                let handle = self.next.fetch_add(1, Ordering::Relaxed);
-                self.listings().insert(handle, Arc::new(entries));
-                reply.opened(FileHandle(handle), FopenFlags::empty());
-            }
-            Err(error) => reply.error(error.into()),
-        }
+        let names = self.overlay.list(ino.0);
+        self.listings.open(names, FopenFlags::empty(), reply);
     }
 
     fn readdir(
@@ -344,23 +328,9 @@ impl Filesystem for Writable {
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        let Some(entries) = self.listings().get(&fh.0).cloned() else {
-            reply.error(Errno::EBADF);
-            return;
-        };
-        let own = [".", ".."].map(|name| (OsStr::new(name), ino.0, FileType::Directory));
-        let listed = entries
-            .iter()
-            .map(|(name, node, kind)| (name.as_os_str(), *node, *kind));
-        let all = own.into_iter().chain(listed).zip(1..);
-        for ((name, node, kind), next) in all.skip(offset as usize) {
-            if reply.add(INodeNo(node), next, kind, name) {
-                break;
-            }
-        }
-        reply.ok();
+        self.listings.tell(ino, fh, offset, reply);
     }
 
     fn releasedir(
@@ -371,7 +341,7 @@ impl Filesystem for Writable {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.listings().remove(&fh.0);
+        self.listings.close(fh);
         reply.ok();
     }
 

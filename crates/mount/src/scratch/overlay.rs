@@ -6,10 +6,11 @@ use super::claim::Scratch;
 use super::content::Content;
 use super::nodes::Nodes;
 use crate::attributes::of_file;
+use crate::listings::Names;
 use evenkeel_op::{Context, Result};
 use fuser::{FileAttr, FileType};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType as Kind, Mode, RenameFlags, Timestamps};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -115,7 +116,7 @@ impl Overlay {
         }
     }
 
-    pub(super) fn list(&self, number: u64) -> io::Result<Vec<(OsString, u64, FileType)>> {
+    pub(super) fn list(&self, number: u64) -> io::Result<Names> {
         let nodes = self.nodes();
         let names = nodes.get(number)?.names.iter();
         names

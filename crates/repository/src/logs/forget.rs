@@ -8,6 +8,7 @@ use super::index::{self, Folder};
 use super::mark::{self, Forgotten};
 use super::{Segment, Timeline};
 use crate::crypt::RunKeys;
+use crate::fault::refused;
 use crate::forget::check_sequence;
 use crate::heal;
 use crate::locks;
@@ -90,7 +91,8 @@ impl Repository {
     }
 
     /// Forgets what the plan says and returns the bytes freed. Busy if the repository has changed
-    /// since the plan was made. A cancelled run has done part of its work and no harm.
+    /// since the plan was made. A cancelled run has done part of its work and no harm; so has one whose
+    /// store refuses to remove something, which is told when all else is done.
     pub fn perform_forget_logs(
         &self,
         plan: &ForgetLogsPlan,
@@ -103,15 +105,24 @@ impl Repository {
         let _locks = locks::remover(&**self.store(), wait)?;
         check_sequence(&self.head()?, plan.sequence)?;
         let keys = self.keys().begin_run()?;
-        let mut freed = 0;
+        let (mut freed, mut kept) = (0, Vec::new());
         for step in &plan.steps {
             cancel.check()?;
-            freed += self.forget_of(step, keys.as_ref())?;
+            freed += self.forget_of(step, keys.as_ref(), &mut kept)?;
         }
-        Ok(freed)
+        match kept.is_empty() {
+            true => Ok(freed),
+            false => Err(refused(&kept)),
+        }
     }
 
-    fn forget_of(&self, step: &ForgottenLogs, keys: Option<&RunKeys>) -> Result<u64> {
+    fn forget_of(
+        &self,
+        step: &ForgottenLogs,
+        keys: Option<&RunKeys>,
+        kept: &mut Vec<String>,
+    ) -> Result<u64> {
+        let had = kept.len();
         let (logs, store) = (self.logs(), &**self.store());
         let (source, timeline) = (step.source.as_str(), step.timeline.as_str());
         let path = index::folder(source, timeline);
@@ -122,11 +133,12 @@ impl Repository {
         }
         let folder = Folder::read(&logs, source, timeline)?;
         for segment in &folder.leftovers {
-            heal::remove(store, &segment.object)?;
+            heal::remove_if_allowed(store, &segment.object, kept)?;
         }
         heal::remove(store, &format!("{path}/{}", mark::UNFINISHED_MARK))?;
         heal::sync(store, &path)?;
-        if wanted == Forgotten::All {
+        // What the store keeps, the mark still has to explain.
+        if wanted == Forgotten::All && kept.len() == had {
             // The mark goes last: it says that nothing is missing.
             for other in &folder.others {
                 heal::remove(store, &format!("{path}/{}", other.name))?;

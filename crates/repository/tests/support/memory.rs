@@ -13,6 +13,8 @@ pub type Objects = BTreeMap<String, Arc<Vec<u8>>>;
 struct Inner {
     objects: Objects,
     folders: BTreeSet<String>,
+    /// Objects with this in their names are not removed.
+    kept: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -29,6 +31,11 @@ impl MemoryStore {
         self.inner().objects.clone()
     }
 
+    /// Refuses from now on to remove objects with this in their names, as a retention does.
+    pub fn keep(&self, part: Option<&'static str>) {
+        self.inner().kept = part;
+    }
+
     /// Makes a store of these objects; folders are those the names have.
     pub fn of(objects: Objects) -> Self {
         let mut folders: BTreeSet<String> = ["".to_owned(), "generations".to_owned()].into();
@@ -43,7 +50,11 @@ impl MemoryStore {
     }
 
     pub fn with_folders(objects: Objects, folders: BTreeSet<String>) -> Self {
-        let inner = Inner { objects, folders };
+        let inner = Inner {
+            objects,
+            folders,
+            kept: None,
+        };
         Self {
             inner: Arc::new(Mutex::new(inner)),
         }
@@ -96,7 +107,11 @@ impl Store for MemoryStore {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner().objects.remove(name);
+        let mut inner = self.inner();
+        if inner.kept.is_some_and(|part| name.contains(part)) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        inner.objects.remove(name);
         Ok(())
     }
 
