@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 17] = [
+const LAYERS: [(&str, Layer); 18] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -29,11 +29,12 @@ const LAYERS: [(&str, Layer); 17] = [
     ("evenkeel-objects", Layer::Mechanism),
     ("evenkeel-mount", Layer::Mechanism),
     ("evenkeel-backup", Layer::Operation),
+    ("evenkeel-recovery", Layer::Operation),
     ("evenkeel-cli", Layer::Face),
     ("evenkeel-testkit", Layer::Testkit),
     ("evenkeel-xtask", Layer::Workshop),
     ("evenkeel-cases", Layer::Workshop),
-    ("evenkeel-bench", Layer::Workshop),
+    ("evenkeel-bench-traffic", Layer::Workshop),
     ("evenkeel-vm", Layer::Workshop),
 ];
 

@@ -1,0 +1,1 @@
+//! What helps a server's files between a crash and the next query.
