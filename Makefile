@@ -52,7 +52,7 @@ docs: ## Build the book, the man pages and the completions under target/.
 	mdbook build docs --dest-dir "$$CARGO_TARGET_DIR/book"
 
 bench: setup ## Measure against mariadb-backup, mariadb-dump, restic, cat | zstd, and ssh.
-	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench
+	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench-traffic
 	for one in incremental full impact pause ssh store pitr mount; do \
 	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" bench/$$one $(ARGS); \
 	done
