@@ -13,11 +13,12 @@ KEY, SECRET = "evenkeel-bench", "not-a-secret"
 
 
 class Seaweed:
-    """A private server with one bucket, its data in `directory`."""
+    """A private server with one bucket, its data in `directory`; started by `before`, words of a command."""
 
-    def __init__(self, directory, log):
+    def __init__(self, directory, log, before=()):
         self.directory = directory
         self.log = log
+        self.before = before
         self.process = None
         self.ports = free_ports(4)
 
@@ -29,7 +30,7 @@ class Seaweed:
                                        "credentials": [{"accessKey": KEY, "secretKey": SECRET}],
                                        "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}, out)
         master, volume, filer, s3 = self.ports
-        words = [program(), "-logtostderr", "server", f"-dir={self.directory}", "-ip=127.0.0.1",
+        words = [*self.before, program(), "-logtostderr", "server", f"-dir={self.directory}", "-ip=127.0.0.1",
                  "-ip.bind=127.0.0.1", "-filer", "-s3", "-volume.max=200",
                  "-master.volumeSizeLimitMB=1024", "-master.telemetry=false", "-s3.port.iceberg=0",
                  "-s3.port.lance=0", f"-filer.localSocket={self.directory}/filer",
