@@ -4,8 +4,8 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::far::FarHost;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
-use evenkeel_testkit::LoopFs;
-use evenkeel_testkit::servers::mariadb_10_11;
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{LoopFs, TestServer};
 use std::process::Command;
 
 const GIB: u64 = 1 << 30;
@@ -21,8 +21,8 @@ fn identity(evenkeel: &Evenkeel, site: &Site, name: &str) -> (String, String) {
 }
 
 /// A full and an incremental generation under traffic; what `there` makes of a command runs it.
-fn case(there: impl Fn(Command) -> Command) {
-    let mut site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 2_000, &[]);
+fn case(server: TestServer, fs: LoopFs, there: impl Fn(Command) -> Command) {
+    let mut site = Site::start(server, fs, 2_000, &[]);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let go = |command| -> Ended { run(there(command)) };
     let (admin, reader) = identity(&evenkeel, &site, "admin.key");
@@ -69,13 +69,25 @@ fn case(there: impl Fn(Command) -> Command) {
 }
 
 #[test]
-fn here() {
-    case(|command| command);
+fn mariadb_here() {
+    case(mariadb_10_11(), LoopFs::xfs(2 * GIB), |command| command);
+}
+
+#[test]
+fn mysql8_here() {
+    case(mysql_8_0_15(), LoopFs::btrfs(2 * GIB), |command| command);
+}
+
+#[test]
+fn mysql57_here() {
+    case(mysql_5_7_22(), LoopFs::xfs(2 * GIB), |command| command);
 }
 
 #[test]
 fn over_ssh() {
     let far = FarHost::start(&[]);
-    case(|command| far.over(command, PATIENCE_S));
+    case(mariadb_10_11(), LoopFs::xfs(2 * GIB), |command| {
+        far.over(command, PATIENCE_S)
+    });
     far.assert_clean("after all");
 }
