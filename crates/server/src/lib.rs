@@ -12,3 +12,4 @@ pub mod login_path;
 pub mod option_file;
 pub mod options;
 pub mod replication;
+pub mod stopped;

@@ -7,6 +7,7 @@ mod server;
 mod sources;
 
 pub use resolve::resolve;
+pub(crate) use server::settings_of;
 pub use server::{server_groups, server_settings};
 pub use sources::{Given, Origin, Resolved, Setting, Sources};
 

@@ -54,11 +54,11 @@ fn sources(typed: &Connection) -> Result<Sources> {
     })
 }
 
-fn text(name: &str) -> Option<String> {
+pub(super) fn text(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn path(name: &str) -> Option<PathBuf> {
+pub(super) fn path(name: &str) -> Option<PathBuf> {
     env::var_os(name)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)

@@ -2,6 +2,7 @@
 
 mod account;
 mod connection;
+mod data_directory;
 mod fleet;
 mod keys;
 mod locking;
@@ -11,6 +12,7 @@ mod place;
 
 pub use account::user;
 pub use connection::{connect, resolved};
+pub use data_directory::stopped_server;
 pub use fleet::{FleetMember, fleet};
 pub use keys::{encrypt, passphrase_in, unlock, unlock_archive, unlock_or_encrypt};
 pub use locking::{choice, limits};

@@ -6,6 +6,7 @@
 
 use crate::connect::Session;
 use evenkeel_op::{Error, Result};
+use rustix::process::{Flock, FlockType, fcntl_getlk};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,26 @@ pub(super) fn server_process(
 pub(super) fn process_in(datadir: &Path) -> Option<i32> {
     let own = identity(datadir)?;
     working_in(own).into_iter().find(|pid| is_server(*pid))
+}
+
+/// Files that every server locks as long as it runs: InnoDB's and Aria's.
+const LOCKED: [&str; 2] = ["ibdata1", "aria_log_control"];
+
+/// Returns the process of a server that runs on `datadir`: one here, or one that locks its files; 0
+/// when that cannot be seen from here (another container).
+pub(crate) fn server_on(datadir: &Path) -> Option<i32> {
+    process_in(datadir).or_else(|| {
+        let files = LOCKED.iter().map(|name| datadir.join(name));
+        files.filter_map(|file| lock_holder(&file)).next()
+    })
+}
+
+/// The process that holds a lock which a server would want; 0 for one that cannot be seen.
+fn lock_holder(file: &Path) -> Option<i32> {
+    let file = std::fs::File::open(file).ok()?;
+    let wanted = Flock::from(FlockType::WriteLock);
+    let held = fcntl_getlk(&file, &wanted).ok()??;
+    Some(held.pid.map_or(0, rustix::process::Pid::as_raw_pid))
 }
 
 /// The kernel's id of the thread that serves this session.

@@ -31,7 +31,7 @@ mod system_tablespace;
 mod walk;
 
 pub use class::FileClass;
-pub(crate) use host::is_server;
+pub(crate) use host::{is_server, server_on};
 pub use name::{generation_name, relative_path};
 
 use crate::abilities::Abilities;
@@ -168,15 +168,22 @@ pub fn discover_stopped(
     settings: &BTreeMap<String, String>,
 ) -> Result<ServerFiles> {
     if let Some(pid) = host::process_in(datadir) {
-        return Err(Error::refused(format!(
-            "a server (process {pid}) is running on {}",
-            datadir.display()
-        ))
-        .hint("stop it, or name its socket so that it is backed up while it runs"));
+        return Err(is_running(pid, datadir)
+            .hint("stop it, or name its socket so that it is backed up while it runs"));
     }
     let mut plan = Plan::from_variables(datadir, settings)?;
     plan.outside = outside::known_to_dictionary(&plan.datadir)?;
     scan(&plan, None, settings.clone())
+}
+
+/// Says that a server runs on a data directory that is to be left alone then.
+pub(crate) fn is_running(pid: i32, datadir: &Path) -> Error {
+    let process = match pid {
+        0 => "in another container".to_owned(),
+        pid => format!("process {pid}"),
+    };
+    let place = datadir.display();
+    Error::refused(format!("a server ({process}) is running on {place}"))
 }
 
 fn scan(plan: &Plan, pid: Option<i32>, settings: BTreeMap<String, String>) -> Result<ServerFiles> {

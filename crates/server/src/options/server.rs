@@ -2,7 +2,7 @@
 
 use super::keys::Name;
 use crate::abilities::{Flavour, Version};
-use crate::option_file::{self, DefaultsSpec};
+use crate::option_file::{self, DefaultsSpec, OptionLine};
 use evenkeel_op::Result;
 use std::collections::BTreeMap;
 
@@ -36,8 +36,15 @@ pub fn server_settings(
 ) -> Result<BTreeMap<String, String>> {
     let groups = server_groups(flavour, version);
     let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+    Ok(settings_of(option_file::read(spec, &groups)?.options))
+}
+
+/// Returns what options set, in the order in which the server applies them.
+pub(crate) fn settings_of(
+    options: impl IntoIterator<Item = OptionLine>,
+) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::new();
-    for option in option_file::read(spec, &groups)?.options {
+    for option in options {
         let key = option.key();
         let name = Name::of(&key);
         if name.negated {
@@ -46,7 +53,7 @@ pub fn server_settings(
         let own = key.strip_prefix("loose_").unwrap_or(&key).to_owned();
         settings.insert(own, option.value.unwrap_or_default());
     }
-    Ok(settings)
+    settings
 }
 
 #[cfg(test)]

@@ -1,0 +1,33 @@
+//! Which stopped server is meant: the command line, then its option files.
+
+use super::connection::{path, text};
+use crate::args::DataDirectory;
+use crate::show::Face;
+use evenkeel_op::Result;
+use evenkeel_server::option_file::DefaultsSpec;
+use evenkeel_server::stopped::{Place, StoppedServer};
+
+/// Finds the data directory that is meant, and what its server is told; what was passed over is
+/// shown.
+pub fn stopped_server(typed: &DataDirectory, face: &Face) -> Result<StoppedServer> {
+    let server = StoppedServer::find(&place(typed))?;
+    for warning in &server.warnings {
+        face.warn(warning);
+    }
+    Ok(server)
+}
+
+fn place(typed: &DataDirectory) -> Place {
+    let suffix = typed.defaults_group_suffix.clone();
+    Place {
+        datadir: typed.datadir.clone(),
+        defaults: DefaultsSpec {
+            no_defaults: typed.no_defaults,
+            defaults_file: typed.defaults_file.clone(),
+            extra_file: typed.defaults_extra_file.clone(),
+            group_suffix: suffix.or_else(|| text("MYSQL_GROUP_SUFFIX")),
+            mysql_home: path("MYSQL_HOME"),
+            ..DefaultsSpec::usual(path("HOME"))
+        },
+    }
+}
