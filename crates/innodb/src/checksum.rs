@@ -20,6 +20,9 @@
 mod algorithms;
 mod classic;
 pub(crate) mod full_crc32;
+mod stray;
+
+pub use stray::has_stray_bits;
 
 use crate::space::{ChecksumKind, SpaceFormat};
 use std::fmt;

@@ -5,6 +5,7 @@
 
 pub mod checksum;
 pub mod doublewrite;
+pub mod kind;
 pub mod names;
 pub mod page;
 pub mod redo;
@@ -12,6 +13,7 @@ pub mod space;
 
 mod bytes;
 
-pub use checksum::{Verdict, Why, verify};
+pub use checksum::{Verdict, Why, has_stray_bits, verify};
+pub use kind::Kind;
 pub use page::{PageHeader, PageSize, PageType};
 pub use space::{ChecksumKind, Probe, SpaceFormat};

@@ -1,6 +1,8 @@
 //! Names for people: from file names and index ids to tables, partitions and indexes.
 
 mod encoding;
+pub mod sdi;
+pub mod system;
 mod table;
 
 pub use encoding::decode;
@@ -63,7 +65,37 @@ pub struct PageName {
     pub page_type: PageType,
 }
 
+impl IndexRow {
+    /// Reads a row of one of the queries, column by column; nothing if one makes no sense.
+    #[must_use]
+    pub fn of_columns(columns: [Option<&str>; 5]) -> Option<Self> {
+        let [space_id, index_id, table, index, index_type] = columns;
+        Some(Self {
+            space_id: space_id?.parse().ok()?,
+            index_id: index_id?.parse().ok()?,
+            table: table?.to_owned(),
+            index: index?.to_owned(),
+            index_type: index_type?.parse().ok()?,
+        })
+    }
+}
+
 impl Names {
+    /// Adds rows, for what was not known yet.
+    pub fn add(&mut self, rows: impl IntoIterator<Item = IndexRow>) {
+        for row in rows {
+            self.indexes
+                .entry((row.space_id, row.index_id))
+                .or_insert(row);
+        }
+    }
+
+    /// Returns whether the dictionary knows an index by that id in that tablespace.
+    #[must_use]
+    pub fn knows(&self, space_id: u32, index_id: u64) -> bool {
+        self.indexes.contains_key(&(space_id, index_id))
+    }
+
     /// Takes the rows of one of the queries.
     #[must_use]
     pub fn new(rows: impl IntoIterator<Item = IndexRow>) -> Self {

@@ -30,11 +30,12 @@
 //!   2048  records in blocks of 512 bytes, to the end of the last file, then from here again
 //! ```
 
+mod directory;
 mod end;
 mod header;
 mod records;
 
-pub use end::{capacity, log_end};
+pub use end::{capacity, log_end, log_range};
 pub use header::RedoHeader;
 
 use evenkeel_op::{Error, Result};
@@ -69,6 +70,15 @@ impl RedoLayout {
             Self::Classic | Self::Directory => 2048,
         }
     }
+}
+
+/// What a stopped server's log holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RedoRange {
+    /// The LSN that recovery starts from: every change before it is in the data files.
+    pub checkpoint: u64,
+    /// The LSN behind the last record: no page of this server is newer.
+    pub end: u64,
 }
 
 /// How close to the saved checkpoint the log's head may come, in bytes: servers write ahead of the

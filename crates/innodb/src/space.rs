@@ -11,6 +11,7 @@
 //!   13 encrypted (MySQL)   14 SDI (MySQL 8.0)   16 page_compressed (MariaDB)   rest 0
 //! ```
 
+mod guess;
 mod read;
 
 pub(crate) use read::read_up_to;
@@ -25,6 +26,7 @@ const FULL_CRC32_MARKER: u32 = 1 << 4;
 /// Flag bits that no known server sets.
 const UNKNOWN_BITS: u32 = !0x1_7fff;
 const ENCRYPTED_BIT: u32 = 1 << 13;
+const SDI_BIT: u32 = 1 << 14;
 const PAGE_COMPRESSED_BIT: u32 = 1 << 16;
 /// MariaDB marks the encryption data that it keeps in page 0 with these bytes.
 const CRYPT_MAGIC: &[u8; 6] = b"s\x0e\x0cREt";
@@ -114,6 +116,12 @@ impl SpaceFormat {
     #[must_use]
     pub fn physical_size(&self) -> usize {
         self.zip_size.unwrap_or(self.page_size.bytes()) as usize
+    }
+
+    /// Returns whether the tablespace carries its own dictionary, as MySQL 8.0 made them.
+    #[must_use]
+    pub fn has_dictionary(&self) -> bool {
+        self.checksum == ChecksumKind::Classic && self.flags & SDI_BIT != 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 #![allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
 
-use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, Why, verify};
+use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, Why, has_stray_bits, verify};
 use std::ops::Range;
 
 /// One file of `fixtures/`: page 0 of a tablespace, then page `no`.
@@ -121,6 +121,12 @@ fn flip_all(name: &str, page: &mut [u8], no: u32, format: &SpaceFormat, skip: &[
                 verdict.is_corrupt() || unprotected && verdict == Verdict::Good,
                 "{name} page {no}: bit {bit} of byte {at} flipped is {verdict:?}"
             );
+            if skip == CLASSIC {
+                page[at] ^= 1 << bit;
+                let stray = has_stray_bits(page, no, format);
+                page[at] ^= 1 << bit;
+                assert_eq!(stray, unprotected, "{name} page {no}: byte {at}");
+            }
         }
     }
 }

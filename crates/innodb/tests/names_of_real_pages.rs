@@ -2,7 +2,7 @@
 //! given for it repair the table?
 
 use evenkeel_innodb::names::{
-    IndexRow, Names, PageName, QUERY_MARIADB, QUERY_MYSQL_5_7, QUERY_MYSQL_8_0,
+    self, IndexRow, Names, PageName, QUERY_MARIADB, QUERY_MYSQL_5_7, QUERY_MYSQL_8_0, TableName,
 };
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, verify};
 use evenkeel_server::connect::Session;
@@ -36,12 +36,14 @@ fn damage_is_named_and_repaired(server: &TestServer, query: &str, knows_partitio
     let running = server.start(&datadir, CALM);
     let mut session = running.session().unwrap();
     fill(&mut session);
-    let names = Names::new(session.rows(query).unwrap().iter().map(index_row));
+    let told: Vec<IndexRow> = session.rows(query).unwrap().iter().map(index_row).collect();
+    let names = Names::new(told.clone());
     drop(session);
     running.stop(SERVER_DEADLINE).unwrap();
 
     let file = "data/k@002d1@0020@0p/or@0023der@002e@65e5.ibd";
     let path = datadir.join(file.strip_prefix("data/").unwrap());
+    dictionaries_agree(server, &datadir, &path, &told);
     let seen = pages(&names, file, &path);
     let indexes: BTreeSet<&str> = seen
         .iter()
@@ -82,6 +84,50 @@ fn damage_is_named_and_repaired(server: &TestServer, query: &str, knows_partitio
         .zip(0..)
         .filter(|(page, no)| verify(page, *no, &format).is_corrupt());
     assert_eq!(bad.count(), 0);
+}
+
+/// What the files say without a server is what the server says.
+fn dictionaries_agree(server: &TestServer, datadir: &Path, table: &Path, told: &[IndexRow]) {
+    let is_mysql_8 = server.name.starts_with("MySQL 8");
+    let read: Vec<IndexRow> = match is_mysql_8 {
+        false => {
+            let page = sound_pages(&datadir.join("ibdata1"));
+            names::system::read(|no| page(no))
+        }
+        true => {
+            let page = sound_pages(table);
+            names::sdi::of_space(|no| page(no))
+        }
+    };
+    let of_table = |rows: &[IndexRow]| -> BTreeSet<(u32, u64, String, bool)> {
+        let is_it = |row: &&IndexRow| {
+            let name = TableName::of_dictionary(&row.table);
+            (&*name.schema, &*name.table) == ("k-1 é", "or#der.日")
+        };
+        let key = |row: &IndexRow| {
+            let clustered = row.index_type & 1 != 0;
+            (row.space_id, row.index_id, row.index.clone(), clustered)
+        };
+        rows.iter().filter(is_it).map(key).collect()
+    };
+    assert_eq!(of_table(&read), of_table(told), "{}", server.name);
+    assert_eq!(of_table(&read).len(), 3, "{}: {read:?}", server.name);
+    if !is_mysql_8 {
+        assert!(read.len() >= told.len(), "{}", server.name);
+    }
+}
+
+/// Gives sound pages of a file.
+fn sound_pages(path: &Path) -> impl Fn(u32) -> Option<Vec<u8>> + use<> {
+    let bytes = fs::read(path).unwrap();
+    let Probe::Checkable(format) = SpaceFormat::parse(&bytes) else {
+        panic!("{}", path.display());
+    };
+    move |no| {
+        let size = format.physical_size();
+        let page = bytes.get(no as usize * size..)?.get(..size)?;
+        (verify(page, no, &format) == evenkeel_innodb::Verdict::Good).then(|| page.to_vec())
+    }
 }
 
 fn fill(session: &mut Session) {

@@ -3,7 +3,9 @@
 
 #![allow(clippy::single_range_in_vec_init)] // lists of ranges, some of one
 
-use evenkeel_innodb::{ChecksumKind, PageHeader, Probe, SpaceFormat, Verdict, verify};
+use evenkeel_innodb::{
+    ChecksumKind, PageHeader, Probe, SpaceFormat, Verdict, has_stray_bits, verify,
+};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::traffic::Random;
@@ -117,9 +119,16 @@ fn check_file(what: &str, path: &Path, random: &mut Random, found: &mut Found) {
     let mut bytes = fs::read(path).unwrap();
     let size = format.physical_size();
     assert_eq!(bytes.len() % size, 0, "{what}: {name}");
+    guess(&format!("{what}: {name}"), &mut bytes, &format);
     for (page, no) in bytes.chunks_exact_mut(size).zip(0..) {
         match verify(page, no, &format) {
-            Verdict::Good => found.good += 1,
+            Verdict::Good => {
+                assert!(
+                    !has_stray_bits(page, no, &format),
+                    "{what}: {name} page {no}"
+                );
+                found.good += 1;
+            }
             Verdict::Empty => found.empty += 1,
             Verdict::Unchecked(why) => *found.unchecked.entry(why).or_default() += 1,
             bad @ Verdict::Corrupt { .. } => panic!("{what}: {name} page {no}: {bad:?}"),
@@ -127,6 +136,37 @@ fn check_file(what: &str, path: &Path, random: &mut Random, found: &mut Found) {
         if verify(page, no, &format) == Verdict::Good {
             flip(&format!("{what}: {name}"), page, no, &format, random);
         }
+    }
+}
+
+/// Whatever bit of its flags is damaged, the format is told from the other pages.
+fn guess(what: &str, bytes: &mut [u8], format: &SpaceFormat) {
+    let start = bytes.len().min(1 << 20);
+    if SpaceFormat::guess(&bytes[..start]).is_none() {
+        // Too few pages in use.
+        return;
+    }
+    for bit in 0..32 {
+        let at = 38 + 16 + 3 - bit / 8;
+        bytes[at] ^= 1 << (bit % 8);
+        let guessed = SpaceFormat::guess(&bytes[..start]);
+        bytes[at] ^= 1 << (bit % 8);
+        let Some(guessed) = guessed else {
+            panic!("{what}: bit {bit} of the flags");
+        };
+        let shape = |format: &SpaceFormat| {
+            (
+                format.space_id,
+                format.checksum,
+                format.page_size,
+                format.zip_size,
+            )
+        };
+        assert_eq!(
+            shape(&guessed),
+            shape(format),
+            "{what}: bit {bit} of the flags"
+        );
     }
 }
 

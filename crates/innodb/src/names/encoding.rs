@@ -47,6 +47,19 @@ pub fn decode(part: &str) -> String {
     name
 }
 
+/// Spells an identifier so that [`decode`] gives it back; a server may spell some letters shorter.
+#[must_use]
+pub(super) fn encode(name: &str) -> String {
+    let mut part = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '0'..='9' | 'A'..='Z' | 'a'..='z' | '_' => part.push(letter),
+            other => part.push_str(&format!("@{:04x}", u32::from(other))),
+        }
+    }
+    part
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

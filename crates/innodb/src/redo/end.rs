@@ -1,7 +1,7 @@
 //! Where a frozen log ends, and with it: whether everything from the checkpoint on is there.
 
 use super::records::{self, Step};
-use super::{RedoHeader, RedoLayout};
+use super::{RedoHeader, RedoLayout, RedoRange};
 use crate::space::read_up_to;
 use evenkeel_op::{Context, Error, Result};
 use std::fs::File;
@@ -39,6 +39,23 @@ pub fn log_end(frozen: &[PathBuf], saved: &RedoHeader) -> Result<u64> {
         )),
         Some(end) => Ok(end),
     }
+}
+
+/// Returns from where to where the log of a stopped server, or of a frozen image, has records. `files`
+/// are all of its files, in order. Reads from the checkpoint to the end, once.
+///
+/// Fails as [`log_end`] does.
+pub fn log_range(files: &[PathBuf], layout: RedoLayout) -> Result<RedoRange> {
+    if layout == RedoLayout::Directory {
+        return super::directory::range(files);
+    }
+    let first = files
+        .first()
+        .ok_or_else(|| Error::failed("there is no redo log"))?;
+    let header = RedoHeader::read(first, layout)?;
+    let end = log_end(files, &header)?;
+    let checkpoint = header.checkpoint_lsn();
+    Ok(RedoRange { checkpoint, end })
 }
 
 fn gone(message: &str) -> Error {

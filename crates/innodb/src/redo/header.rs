@@ -90,7 +90,7 @@ impl RedoHeader {
         one_is_enough: bool,
     ) -> std::result::Result<Self, Unreadable> {
         check_format(be32(bytes, 0), layout).map_err(Unreadable::Refused)?;
-        if be32(bytes, 508) != crc32c(&bytes[..508]) {
+        if !header_is_whole(bytes) {
             return Err(Unreadable::Torn);
         }
         let mut newest: Option<Checkpoint> = None;
@@ -196,6 +196,21 @@ fn check_format(format: u32, layout: RedoLayout) -> Result<()> {
         Error::refused(format!("redo log format {format:#x} is not known"))
             .hint("use an atomic snapshot (btrfs), or pause the server for the clone"),
     )
+}
+
+/// Returns whether the checksum of a file's header is right.
+pub(super) fn header_is_whole(bytes: &[u8]) -> bool {
+    be32(bytes, 508) == crc32c(&bytes[..508])
+}
+
+/// Returns the LSN of the newest whole checkpoint in a header.
+pub(super) fn checkpoint_of(bytes: &[u8], layout: RedoLayout) -> Option<u64> {
+    let each = blocks(layout).into_iter();
+    each.filter_map(|block| match read_block(&bytes[block], layout) {
+        Block::Valid(found) => Some(found.lsn),
+        Block::NeverWritten | Block::Torn => None,
+    })
+    .max()
 }
 
 fn blocks(layout: RedoLayout) -> [Range<usize>; 2] {
