@@ -13,7 +13,7 @@ pub use peer::server_behind;
 pub use row::Row;
 
 use crate::options::ConnectOptions;
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Context, Error, Result};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use std::sync::mpsc;
@@ -118,6 +118,23 @@ impl Session {
         let pattern = quote(&pattern.replace('%', "\\%"));
         let row = self.one(&format!("SHOW GLOBAL VARIABLES LIKE {pattern}"))?;
         Ok(row.and_then(|row| row.at(1).map(str::to_owned)))
+    }
+
+    /// Reads InnoDB's current log sequence number.
+    pub fn lsn(&mut self) -> Result<u64> {
+        if let Some(row) = self.one("SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'")?
+            && let Some(lsn) = row.at(1).and_then(|text| text.parse().ok())
+        {
+            return Ok(lsn);
+        }
+        let row = self.one("SHOW ENGINE INNODB STATUS")?;
+        row.as_ref()
+            .and_then(|row| row.at(2))
+            .and_then(|text| text.split("Log sequence number").nth(1))
+            .and_then(|rest| rest.split_whitespace().next())
+            .and_then(|number| number.parse().ok())
+            .ok_or_else(|| Error::failed("the server does not say its log sequence number"))
+            .context(|| "failed to read SHOW ENGINE INNODB STATUS")
     }
 
     /// Returns whether this very connection is still there. Asks the server once.

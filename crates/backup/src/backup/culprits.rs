@@ -38,15 +38,8 @@ fn ask(options: &ConnectOptions) -> Result<Names> {
         Flavour::MySql => names::QUERY_MYSQL_5_7,
     };
     let rows = session.rows(query)?;
-    Ok(Names::new(rows.iter().filter_map(|row| {
-        Some(IndexRow {
-            space_id: row.at(0)?.parse().ok()?,
-            index_id: row.at(1)?.parse().ok()?,
-            table: row.at(2)?.to_owned(),
-            index: row.at(3)?.to_owned(),
-            index_type: row.at(4)?.parse().ok()?,
-        })
-    })))
+    let columns = rows.iter().map(|row| std::array::from_fn(|at| row.at(at)));
+    Ok(Names::new(columns.filter_map(IndexRow::of_columns)))
 }
 
 fn report(suspect: Suspect, names: &Names) -> CorruptPage {

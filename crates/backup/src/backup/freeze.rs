@@ -421,7 +421,7 @@ impl Freezer<'_> {
         files: &ServerFiles,
         header: &RedoHeader,
     ) -> Result<bool> {
-        let lsn_now = lsn_of(locker)?;
+        let lsn_now = locker.session().lsn()?;
         let clones: Vec<_> = redo_files(files)
             .map(|file| self.provider.frozen_path(&source(file)))
             .collect();
@@ -525,24 +525,6 @@ fn first_redo_file(files: &ServerFiles) -> Result<&FoundFile> {
     redo_files(files)
         .find(|file| file.name.ends_with("/ib_logfile0"))
         .ok_or_else(|| Error::failed("the server has no ib_logfile0"))
-}
-
-/// Reads the server's current log sequence number.
-fn lsn_of(locker: &mut Locker<'_>) -> Result<u64> {
-    let session = locker.session();
-    if let Some(row) = session.one("SHOW GLOBAL STATUS LIKE 'Innodb_lsn_current'")?
-        && let Some(lsn) = row.at(1).and_then(|text| text.parse().ok())
-    {
-        return Ok(lsn);
-    }
-    let row = session.one("SHOW ENGINE INNODB STATUS")?;
-    row.as_ref()
-        .and_then(|row| row.at(2))
-        .and_then(|text| text.split("Log sequence number").nth(1))
-        .and_then(|rest| rest.split_whitespace().next())
-        .and_then(|number| number.parse().ok())
-        .ok_or_else(|| Error::failed("the server does not say its log sequence number"))
-        .context(|| "failed to read SHOW ENGINE INNODB STATUS")
 }
 
 pub(super) fn source(file: &FoundFile) -> SourceFile {

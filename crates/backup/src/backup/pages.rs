@@ -3,25 +3,15 @@
 use crate::report::CorruptPage;
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
 use evenkeel_op::Result;
-use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
+use evenkeel_server::files::ServerFiles;
 use std::fs::File;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns the generation names of the system tablespace's files, in their order.
 pub(super) fn system_space(files: &ServerFiles) -> Vec<String> {
-    let path = files.settings.get("innodb_data_file_path");
-    let path = path.map_or("ibdata1:12M", String::as_str);
-    path.split(';')
-        .filter_map(|part| Path::new(part.split(':').next()?).file_name())
-        .filter_map(|name| {
-            let is_it = |file: &&FoundFile| {
-                file.class == FileClass::InnodbData && file.path.file_name() == Some(name)
-            };
-            files.files.iter().find(is_it).map(|file| file.name.clone())
-        })
-        .collect()
+    let files = files.system_tablespace().into_iter();
+    files.map(|file| file.name.clone()).collect()
 }
 
 /// Corrupt pages that are kept in memory and reported one by one; beyond that they are counted.

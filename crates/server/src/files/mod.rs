@@ -129,6 +129,22 @@ impl ServerFiles {
         })
     }
 
+    /// Returns the files of InnoDB's system tablespace, in their order.
+    #[must_use]
+    pub fn system_tablespace(&self) -> Vec<&FoundFile> {
+        let path = self.settings.get("innodb_data_file_path");
+        let path = path.map_or("ibdata1:12M", String::as_str);
+        path.split(';')
+            .filter_map(|part| Path::new(part.split(':').next()?).file_name())
+            .filter_map(|name| {
+                let is_it = |file: &&FoundFile| {
+                    file.class == FileClass::InnodbData && file.path.file_name() == Some(name)
+                };
+                self.files.iter().find(is_it)
+            })
+            .collect()
+    }
+
     /// Looks at the directories again, without asking the server: for the moment in which it is
     /// stopped. Finds what it would find now, except tables newly put outside the data directory
     /// by a MySQL that keeps no `.isl` files (8.0).
