@@ -1,1 +1,3 @@
 //! What helps a server's files between a crash and the next query.
+
+pub mod check;
