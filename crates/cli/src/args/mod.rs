@@ -2,6 +2,7 @@
 
 mod backup;
 mod binlog;
+mod check;
 mod connection;
 mod cron;
 mod data_directory;
@@ -18,6 +19,7 @@ mod values;
 
 pub use backup::{Backup, BackupLock, SnapshotMethod};
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
+pub use check::Check;
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use data_directory::DataDirectory;
@@ -116,6 +118,8 @@ pub enum Verb {
     Mount(Box<Mount>),
     /// Read every byte of a backup as restore would, and on request start a server on it.
     Verify(Verify),
+    /// Check the InnoDB pages of a server, of any files, or of a generation.
+    Check(Box<Check>),
     /// Archive binary logs, for restores to any point in time.
     Binlog(Binlog),
     /// Drop generations that no keep rule holds.

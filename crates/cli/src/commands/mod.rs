@@ -3,6 +3,7 @@
 
 pub mod backup;
 pub mod binlog;
+pub mod check;
 pub mod cron;
 pub mod demo;
 pub mod doctor;
@@ -56,6 +57,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Restore(args) => restore::run(args, face),
         Verb::Mount(args) => mount::run(args, face),
         Verb::Verify(args) => verify::run(args, face),
+        Verb::Check(args) => check::run(args, face),
         Verb::Binlog(args) => binlog::run(args, face),
         Verb::Forget(args) => forget::run(args, face),
         Verb::Prune(args) => prune::run(args, face),

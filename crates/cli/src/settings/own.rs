@@ -55,6 +55,7 @@ fn names(command: &clap::Command) -> Vec<String> {
 fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
     match verb {
         Verb::Backup(args) => Some(("backup", &args.connection)),
+        Verb::Check(args) => Some(("check", &args.connection)),
         Verb::Lock(args) => Some(("lock", &args.connection)),
         Verb::Doctor(args) => Some(("doctor", &args.connection)),
         _ => None,

@@ -2,6 +2,7 @@
 
 mod backup;
 mod binlog;
+mod check;
 mod copy;
 mod demo;
 mod doctor;

@@ -1,0 +1,69 @@
+//! `check`.
+
+use super::{Connection, Keys};
+use clap::Args;
+use std::path::PathBuf;
+
+const CHECK: &str = "\
+Examples:
+  evenkeel check                                    The running server on this host, by its socket
+  evenkeel check --datadir /var/lib/mysql           A stopped server
+  evenkeel check /mnt/snapshot                      Any directory with such files, or single ones
+  evenkeel check --repository /backup/shop          The newest generation, without restoring it
+  evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop              Show what can be healed
+  evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop --execute
+
+Every page is read: its checksum, its place, its LSN against the redo log's end. What is found has the
+names of its table and index, and what mends it: of a secondary index the statement that makes it anew.
+With --heal-from also the newest generation that has a good copy; it is written back only where the
+damaged page itself still proves that it was this version, and the damaged page is kept. Exit code 4:
+something is damaged. Exit code 3: nothing is, but not everything could be read.";
+
+/// Check the InnoDB pages of a server, of any files, or of a generation.
+#[derive(Args, Debug)]
+#[command(after_help = CHECK)]
+pub struct Check {
+    /// Files, or directories that are searched for such files, instead of a server's; symbolic links
+    /// in them are not followed.
+    #[arg(value_name = "PATH", conflicts_with_all = ["datadir", "repository"])]
+    pub paths: Vec<PathBuf>,
+    /// The data directory of a server that is stopped.
+    #[arg(long, value_name = "DIR", conflicts_with = "repository")]
+    pub datadir: Option<PathBuf>,
+    /// Check a generation of this repository.
+    #[arg(long, value_name = "REPOSITORY")]
+    pub repository: Option<PathBuf>,
+    /// Which generation: to check with --repository, to take copies from with --heal-from [default: the
+    /// newest; with --heal-from, any].
+    #[arg(long, value_name = "N")]
+    pub generation: Option<u32>,
+    /// Look for good copies of damaged pages in this repository, and with --execute write them back.
+    #[arg(long, value_name = "REPOSITORY", conflicts_with_all = ["repository", "paths"],
+          help_heading = "Healing")]
+    pub heal_from: Option<PathBuf>,
+    /// Where damaged pages are kept before they are overwritten [default: beside the data directory,
+    /// DIR.damaged-pages].
+    #[arg(
+        long,
+        value_name = "DIR",
+        requires = "heal_from",
+        help_heading = "Healing"
+    )]
+    pub keep_damaged: Option<PathBuf>,
+    /// Do it; without this the plan is shown and nothing happens.
+    #[arg(long, requires = "heal_from", help_heading = "Healing")]
+    pub execute: bool,
+    /// Read at most this many bytes per second: `100M`.
+    #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
+    pub rate: Option<u64>,
+    /// How many threads read [default: one per core].
+    #[arg(long, value_name = "N", help_heading = "Effort",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub workers: Option<u16>,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+    /// What opens the repository.
+    #[command(flatten)]
+    pub keys: Keys,
+}

@@ -1,0 +1,58 @@
+//! `check`.
+
+use crate::args::Check;
+use crate::settings;
+use crate::show::Face;
+use evenkeel_op::{Result, exit};
+use evenkeel_recovery::check::{self, CheckReport, CheckRequest, Target};
+use evenkeel_repository::Location;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Runs the command.
+pub fn run(args: &Check, face: &Face) -> Result<u8> {
+    let mut request = CheckRequest::new(target(args, face)?);
+    if let Some(repository) = &args.heal_from {
+        request.copies = Some(place(repository, args, face)?);
+        request.copies_generation = args.generation;
+    }
+    request.execute = args.execute;
+    request.keep_damaged.clone_from(&args.keep_damaged);
+    request.rate_bytes_per_s = args.rate.unwrap_or(0);
+    if let Some(workers) = args.workers {
+        request.workers = usize::from(workers);
+    }
+    let report = check::check(&request, face.progress(), face.cancel())?;
+    face.answer(&report);
+    Ok(code(&report))
+}
+
+fn target(args: &Check, face: &Face) -> Result<Target> {
+    if let Some(datadir) = &args.datadir {
+        return Ok(Target::Stopped {
+            datadir: datadir.clone(),
+            settings: BTreeMap::new(),
+        });
+    }
+    if let Some(repository) = &args.repository {
+        let place = place(repository, args, face)?;
+        return Ok(Target::Generation(place, args.generation));
+    }
+    if !args.paths.is_empty() {
+        return Ok(Target::Paths(args.paths.clone()));
+    }
+    let options = settings::connect(&args.connection, "check", face)?;
+    Ok(Target::Live(Box::new(options)))
+}
+
+fn place(path: &Path, args: &Check, face: &Face) -> Result<Location> {
+    settings::unlock(face.repository(path)?, &args.keys, "check")
+}
+
+fn code(report: &CheckReport) -> u8 {
+    match report.sound {
+        false => exit::DIFFERS,
+        true if report.files_unreadable.is_empty() => exit::DONE,
+        true => exit::PARTIAL,
+    }
+}
