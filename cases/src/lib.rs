@@ -1,6 +1,7 @@
 //! End-to-end cases on real servers and real filesystems: what each needs to stand on.
 
 pub mod bucket;
+pub mod checking;
 pub mod failpoints;
 pub mod far;
 pub mod image;

@@ -1,0 +1,135 @@
+//! Is a sound server sound to `check`: while it runs under traffic, stopped, killed, as a generation, and
+//! as plain files?
+
+use evenkeel_cases::Site;
+use evenkeel_cases::checking::{check_live, check_stopped, stop};
+use evenkeel_cases::leftovers::assert_unharmed;
+use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_testkit::{LoopFs, TestServer};
+
+const GIB: u64 = 1 << 30;
+
+#[track_caller]
+fn assert_sound(ended: &Ended, told: &str) {
+    let answer = &ended.answer;
+    assert_eq!(ended.code, Some(0), "{told}: {ended:?}");
+    assert_eq!(answer["sound"], true, "{told}: {answer:#}");
+    assert_eq!(answer["pages_damaged"], 0, "{told}: {answer:#}");
+    assert_eq!(
+        answer["findings"].as_array().map(Vec::len),
+        Some(0),
+        "{told}: {answer:#}"
+    );
+    let unchecked = answer["files_unchecked"].as_array().expect("a list");
+    // A table that was made this moment is in the server's memory only.
+    let is_new = |note: &serde_json::Value| {
+        let file = note["file"].as_str().expect("a name");
+        file.contains("/brief_") && answer["target"] == "live"
+    };
+    assert!(unchecked.iter().all(is_new), "{told}: {answer:#}");
+    assert!(
+        answer["page_kinds"]["index"].as_u64() > Some(30),
+        "{told}: {answer:#}"
+    );
+    assert!(
+        answer["pages_checked"].as_u64() > Some(200),
+        "{told}: {answer:#}"
+    );
+    assert_eq!(answer["files_unreadable"].as_array().map(Vec::len), Some(0));
+}
+
+/// The log's end is known and no page is beyond it.
+#[track_caller]
+fn assert_log_is_known(ended: &Ended, told: &str) {
+    let number = |name: &str| ended.answer[name].as_u64();
+    assert!(number("lsn_end").is_some(), "{told}: {:#}", ended.answer);
+    assert!(number("lsn_max") <= number("lsn_end"), "{told}");
+    assert!(number("lsn_max") > Some(0), "{told}");
+}
+
+fn case(server: TestServer) {
+    let mut site = Site::start(server, LoopFs::xfs(4 * GIB), 2_000, &[]);
+    let told = site.server.name;
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let mut session = site.running().session().expect("a session");
+    let tables = "bank.ledger, bank.accounts_0, bank.accounts_1, bank.accounts_2, bank.accounts_3";
+    for sql in [
+        &format!("FLUSH TABLES {tables} FOR EXPORT"),
+        "UNLOCK TABLES",
+    ] {
+        session.run(sql).expect("a flush");
+    }
+    let traffic = site.traffic(4);
+    for round in 0..4 {
+        traffic.wait_for(100);
+        // Tables come and go while it looks.
+        let sql = format!("CREATE TABLE bank.brief_{round} (id INT PRIMARY KEY)");
+        session.run(&sql).expect("a table");
+        let live = run(check_live(&evenkeel, &site));
+        session
+            .run(&format!("DROP TABLE bank.brief_{round}"))
+            .expect("it goes");
+        assert_sound(&live, told);
+        assert_log_is_known(&live, told);
+        assert_eq!(live.answer["target"], "live", "{told}");
+    }
+    traffic.assert_undisturbed();
+    drop(session);
+    assert_eq!(run(evenkeel.backup(&site, &[])).code, Some(0), "{told}");
+    site.kill();
+    drop(traffic.stop());
+    // What a crash left is no damage.
+    let crashed = check_stopped(&evenkeel, &site, &[]);
+    assert_sound(&crashed, told);
+    assert_log_is_known(&crashed, told);
+
+    let mut command = evenkeel.command(&["check", "--repository"]);
+    command.arg(site.repository());
+    let stored = run(command);
+    assert_sound(&stored, told);
+    assert_eq!(stored.answer["generation"], 1, "{told}");
+
+    site.running = Some(site.server.run(&site.launch));
+    assert_unharmed(site.running(), told);
+    let mut refused = evenkeel.command(&["check", "--no-defaults", "--datadir"]);
+    refused.arg(site.fs.join("data"));
+    let refused = run(refused);
+    assert_eq!(refused.code, Some(14), "a server runs there: {refused:?}");
+    stop(&mut site);
+    let stopped = check_stopped(&evenkeel, &site, &[]);
+    assert_sound(&stopped, told);
+    assert_log_is_known(&stopped, told);
+    let mut files = evenkeel.command(&["check"]);
+    files.arg(site.fs.join("data"));
+    let files = run(files);
+    assert_sound(&files, told);
+    assert_eq!(files.answer["lsn_end"], stopped.answer["lsn_end"], "{told}");
+    let count = |ended: &Ended| ended.answer["pages"].as_u64();
+    assert_eq!(count(&files), count(&stopped), "{told}");
+}
+
+#[test]
+fn mariadb_10_11_is_sound() {
+    case(mariadb_10_11());
+}
+
+#[test]
+fn mysql_8_0_15_is_sound() {
+    case(mysql_8_0_15());
+}
+
+#[test]
+fn mysql_5_7_22_is_sound() {
+    case(mysql_5_7_22());
+}
+
+#[test]
+fn mariadb_11_8_is_sound() {
+    case(mariadb_11_8());
+}
+
+#[test]
+fn mysql_9_is_sound() {
+    case(mysql_9());
+}
