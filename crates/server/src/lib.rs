@@ -13,3 +13,4 @@ pub mod option_file;
 pub mod options;
 pub mod replication;
 pub mod stopped;
+pub mod service;

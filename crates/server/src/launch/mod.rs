@@ -11,7 +11,7 @@ mod spawn;
 
 pub use binary::{Binary, Install};
 pub use running::Running;
-pub use spawn::{kill_group, spawn};
+pub use spawn::{kill_group, spawn, spawn_detached};
 
 use crate::abilities::{Flavour, Version};
 use evenkeel_op::{Cancel, Context, Error, Result};

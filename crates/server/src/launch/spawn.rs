@@ -46,6 +46,15 @@ pub fn spawn(mut command: Command) -> std::io::Result<Child> {
     child.recv().map_err(|_| gone())?
 }
 
+/// Starts a child in a session of its own, which lives on when this process and its terminal are gone.
+pub fn spawn_detached(mut command: Command) -> std::io::Result<Child> {
+    // SAFETY: between fork and exec only setsid is called, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| Ok(rustix::process::setsid().map(|_| ())?));
+    }
+    command.spawn()
+}
+
 fn start_spawner() -> Option<Sender<Order>> {
     let (orders, queue) = channel::<Order>();
     std::thread::Builder::new()
