@@ -1,8 +1,10 @@
 //! Read-only snapshots of one btrfs subvolume: one instant for everything in it.
 
 mod index;
+mod plain;
 mod subvolume;
 
+pub use plain::{delete_subvolume, is_subvolume, snapshot_subvolume};
 pub use subvolume::Subvolume;
 
 use crate::extents;
@@ -169,7 +171,8 @@ impl Provider for BtrfsProvider {
             )
         };
         let into = File::open(self.run.path()).context(failed)?;
-        ioctl::btrfs_snapshot(self.subvolume.handle(), &into, SNAPSHOT.as_ref()).context(failed)?;
+        ioctl::btrfs_snapshot(self.subvolume.handle(), &into, SNAPSHOT.as_ref(), true)
+            .context(failed)?;
         self.snapped = true;
         fail_point!("snapshot::btrfs::snapped");
         Ok(())

@@ -163,12 +163,17 @@ struct FsInfo {
 }
 const _: () = assert!(size_of::<FsInfo>() == 1024);
 
-/// Makes `into/name` a read-only snapshot of the subvolume whose root directory is `subvolume`.
-pub(crate) fn btrfs_snapshot(subvolume: &File, into: &File, name: &OsStr) -> io::Result<()> {
+/// Makes `into/name` a snapshot of the subvolume whose root directory is `subvolume`.
+pub(crate) fn btrfs_snapshot(
+    subvolume: &File,
+    into: &File,
+    name: &OsStr,
+    read_only: bool,
+) -> io::Result<()> {
     let mut args = VolumeArgsV2 {
         fd: i64::from(subvolume.as_raw_fd()),
         transid: 0,
-        flags: BTRFS_SUBVOL_RDONLY,
+        flags: if read_only { BTRFS_SUBVOL_RDONLY } else { 0 },
         unused: [0; 4],
         name: [0; 4040],
     };
