@@ -1,6 +1,7 @@
 //! What was typed. Nothing here knows what it means: that is `settings`.
 
 mod backup;
+mod baseline;
 mod binlog;
 mod check;
 mod connection;
@@ -18,6 +19,10 @@ mod ssh;
 mod values;
 
 pub use backup::{Backup, BackupLock, SnapshotMethod};
+pub use baseline::{
+    BaselineCare, BaselineDrop, BaselineList, BaselineOf, BaselineRollback, BaselineSave,
+    BaselineVerb,
+};
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use check::Check;
 pub use connection::{Connection, SslModeArg};
@@ -130,6 +135,8 @@ pub enum Verb {
     Repository(RepositoryCare),
     /// Say who can open an encrypted repository.
     Keys(KeysCare),
+    /// Save the state of a data directory, and roll back to it in a second.
+    Baseline(BaselineCare),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

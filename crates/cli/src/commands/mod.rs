@@ -2,6 +2,7 @@
 //! the work, gives the answer to the face and returns the exit code.
 
 pub mod backup;
+pub mod baseline;
 pub mod binlog;
 pub mod check;
 pub mod cron;
@@ -63,6 +64,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Prune(args) => prune::run(args, face),
         Verb::Repository(args) => repository::run(args, face),
         Verb::Keys(args) => keys::run(args, face),
+        Verb::Baseline(args) => baseline::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

@@ -1,6 +1,7 @@
 //! What each command answers: the shape is the JSON contract, the text is for people.
 
 mod backup;
+mod baseline;
 mod binlog;
 mod check;
 mod copy;

@@ -1,0 +1,224 @@
+//! `save`: takes the state of a data directory, of a running server in one instant.
+
+use super::find::{Begun, Live, Subject, begin, user_of_datadir};
+use super::stamps::Stamps;
+use super::store::{Baseline, FILES, Store, check_name};
+use super::tree::{Amount, Making};
+use super::{Method, Run, Whose, method, patch, tree};
+use evenkeel_op::{Context, Error, Result, Unit, units};
+use evenkeel_snapshot::btrfs::snapshot_subvolume;
+use evenkeel_snapshot::pause::{self, Target};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What is to be saved, under which name.
+#[derive(Debug, Clone)]
+pub struct SaveRequest {
+    /// Whose data directory.
+    pub whose: Whose,
+    /// The name.
+    pub name: String,
+    /// Put it in the place of one that has the name.
+    pub replace: bool,
+    /// How long a running server may stand still.
+    pub pause_limit: Duration,
+}
+
+impl SaveRequest {
+    /// Plans a save under a new name; a running server stands still for ten seconds at most.
+    pub fn new(whose: Whose, name: impl Into<String>) -> Self {
+        Self {
+            whose,
+            name: name.into(),
+            replace: false,
+            pause_limit: Duration::from_secs(10),
+        }
+    }
+}
+
+/// What was saved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SaveReport {
+    /// The data directory.
+    pub datadir: PathBuf,
+    /// What is kept now.
+    pub baseline: Baseline,
+    /// How long the server stood still, in milliseconds; none when it did not run.
+    pub pause_ms: Option<u64>,
+    /// How long all of it took.
+    pub seconds: f64,
+    /// What was put in order before.
+    pub healed: Option<String>,
+    /// What is to be known of it.
+    pub notes: Vec<String>,
+}
+
+/// Saves the state of a data directory.
+pub fn save(request: &SaveRequest, run: Run) -> Result<SaveReport> {
+    let begun = Instant::now();
+    check_name(&request.name)?;
+    let Begun {
+        store,
+        subject,
+        healed,
+    } = begin(&request.whose, run)?;
+    let mut subject = subject?;
+    if !request.replace && store.place.find(&request.name).is_ok() {
+        return Err(
+            Error::refused(format!("there is a baseline '{}'", request.name))
+                .hint("put the new one in its place: --replace")
+                .hint("or choose another name"),
+        );
+    }
+    let way = method::choose(&subject.files, &store.place.work(""), store.place.inside)?;
+    refuse_copy_of_running(way, &subject)?;
+    let made = store.place.work("new");
+    fs::create_dir(&made).context(|| format!("failed to make {}", made.display()))?;
+    fail::fail_point!("baseline::save::begun");
+    let taken = take(&store, &mut subject, way, &made, request, run);
+    let (baseline, pause) = match taken {
+        Ok(taken) => taken,
+        Err(error) => {
+            // The failure says more than that this could not be tidied up either.
+            let _ = store.clear_work();
+            return Err(error);
+        }
+    };
+    store.name(&made, &request.name)?;
+    Ok(SaveReport {
+        datadir: store.datadir.clone(),
+        baseline,
+        pause_ms: pause.map(|pause| pause.as_millis() as u64),
+        seconds: begun.elapsed().as_secs_f64(),
+        healed: healed.map(|healed| healed.told),
+        notes: notes(&subject),
+    })
+}
+
+fn refuse_copy_of_running(way: Method, subject: &Subject) -> Result<()> {
+    if way != Method::Copy || subject.server.is_none() {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "the filesystem of {} can neither clone nor snapshot files, and a copy of a running server \
+         is none",
+        subject.datadir().display()
+    ))
+    .hint("stop the server, and name the data directory: --datadir DIR")
+    .hint("or move the data directory to XFS or btrfs"))
+}
+
+/// Makes the baseline in `made`, up to its name.
+fn take(
+    store: &Store,
+    subject: &mut Subject,
+    way: Method,
+    made: &Path,
+    request: &SaveRequest,
+    run: Run,
+) -> Result<(Baseline, Option<Duration>)> {
+    let mut baseline = Baseline::now(&request.name, way, store.place.inside);
+    let leave_out: HashSet<PathBuf> = subject
+        .files
+        .excluded
+        .iter()
+        .map(|(path, _)| path.clone())
+        .collect();
+    run.progress.phase("saving", None, Unit::Items);
+    let datadir = subject.datadir().to_owned();
+    let work = || freeze(store, way, &datadir, &made.join(FILES), &leave_out, run);
+    let (amount, pause) = match &mut subject.server {
+        Some(server) => {
+            baseline.hot = true;
+            baseline.server_version = Some(server.abilities.version_text.clone());
+            let paused = still(server, &datadir, request.pause_limit, work)?;
+            (paused.value, Some(paused.lasted))
+        }
+        None => {
+            let amount = work()?;
+            if let Some(user) = user_of_datadir(&datadir)? {
+                return Err(Error::failed(format!(
+                    "{user} has begun to use {} meanwhile",
+                    datadir.display()
+                )));
+            }
+            (amount, None)
+        }
+    };
+    fail::fail_point!("baseline::save::taken");
+    tree::sync(&store.place.dir)?;
+    (baseline.files, baseline.bytes) = match way {
+        Method::Btrfs => (subject.files.files.len() as u64, subject.bytes()),
+        _ => (amount.files, amount.bytes),
+    };
+    if way == Method::Copy {
+        let mut stamps = Stamps::default();
+        patch::note(&datadir, &datadir, &mut stamps)?;
+        stamps.write(made)?;
+    }
+    store.write_facts(made, &baseline)?;
+    fail::fail_point!("baseline::save::facts_written");
+    run.progress.end();
+    Ok((baseline, pause))
+}
+
+/// Does the work while the server stands still.
+fn still<T>(
+    server: &mut Live,
+    datadir: &Path,
+    limit: Duration,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<pause::Paused<T>> {
+    let target = Target::now(server.pid)?;
+    // Asked after the process was taken hold of: it is the one that answers.
+    if !server.session.is_alive() {
+        return Err(Error::failed("the server ended meanwhile"));
+    }
+    // What is on disk already is not waited for in the pause.
+    tree::sync(datadir)?;
+    pause::paused(&target, limit, work).map_err(|error| {
+        error.hint(format!(
+            "the server may stand still for {}: --pause-limit TIME",
+            units::duration(limit)
+        ))
+    })
+}
+
+/// Takes the files as they are at this moment.
+fn freeze(
+    store: &Store,
+    way: Method,
+    datadir: &Path,
+    to: &Path,
+    leave_out: &HashSet<PathBuf>,
+    run: Run,
+) -> Result<Amount> {
+    if way == Method::Btrfs {
+        // A snapshot of btrfs is one instant of what was synced only.
+        tree::sync(datadir)?;
+        snapshot_subvolume(datadir, to, true)?;
+        return Ok(Amount::default());
+    }
+    let making = Making {
+        shares: way == Method::Reflink,
+        from_marked: false,
+        to_marked: store.place.inside,
+        leave_out,
+        cancel: run.cancel,
+    };
+    making.make(datadir, to, |_, _| Ok(()))
+}
+
+fn notes(subject: &Subject) -> Vec<String> {
+    if subject.server.is_some() && subject.files.has_nontransactional_user_tables() {
+        return vec![
+            "some tables have no transactions: after a rollback they may want a repair, as after a \
+             crash; saved with the server stopped they do not"
+                .to_owned(),
+        ];
+    }
+    Vec::new()
+}
