@@ -128,6 +128,55 @@ pub const RESTORE: [&str; 7] = [
     "restore::publish::renamed",
 ];
 
+/// Points of the save of a baseline.
+pub const BASELINE_SAVE: [&str; 4] = [
+    "baseline::save::begun",
+    "baseline::save::taken",
+    "baseline::save::facts_written",
+    "baseline::named",
+];
+
+/// Points of a rollback at which what was there is whole.
+pub const ROLLBACK_BEFORE: [&str; 3] = [
+    "baseline::rollback::begun",
+    "baseline::rollback::prepared",
+    "baseline::rollback::stopped",
+];
+
+/// Points of a rollback by an exchange of directories, from which on it is the baseline.
+pub const ROLLBACK_BESIDE: [&str; 2] =
+    ["baseline::rollback::swapping", "baseline::swap::exchanged"];
+
+/// The same in a mount point, entry by entry.
+pub const ROLLBACK_INSIDE: [&str; 6] = [
+    "baseline::rollback::swapping",
+    "baseline::inside::guarded",
+    "baseline::inside::left",
+    "baseline::inside::left#3",
+    "baseline::inside::arrived",
+    "baseline::inside::arrived#3",
+];
+
+/// The same where what differs is written.
+pub const ROLLBACK_PATCH: [&str; 5] = [
+    "baseline::rollback::swapping",
+    "baseline::patch::guarded",
+    "baseline::patch::file",
+    "baseline::patch::file#9",
+    "baseline::patch::written",
+];
+
+/// Points of the rest of each rollback.
+pub const ROLLBACK_AFTER: [&str; 4] = [
+    "baseline::swap::in_place",
+    "baseline::swap::swapped",
+    "baseline::started",
+    "baseline::tidied",
+];
+
+/// Points of the drop of a baseline.
+pub const BASELINE_DROP: [&str; 1] = ["baseline::unnamed"];
+
 /// Returns every name above, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
@@ -148,6 +197,13 @@ pub fn all() -> Vec<&'static str> {
         .chain(&COPY)
         .chain(&COPY_BLOCKS)
         .chain(&RESTORE)
+        .chain(&BASELINE_SAVE)
+        .chain(&ROLLBACK_BEFORE)
+        .chain(&ROLLBACK_BESIDE)
+        .chain(&ROLLBACK_INSIDE)
+        .chain(&ROLLBACK_PATCH)
+        .chain(&ROLLBACK_AFTER)
+        .chain(&BASELINE_DROP)
         .map(|point| point.split('#').next().unwrap_or(point))
         .collect();
     all.sort_unstable();

@@ -1,5 +1,6 @@
 //! End-to-end cases on real servers and real filesystems: what each needs to stand on.
 
+pub mod baselines;
 pub mod bucket;
 pub mod checking;
 pub mod failpoints;

@@ -1,0 +1,226 @@
+//! Is a server that was saved while it worked rolled back to exactly what was committed then, time
+//! and again, and does it run afterwards?
+
+use evenkeel_cases::Site;
+use evenkeel_cases::baselines::{Rolled, make_subvolume};
+use evenkeel_cases::program::run;
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_testkit::{LoopFs, TestServer};
+use std::fs;
+
+const GIB: u64 = 1 << 30;
+
+fn start(server: TestServer, fs: LoopFs) -> Rolled {
+    if fs.kind() == "btrfs" {
+        make_subvolume(&fs.join("data"));
+    }
+    let site = Site::start(server, fs, 1_000, &[]);
+    Rolled::new(site, env!("CARGO_BIN_EXE_evenkeel-under-test"))
+}
+
+/// Saved under traffic, rolled back twice, and to what the second rollback replaced.
+fn while_it_works(server: TestServer, fs: LoopFs) {
+    let method = if fs.kind() == "btrfs" {
+        "btrfs"
+    } else {
+        "reflink"
+    };
+    let rolled = start(server, fs);
+    fs::write(rolled.datadir.join("host.err"), "one line\n").unwrap();
+    let traffic = rolled.traffic();
+    traffic.wait_for(50);
+    let before = traffic.marks();
+    let saved = rolled.done(&["save", "before-upgrade"]);
+    let after = traffic.marks();
+    assert_eq!(saved.answer["baseline"]["method"], method, "{saved:?}");
+    assert!(saved.answer["pause_ms"].is_u64(), "{saved:?}");
+    traffic.wait_for(50);
+    traffic.assert_undisturbed();
+    let again = run(rolled.command(&["save", "before-upgrade"]));
+    assert_eq!(again.code, Some(14), "{again:?}");
+
+    let plan = rolled.done(&["rollback", "before-upgrade"]);
+    assert_eq!(plan.answer["executed"], false);
+    traffic.wait_for(10);
+    fs::write(rolled.datadir.join("host.err"), "one line\nanother\n").unwrap();
+    let back = rolled.done(&["rollback", "before-upgrade", "--execute"]);
+    assert_eq!(back.answer["executed"], true, "{back:?}");
+    drop(traffic.stop());
+    let state = rolled.bank();
+    state
+        .check_between(&before, &after)
+        .unwrap_or_else(|e| panic!("{}", e.chain()));
+    let log = fs::read_to_string(rolled.datadir.join("host.err")).unwrap();
+    assert_eq!(log, "one line\nanother\n", "what is told to people stays");
+
+    let later = rolled.work(30);
+    rolled.done(&[
+        "rollback",
+        "before-upgrade",
+        "--keep-replaced=after",
+        "--execute",
+    ]);
+    assert_eq!(rolled.bank(), state, "the baseline stays what it was");
+    rolled.done(&["rollback", "after", "--execute"]);
+    rolled
+        .bank()
+        .check_between(&later, &later)
+        .unwrap_or_else(|e| panic!("{}", e.chain()));
+    rolled.assert_tidy("at the end");
+    rolled.done(&["drop", "before-upgrade", "--execute"]);
+    rolled.done(&["drop", "after", "--execute"]);
+    assert_eq!(rolled.list_stopped()["baselines"], serde_json::json!([]));
+}
+
+/// Saved and rolled back where files cannot be cloned: the server is stopped for the save.
+fn where_nothing_clones(server: TestServer) {
+    let mut rolled = start(server, LoopFs::ext4(GIB));
+    rolled.work(30);
+    let refused = run(rolled.command(&["save"]));
+    assert_eq!(refused.code, Some(14), "{refused:?}");
+    rolled.stop();
+    let saved = rolled.done_stopped(&["save"]);
+    assert_eq!(saved.answer["baseline"]["method"], "copy", "{saved:?}");
+    rolled.start();
+    let state = rolled.bank();
+    for _ in 0..2 {
+        rolled.work(30);
+        let back = rolled.done(&["rollback", "--execute"]);
+        assert_eq!(rolled.bank(), state);
+        let (all, written) = (
+            back.answer["baseline"]["bytes"].as_u64().unwrap(),
+            back.answer["bytes_written"].as_u64().unwrap(),
+        );
+        assert!(0 < written && written < all / 2, "{back:?}");
+    }
+    rolled.assert_tidy("at the end");
+}
+
+macro_rules! cases {
+    ($($name:ident: $what:ident($server:ident $(, $fs:ident)?);)*) => {
+        $(#[test]
+        fn $name() {
+            $what($server() $(, LoopFs::$fs(4 * GIB))?);
+        })*
+    };
+}
+
+cases! {
+    mariadb_on_xfs: while_it_works(mariadb_10_11, xfs);
+    mariadb_on_btrfs: while_it_works(mariadb_10_11, btrfs);
+    mariadb_on_ext4: where_nothing_clones(mariadb_10_11);
+    mysql8_on_xfs: while_it_works(mysql_8_0_15, xfs);
+    mysql8_on_btrfs: while_it_works(mysql_8_0_15, btrfs);
+    mysql8_on_ext4: where_nothing_clones(mysql_8_0_15);
+    mysql57_on_xfs: while_it_works(mysql_5_7_22, xfs);
+    mysql57_on_btrfs: while_it_works(mysql_5_7_22, btrfs);
+    mysql57_on_ext4: where_nothing_clones(mysql_5_7_22);
+    mariadb_11_8_on_xfs: while_it_works(mariadb_11_8, xfs);
+    mysql_9_on_btrfs: while_it_works(mysql_9, btrfs);
+}
+
+/// A data directory is often a mount point: it cannot be exchanged, its entries are.
+fn in_a_mount_point(server: TestServer) {
+    let fs = LoopFs::xfs(4 * GIB);
+    let mut args = evenkeel_cases::SMALL.to_vec();
+    args.retain(|arg| !arg.starts_with("--log-bin"));
+    let launch = server.prepare(fs.path(), &args);
+    let site = Site::of(server, fs, launch, 1_000);
+    let mut rolled = Rolled::new(site, env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    rolled.work(30);
+    rolled.done(&["save", "one"]);
+    let state = rolled.bank();
+    rolled.work(30);
+    // A server finds nothing in what is kept there that it takes for its own.
+    rolled.start();
+    let later = rolled.work(30);
+    rolled.done(&["rollback", "one", "--keep-replaced=two", "--execute"]);
+    assert_eq!(rolled.bank(), state);
+    rolled.done(&["rollback", "two", "--execute"]);
+    rolled
+        .bank()
+        .check_between(&later, &later)
+        .unwrap_or_else(|e| panic!("{}", e.chain()));
+    rolled.assert_tidy("at the end");
+    rolled.start();
+}
+
+#[test]
+fn mariadb_in_a_mount_point() {
+    in_a_mount_point(mariadb_10_11());
+}
+
+#[test]
+fn mysql8_in_a_mount_point() {
+    in_a_mount_point(mysql_8_0_15());
+}
+
+#[test]
+fn a_stopped_server_stays_stopped() {
+    let mut rolled = start(mariadb_10_11(), LoopFs::xfs(GIB));
+    rolled.work(30);
+    let state = rolled.bank();
+    rolled.stop();
+    let saved = rolled.done_stopped(&["save"]);
+    assert!(saved.answer["pause_ms"].is_null(), "{saved:?}");
+    rolled.start();
+    rolled.work(30);
+    let running = run(rolled.command_stopped(&["rollback", "--execute"]));
+    assert_eq!(running.code, Some(14), "{running:?}");
+    rolled.stop();
+    rolled.done_stopped(&["rollback", "--execute"]);
+    assert!(rolled.servers().is_empty());
+    rolled.start();
+    assert_eq!(rolled.bank(), state);
+}
+
+#[test]
+fn a_server_that_does_not_start_loses_nothing() {
+    let mut rolled = start(mariadb_10_11(), LoopFs::xfs(GIB));
+    rolled.done(&["save"]);
+    let later = rolled.work(30);
+    let kept = rolled.list_stopped()["kept_in"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let page = std::path::Path::new(&kept).join("kept/baseline/files/ibdata1");
+    fs::write(page, "nonsense").unwrap();
+    let failed = run(rolled.command(&["rollback", "--execute"]));
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(
+        failed.answer["hints"]
+            .to_string()
+            .contains("rollback replaced"),
+        "{failed:?}"
+    );
+    rolled.done_stopped(&["rollback", "replaced", "--execute"]);
+    rolled.start();
+    rolled
+        .bank()
+        .check_between(&later, &later)
+        .unwrap_or_else(|e| panic!("{}", e.chain()));
+}
+
+#[test]
+fn a_backup_is_not_rolled_away() {
+    let rolled = start(mariadb_10_11(), LoopFs::xfs(GIB));
+    let backup = run(rolled
+        .evenkeel
+        .backup(&rolled.site, &["--snapshot=reflink"]));
+    assert_eq!(backup.code, Some(0), "{backup:?}");
+    rolled.done(&["save"]);
+    let holding = evenkeel_cases::leftovers::holding_directories(rolled.site.fs.path())
+        .into_iter()
+        .find(|path| path.join("EVENKEEL-HOLDING").exists())
+        .unwrap();
+    let lock = fs::File::open(holding.join("lock")).unwrap();
+    lock.lock().unwrap();
+    let busy = run(rolled.command(&["rollback", "--execute"]));
+    assert_eq!(busy.code, Some(11), "{busy:?}");
+    lock.unlock().unwrap();
+    rolled.done(&["rollback", "--execute"]);
+    let backup = run(rolled
+        .evenkeel
+        .backup(&rolled.site, &["--snapshot=reflink", "--audit"]));
+    assert_eq!(backup.code, Some(0), "what changed is found: {backup:?}");
+}
