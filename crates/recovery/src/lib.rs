@@ -1,4 +1,4 @@
 //! What helps a server's files between a crash and the next query.
 
-pub mod check;
 pub mod baseline;
+pub mod check;

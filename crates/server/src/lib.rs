@@ -12,5 +12,5 @@ pub mod login_path;
 pub mod option_file;
 pub mod options;
 pub mod replication;
-pub mod stopped;
 pub mod service;
+pub mod stopped;
