@@ -101,7 +101,7 @@ mod tests {
         let mut stamps = Stamps::default();
         stamps.add(Path::new("file"), &facts);
         assert!(!stamps.is_same(Path::new("file"), &facts));
-        let old = Path::new("/proc/self/exe").metadata().unwrap();
+        let old = Path::new("/bin/sh").metadata().unwrap();
         stamps.add(Path::new("exe"), &old);
         assert!(stamps.is_same(Path::new("exe"), &old));
         stamps.write(dir.path()).unwrap();

@@ -325,7 +325,7 @@ mod tests {
         let data = dir.path().join("data");
         fs::create_dir_all(data.join("bank")).unwrap();
         fs::create_dir_all(data.join("tmp")).unwrap();
-        fs::write(data.join("bank/a.ibd"), [7; 3 << 20]).unwrap();
+        fs::write(data.join("bank/a.ibd"), vec![7; 3 << 20]).unwrap();
         fs::write(data.join("tmp/scratch"), "x").unwrap();
         fs::write(data.join("host.pid"), "1").unwrap();
         fs::write(data.join(".evenkeel-x"), "1").unwrap();
@@ -355,7 +355,7 @@ mod tests {
         }
         .make(&kept, &again, |_, _| Ok(()))
         .unwrap();
-        assert_eq!(fs::read(again.join("bank/a.ibd")).unwrap(), [7; 3 << 20]);
+        assert_eq!(fs::read(again.join("bank/a.ibd")).unwrap(), vec![7; 3 << 20]);
         assert_eq!(
             fs::read_link(again.join("link")).unwrap(),
             Path::new("bank/a.ibd")
