@@ -103,6 +103,9 @@ pub const ARCHIVE: [&str; 3] = [
     "archive::segment_finished",
 ];
 
+/// Points of one that goes on with a server that took over.
+pub const LINKING: [&str; 1] = ["archive::linked"];
+
 /// Points of a restore that goes on to a point in time, besides those of every restore.
 pub const POINT: [&str; 3] = ["point::unheld", "point::relay_written", "point::applied"];
 
@@ -193,6 +196,7 @@ pub fn all() -> Vec<&'static str> {
         .chain(&LVM)
         .chain(&ONTO)
         .chain(&ARCHIVE)
+        .chain(&LINKING)
         .chain(&POINT)
         .chain(&COPY)
         .chain(&COPY_BLOCKS)

@@ -12,8 +12,25 @@ pub struct Group {
     pub end: u64,
     /// The time of its first event, in seconds since 1970.
     pub time: u32,
+    /// The time of its last statement, which replicas keep when they log what they apply.
+    pub statement: u32,
     /// Its GTID, if it has one.
     pub gtid: Option<Gtid>,
+}
+
+/// A group that has begun and is not complete: what has to be known to go on in the middle of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Position of its first event.
+    pub start: u64,
+    /// The time of its first event, in seconds since 1970.
+    pub time: u32,
+    /// The time of its last statement so far.
+    pub statement: u32,
+    /// Its GTID, if it has one.
+    pub gtid: Option<Gtid>,
+    /// Whether a commit ends it; else the next statement does, or begins a transaction.
+    pub in_transaction: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +47,7 @@ struct Open {
     state: State,
     start: u64,
     time: u32,
+    statement: u32,
     gtid: Option<Gtid>,
 }
 
@@ -40,12 +58,33 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Returns where the group begins that has begun and is not complete, and its time and GTID.
+    /// Goes on in the middle of a group.
     #[must_use]
-    pub fn unfinished(&self) -> Option<(u64, u32, Option<Gtid>)> {
-        self.open
-            .as_ref()
-            .map(|open| (open.start, open.time, open.gtid))
+    pub fn resume(unfinished: &Unfinished) -> Self {
+        Self {
+            open: Some(Open {
+                state: match unfinished.in_transaction {
+                    true => State::Transaction,
+                    false => State::Announced,
+                },
+                start: unfinished.start,
+                time: unfinished.time,
+                statement: unfinished.statement,
+                gtid: unfinished.gtid,
+            }),
+        }
+    }
+
+    /// Returns the group that has begun and is not complete.
+    #[must_use]
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        self.open.as_ref().map(|open| Unfinished {
+            start: open.start,
+            time: open.time,
+            statement: open.statement,
+            gtid: open.gtid,
+            in_transaction: open.state == State::Transaction,
+        })
     }
 
     /// Takes one event; returns the group that it completes.
@@ -54,6 +93,12 @@ impl Groups {
         let ends = self
             .take(event, body)
             .ok_or_else(|| Error::failed(format!("the event at {} is damaged", event.position)))?;
+        // A commit has the time of a statement of its own, which replicas do not keep.
+        let commits = matches!(event.header.kind, kind::XID | kind::XA_PREPARE)
+            || event.header.kind == kind::QUERY && statement(body).is_some_and(is_commit);
+        if !commits && let Some(open) = &mut self.open {
+            open.statement = event.header.time;
+        }
         if !ends {
             return Ok(None);
         }
@@ -61,6 +106,7 @@ impl Groups {
             start: open.start,
             end: event.end(),
             time: open.time,
+            statement: open.statement,
             gtid: open.gtid,
         }))
     }
@@ -110,7 +156,7 @@ impl Groups {
     fn query(&mut self, event: &Event, text: &[u8]) -> bool {
         self.begin_if_outside(event);
         match self.state() {
-            Some(State::Transaction) => is(text, b"COMMIT") || is(text, b"ROLLBACK"),
+            Some(State::Transaction) => is_commit(text),
             _ if is(text, b"BEGIN") || starts(text, b"XA START") => {
                 if let Some(open) = &mut self.open {
                     open.state = State::Transaction;
@@ -130,6 +176,7 @@ impl Groups {
             state,
             start: event.position,
             time: event.header.time,
+            statement: event.header.time,
             gtid,
         });
     }
@@ -169,6 +216,10 @@ fn statement(body: &[u8]) -> Option<&[u8]> {
     let schema = usize::from(*body.get(8)?);
     let status = usize::from(u16::from_le_bytes(*body.get(11..)?.first_chunk()?));
     body.get(13 + status + schema + 1..)
+}
+
+fn is_commit(text: &[u8]) -> bool {
+    is(text, b"COMMIT") || is(text, b"ROLLBACK")
 }
 
 fn is(text: &[u8], word: &[u8]) -> bool {

@@ -12,6 +12,7 @@
 //! * [`Header`], [`Format`], [`Rotate`]: single events.
 //! * [`Events`]: the events of a file, with the torn tail that a crash leaves told apart from damage.
 //! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
+//! * [`Gtid`], [`GtidSet`]: one transaction's name, and what a server or an archive has.
 
 mod event;
 mod events;
@@ -19,12 +20,14 @@ mod groups;
 mod gtid;
 pub mod kind;
 mod name;
+mod set;
 
 pub use event::{Format, Header, Rotate, body};
 pub use events::{Event, Events, Tail};
-pub use groups::{Group, Groups};
+pub use groups::{Group, Groups, Unfinished};
 pub use gtid::Gtid;
 pub use name::{number_of, successor};
+pub use set::GtidSet;
 
 /// The first bytes of every binary log file.
 pub const MAGIC: [u8; 4] = [0xfe, b'b', b'i', b'n'];

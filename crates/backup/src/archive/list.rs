@@ -3,7 +3,7 @@
 use super::needed::LogPlace;
 use evenkeel_binlog::number_of;
 use evenkeel_op::Result;
-use evenkeel_repository::logs::{Gap, Logs, Place, Timeline};
+use evenkeel_repository::logs::{Gap, Link, Logs, Place, Timeline};
 use evenkeel_repository::{Location, Repository};
 use serde::Serialize;
 
@@ -42,6 +42,9 @@ pub struct TimelineList {
     pub segments: usize,
     /// Bytes of the log.
     pub bytes: u64,
+    /// From where it goes on, where another server was before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub follows: Vec<Link>,
     /// What is missing in between.
     pub gaps: Vec<Gap>,
     /// Which stretches can be restored to, from which generation on.
@@ -147,6 +150,7 @@ fn describe(logs: &Logs, timeline: Timeline, known: &[Known]) -> Result<Timeline
             .sum(),
         points: reaches(&timeline, known),
         gaps: timeline.gaps,
+        follows: timeline.follows,
         timeline: timeline.id,
     })
 }

@@ -8,9 +8,10 @@ mod extract;
 mod list;
 mod needed;
 mod pending;
+mod seam;
 mod source;
 
-pub use evenkeel_repository::logs::{Gap, Place};
+pub use evenkeel_repository::logs::{Gap, Link, Place};
 pub use extract::extract;
 pub use list::{ArchiveList, Reach, SourceList, TimelineList, list};
 pub(crate) use needed::LogPlace;
@@ -25,6 +26,7 @@ use evenkeel_repository::{Location, Repository};
 use evenkeel_server::binlog_stream::Received;
 use evenkeel_server::options::ConnectOptions;
 use pending::Pending;
+use seam::Seam;
 use serde::Serialize;
 use source::Source;
 use std::time::{Duration, Instant};
@@ -76,6 +78,13 @@ pub struct ArchiveReport {
     pub reconnected: u64,
     /// Gaps that were allowed.
     pub gaps: Vec<Gap>,
+    /// From where the history goes on, as this run found: what is archived of another server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Link>,
+    /// Why the history that this run began does not go on from what is archived of another server,
+    /// with which it has transactions in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub does_not_follow: Option<String>,
 }
 
 /// Archives until everything is there that there was (`until_current`), or until it is asked to stop:
@@ -152,16 +161,15 @@ impl Archiver<'_> {
     /// Archives over one connection, to the end or until it is lost.
     fn once(&mut self) -> Result<()> {
         let source = Source::ask(&self.request.server, self.replica)?;
-        if self.report.source.is_empty() {
-            self.claim(&source)?;
-        } else if self.report.source != source.id {
-            return Err(Error::new(
-                ErrorKind::Differs,
-                format!(
+        if self.report.source != source.id {
+            if !self.report.source.is_empty() {
+                self.run.progress.warn(format!(
                     "another server answers now: {} instead of {}",
                     source.id, self.report.source
-                ),
-            ));
+                ));
+                self.target = None;
+            }
+            self.claim(&source)?;
         }
         if self.request.until_current && self.target.is_none() {
             self.target = Some(source.now.clone());
@@ -171,6 +179,8 @@ impl Archiver<'_> {
     }
 
     fn claim(&mut self, source: &Source) -> Result<()> {
+        // The earlier server's goes first: nobody waits for two.
+        self.lock = None;
         self.lock = Some(self.logs.claim(&source.id)?);
         self.report.source.clone_from(&source.id);
         Ok(())
@@ -185,13 +195,16 @@ impl Archiver<'_> {
             if !source.continues(timeline, &self.logs, self.run.cancel)? {
                 continue;
             }
-            let end = timeline
-                .end()
+            let last = timeline
+                .segments
+                .last()
                 .ok_or_else(|| Error::failed("an empty timeline"))?;
+            let pending = Pending::behind(&self.logs.header(last)?)?;
             self.report.timeline.clone_from(&timeline.id);
-            return Ok(Attached {
-                pending: Pending::resume(end.file.clone(), end.position, Some(end)),
-            });
+            if let Seam::Link(link) = self.seam(source, Some(timeline))? {
+                self.follow(link)?;
+            }
+            return Ok(Attached { pending });
         }
         let Some((first, _)) = source.logs.first() else {
             return Err(Error::refused("the server lists no binary log"));
@@ -205,7 +218,46 @@ impl Archiver<'_> {
         if let Some((timeline, end)) = purged {
             return self.over_a_gap(timeline, end, first);
         }
-        let name = source.history(first, self.run.cancel)?;
+        let seam = self.seam(source, None)?;
+        let first = match &seam {
+            Seam::Link(link) => {
+                let repository = Repository::open(&self.request.repository)?;
+                let needed = seam::first_needed(&repository, source, &link.file)?;
+                needed.unwrap_or_else(|| first.clone())
+            }
+            _ => first.clone(),
+        };
+        self.begin(source, &known, first, seam)
+    }
+
+    /// Looks whether the server's log goes on from what is archived of another. That this cannot be
+    /// told does not keep the log from being archived.
+    fn seam(&self, source: &Source, own: Option<&Timeline>) -> Result<Seam> {
+        match seam::find(source, &self.logs, own, self.run.cancel) {
+            Ok(seam) => Ok(seam),
+            Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
+            Err(error) => {
+                self.run.cancel.check()?;
+                self.run.progress.warn(format!(
+                    "whether the log of {} goes on from what is archived of another server cannot be \
+                     told: {}",
+                    source.id,
+                    error.chain()
+                ));
+                Ok(Seam::None)
+            }
+        }
+    }
+
+    /// Begins a history with a file of the server.
+    fn begin(
+        &mut self,
+        source: &Source,
+        known: &[Timeline],
+        first: String,
+        seam: Seam,
+    ) -> Result<Attached> {
+        let name = source.history(&first, self.run.cancel)?;
         // A server that was reset within a second of its beginning has one of the same name.
         let namesakes = known.iter().filter(|one| one.id.starts_with(&name)).count();
         let id = match namesakes {
@@ -221,9 +273,36 @@ impl Archiver<'_> {
         }
         self.writer.make_timeline(&source.id, &id)?;
         self.report.timeline = id;
+        match seam {
+            Seam::None => {}
+            Seam::Link(link) => self.follow(link)?,
+            Seam::Torn { source: other, why } => {
+                let text = format!(
+                    "the log of {} does not go on from what is archived of {other}: {why}; points \
+                     behind that can be restored from generations of {} only",
+                    source.id, source.id
+                );
+                self.run.progress.warn(text.clone());
+                self.report.does_not_follow = Some(text);
+            }
+        }
         Ok(Attached {
-            pending: Pending::begin(first.clone(), None, None),
+            pending: Pending::begin(first, None, None),
         })
+    }
+
+    /// Notes from where the history goes on. It comes before the log: whoever finds one without the
+    /// other finds a log that goes on from nothing.
+    fn follow(&mut self, link: Link) -> Result<()> {
+        let home = (self.report.source.as_str(), self.report.timeline.as_str());
+        self.writer.follow(home, &link)?;
+        fail::fail_point!("archive::linked");
+        self.run.progress.note(format!(
+            "the log of {} goes on from what is archived of {}, at {}",
+            self.report.source, link.source, link.after
+        ));
+        self.report.follows = Some(link);
+        Ok(())
     }
 
     fn over_a_gap(&mut self, timeline: &Timeline, end: Place, first: &str) -> Result<Attached> {

@@ -6,7 +6,7 @@ use evenkeel_op::Result;
 use evenkeel_repository::logs::{ForgetLogs, ForgetLogsPlan, Logs, Place, Timeline};
 use evenkeel_repository::{Manifest, Repository};
 use evenkeel_server::abilities::Flavour;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::source_id;
 
@@ -66,15 +66,63 @@ pub fn plan_forget_without(repository: &Repository, forgotten: &[u32]) -> Result
         }
     }
     let mut what = Vec::new();
+    let mut places_of = BTreeMap::new();
     let sources: BTreeSet<&str> = timelines.iter().map(|one| one.source.as_str()).collect();
     for source in sources {
         let all: Vec<&Timeline> = timelines
             .iter()
             .filter(|one| one.source == source)
             .collect();
-        what.extend(of_source(&logs, &all, &places(&kept, source)?));
+        let places = places(&kept, source)?;
+        what.extend(of_source(&logs, &all, &places));
+        places_of.insert(source, places);
     }
+    spare_successors(&timelines, &places_of, &mut what);
     repository.plan_forget_logs(&what, sequence)
+}
+
+/// Keeps what generations of a server need of the logs of one that took over.
+fn spare_successors(
+    timelines: &[Timeline],
+    kept: &BTreeMap<&str, Vec<Kept>>,
+    what: &mut [ForgetLogs],
+) {
+    let order = |place: &Place| (number_of(&place.file), place.position);
+    // By history, the file from which on others need it.
+    let mut needed: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    // Each round goes one server further.
+    for _ in 0..timelines.len() {
+        for timeline in timelines {
+            for link in &timeline.follows {
+                let before = timelines
+                    .iter()
+                    .find(|one| one.source == link.source && one.id == link.timeline);
+                let is_used = before.is_some_and(|before| {
+                    let mut own = kept.get(before.source.as_str()).into_iter().flatten();
+                    needed.contains_key(&(before.source.as_str(), before.id.as_str()))
+                        || own.any(|(place, _)| {
+                            before.has(place) && order(place) <= order(&link.after)
+                        })
+                });
+                if is_used {
+                    let key = (timeline.source.as_str(), timeline.id.as_str());
+                    let first = needed.entry(key).or_insert(&link.file);
+                    if number_of(&link.file) < number_of(first) {
+                        *first = &link.file;
+                    }
+                }
+            }
+        }
+    }
+    for one in what {
+        let Some(file) = needed.get(&(one.source.as_str(), one.timeline.as_str())) else {
+            continue;
+        };
+        let is_later = |before: &String| number_of(before) > number_of(file);
+        if one.before.as_ref().is_none_or(is_later) {
+            one.before = Some((*file).to_owned());
+        }
+    }
 }
 
 /// A generation of a server: where it is in the server's log, and when it was made.

@@ -1,10 +1,13 @@
 //! The segment that is being filled, in memory.
 
-use evenkeel_binlog::{Event, Format, Groups, MAGIC};
+use evenkeel_binlog::{self as binlog, Event, Format, Groups, GtidSet, MAGIC, body, kind};
 use evenkeel_op::Result;
 use evenkeel_repository::BlockHash;
-use evenkeel_repository::logs::{Place, SegmentHeader};
+use evenkeel_repository::logs::{Place, SegmentHeader, Unfinished};
 use std::time::Instant;
+
+/// A set that is longer is not in headers: one of a few servers takes a hundred bytes.
+const GTIDS_MAX: usize = 256 << 10;
 
 /// Where the archive of a file is, and what came since the last segment.
 pub(super) struct Pending {
@@ -18,6 +21,8 @@ pub(super) struct Pending {
     last_event: u64,
     groups: Groups,
     format: Option<Format>,
+    /// What the server had executed at the end; nothing where that is not known.
+    gtids: Option<GtidSet>,
     seen: Seen,
 }
 
@@ -26,6 +31,7 @@ struct Seen {
     transactions: u64,
     times: Option<(u32, u32)>,
     gtids: Option<(String, String)>,
+    statement: Option<u32>,
 }
 
 impl Pending {
@@ -38,8 +44,7 @@ impl Pending {
         }
     }
 
-    /// Goes on in a file at `start`.
-    pub(super) fn resume(file: String, start: u64, previous: Option<Place>) -> Self {
+    fn resume(file: String, start: u64, previous: Option<Place>) -> Self {
         Self {
             file,
             start,
@@ -50,8 +55,30 @@ impl Pending {
             last_event: 0,
             groups: Groups::default(),
             format: None,
+            gtids: None,
             seen: Seen::default(),
         }
+    }
+
+    /// Goes on behind a segment.
+    pub(super) fn behind(last: &SegmentHeader) -> Result<Self> {
+        let end = Place {
+            file: last.file.clone(),
+            position: last.end,
+        };
+        let mut pending = Self::resume(last.file.clone(), last.end, Some(end));
+        pending.gtids = last.gtids.as_deref().map(str::parse).transpose()?;
+        if let Some(unfinished) = &last.unfinished {
+            let gtid = unfinished.gtid.as_deref();
+            pending.groups = Groups::resume(&binlog::Unfinished {
+                start: unfinished.start,
+                time: unfinished.time,
+                statement: unfinished.statement,
+                gtid: gtid.map(str::parse).transpose()?,
+                in_transaction: unfinished.in_transaction,
+            });
+        }
+        Ok(pending)
     }
 
     /// Returns the position after the last byte.
@@ -84,9 +111,24 @@ impl Pending {
         self.since.get_or_insert_with(Instant::now);
         self.last_event = event.position;
         self.bytes.extend_from_slice(&event.bytes);
+        match event.header.kind {
+            kind::PREVIOUS_GTIDS => {
+                self.gtids = GtidSet::parse_previous(body(&event.bytes, Some(format)));
+            }
+            kind::MARIADB_GTID_LIST => {
+                self.gtids = GtidSet::parse_list(body(&event.bytes, Some(format)));
+            }
+            _ => {}
+        }
         if let Some(group) = self.groups.step(event, format)? {
+            match (&group.gtid, &mut self.gtids) {
+                (Some(gtid), Some(gtids)) => gtids.add(gtid),
+                // What has no name cannot be told apart elsewhere.
+                _ => self.gtids = None,
+            }
             let seen = &mut self.seen;
             seen.transactions += 1;
+            seen.statement = Some(group.statement);
             let first = seen.times.map_or(group.time, |(first, _)| first);
             seen.times = Some((first, group.time));
             if let Some(gtid) = group.gtid {
@@ -123,6 +165,19 @@ impl Pending {
             last_time: seen.times.map(|times| times.1),
             first_gtid,
             last_gtid,
+            gtids: self
+                .gtids
+                .as_ref()
+                .map(ToString::to_string)
+                .filter(|text| text.len() <= GTIDS_MAX),
+            last_statement: seen.statement,
+            unfinished: self.groups.unfinished().map(|open| Unfinished {
+                start: open.start,
+                time: open.time,
+                statement: open.statement,
+                gtid: open.gtid.map(|gtid| gtid.to_string()),
+                in_transaction: open.in_transaction,
+            }),
             server_version: self
                 .format
                 .as_ref()

@@ -1,13 +1,15 @@
 //! The server that an archive is made of: who it is, which logs it has, and whether they are those
 //! that the archive has.
 
-use evenkeel_binlog::{CHECKSUM, Header, kind, number_of};
+use evenkeel_binlog::{
+    CHECKSUM, Event, Format, Groups, Gtid, GtidSet, Header, Rotate, kind, number_of,
+};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::BlockHash;
 use evenkeel_repository::logs::{Logs, Place, Timeline};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::binlog_stream::{BinlogStream, Received};
-use evenkeel_server::connect::Session;
+use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ pub(super) struct Source {
     pub(super) logs: Vec<(String, u64)>,
     /// Where it is now.
     pub(super) now: Place,
+    flavour: Flavour,
     options: ConnectOptions,
     replica: u32,
 }
@@ -52,9 +55,90 @@ impl Source {
             id: source_id(abilities.flavour, &id.unwrap_or_default()),
             logs,
             now: Place { file, position },
+            flavour: abilities.flavour,
             options: options.clone(),
             replica,
         })
+    }
+
+    pub(super) fn is_mariadb(&self) -> bool {
+        self.flavour == Flavour::MariaDb
+    }
+
+    /// Asks which transactions the server has executed, as far as its log says so.
+    pub(super) fn executed(&self) -> Result<GtidSet> {
+        let mut session = Session::open(&self.options)?;
+        let set = session.value(match self.flavour {
+            Flavour::MySql => "SELECT @@global.gtid_executed",
+            Flavour::MariaDb => "SELECT @@global.gtid_binlog_state",
+        })?;
+        set.unwrap_or_default().parse()
+    }
+
+    /// Asks which transactions the server had executed when it began a file; nothing where the file
+    /// does not say so.
+    pub(super) fn executed_before(&self, file: &str) -> Result<Option<GtidSet>> {
+        let mut session = Session::open(&self.options)?;
+        let first = format!("SHOW BINLOG EVENTS IN {} LIMIT 4", quote(file));
+        for row in session.rows(&first)? {
+            let kind = row.at(2).unwrap_or_default();
+            if matches!(kind, "Previous_gtids" | "Gtid_list") {
+                let text = row.at(5).unwrap_or_default();
+                let text = text.trim_start_matches('[').trim_end_matches(']');
+                return Ok(text.parse().ok());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Receives the transactions from a file's beginning to where the server is now, until `take`
+    /// wants no more: their GTIDs, and the seconds of their last statements.
+    pub(super) fn transactions(
+        &self,
+        file: &str,
+        cancel: &Cancel,
+        mut take: impl FnMut(Gtid, u32) -> bool,
+    ) -> Result<()> {
+        let mut at = Place {
+            file: file.to_owned(),
+            position: 4,
+        };
+        let mut stream = self.stream(&at)?;
+        let (mut groups, mut format) = (Groups::default(), None::<Format>);
+        let order = |place: &Place| (number_of(&place.file), place.position);
+        while order(&at) < order(&self.now) {
+            cancel.check()?;
+            let bytes = match stream.receive()? {
+                Received::Event(bytes) => bytes,
+                Received::Nothing => continue,
+                Received::End => break,
+            };
+            let header = Header::parse(&bytes)?;
+            match header.kind {
+                kind::HEARTBEAT | kind::HEARTBEAT_V2 => continue,
+                kind::ROTATE if header.is_artificial() => {
+                    (at.file, at.position) = (Rotate::parse(&bytes)?.file, 4);
+                    continue;
+                }
+                kind::FORMAT_DESCRIPTION => format = Some(Format::parse(&bytes)?),
+                _ if header.is_artificial() => continue,
+                _ => {}
+            }
+            let Some(format) = &format else { continue };
+            let event = Event {
+                position: at.position,
+                header,
+                bytes,
+            };
+            at.position = event.end();
+            if let Some(group) = groups.step(&event, format)?
+                && let Some(gtid) = group.gtid
+                && !take(gtid, group.statement)
+            {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Begins a stream.

@@ -1,12 +1,13 @@
 //! Finds the generation to begin with, the history that goes on from it, and where to stop.
 
 use super::log::{self, ArchivedFile, Item};
-use super::{Point, PointReport, Transaction};
+use super::way::{Leg, ways};
+use super::{Point, PointReport, Seam, Transaction};
 use crate::Run;
 use crate::archive::{LogPlace, Place};
 use crate::facts::{DATA_ROOT, Facts, LOG_ROOT};
 use crate::restore::bound_to_their_place;
-use evenkeel_binlog::number_of;
+use evenkeel_binlog::{Gtid, GtidSet, number_of};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::logs::{Logs, Timeline};
 use evenkeel_repository::store::Lock;
@@ -25,21 +26,22 @@ pub struct PointPlan {
     pub(crate) logs: Logs,
     /// Nothing that the plan needs is pruned while it is there.
     _held: Arc<dyn Lock>,
-    pub(crate) timeline: Timeline,
+    /// Through which histories, in order. The last transaction is in the last one.
+    pub(crate) legs: Vec<Leg>,
     /// Whether the transactions have GTIDs, and whether some have none.
     pub(crate) gtids: (bool, bool),
 }
 
 /// A generation that may be the base, and the history that goes on from it.
-struct Base {
+pub(super) struct Base {
     generation: u32,
-    at: Place,
-    timeline: Timeline,
+    pub(super) at: Place,
+    pub(super) timeline: Timeline,
 }
 
 /// What a generation and a point are to each other.
 enum Verdict {
-    Found(PointReport, (bool, bool)),
+    Found(PointReport, (bool, bool), Vec<Leg>),
     /// The generation is of a later moment, or that cannot be ruled out.
     TooLate,
     /// The archive does not reach so far without a gap, or the transaction is not in it.
@@ -87,14 +89,14 @@ pub fn find(
                 continue;
             }
         };
-        match judge(&logs, &base, &manifest, point, run)? {
-            Verdict::Found(report, gtids) => {
+        match judge(&logs, &base, &manifest, point, &known, run)? {
+            Verdict::Found(report, gtids, legs) => {
                 return Ok(PointPlan {
                     generation,
                     report,
                     logs,
                     _held: held,
-                    timeline: base.timeline,
+                    legs,
                     gtids,
                 });
             }
@@ -211,52 +213,113 @@ fn is_same(
     Ok(ours == theirs)
 }
 
-/// Walks the archived log from a generation's place to the point.
+/// Tries each way from a generation to the point.
 fn judge(
     logs: &Logs,
     base: &Base,
     manifest: &Manifest,
     point: &Point,
+    known: &[Timeline],
     run: Run<'_>,
 ) -> Result<Verdict> {
     if is_too_late(base, manifest, point)? {
         return Ok(Verdict::TooLate);
     }
-    let mut walk = Walk::new(base, point);
-    let files = log::files_from(&base.timeline, &base.at.file);
-    for (number, file) in files.iter().enumerate() {
-        run.cancel.check()?;
-        let from = Place {
-            file: (*file).to_owned(),
-            position: if number == 0 { base.at.position } else { 4 },
-        };
-        if log::read_file(logs, &base.timeline, &from, |item| walk.take(item))? {
-            break;
+    let mut ways = ways(base, known);
+    if matches!(point, Point::Position(_)) {
+        // Another server's files have names of their own: a place is one of the generation's server.
+        ways.retain(|way| way.len() == 1);
+    }
+    let mut reason = None;
+    for way in ways {
+        match walk(logs, base, way, point, run)? {
+            Verdict::NotThere(error) => {
+                reason.get_or_insert(error);
+            }
+            other => return Ok(other),
         }
-        let gap = base
-            .timeline
-            .gaps
-            .iter()
-            .find(|gap| gap.after.file == *file);
-        if let Some(gap) = gap {
+    }
+    let none = || Error::refused("no archived log goes on from the generation");
+    Ok(Verdict::NotThere(reason.unwrap_or_else(none)))
+}
+
+/// Walks the archived logs from a generation's place to the point.
+fn walk(
+    logs: &Logs,
+    base: &Base,
+    mut legs: Vec<Leg>,
+    point: &Point,
+    run: Run<'_>,
+) -> Result<Verdict> {
+    let mut walk = Walk::new(base, point);
+    for number in 0..legs.len() {
+        if let Err(error) = walk.enter(number, &legs[number]) {
             if walk.is_there() {
                 break;
             }
-            return Ok(Verdict::NotThere(
-                Error::refused(format!(
-                    "binary logs are missing between {} and {}, before the point",
-                    gap.after, gap.before
-                ))
-                .hint("a point before the gap, or after a later generation, can be restored"),
-            ));
+            return Ok(Verdict::NotThere(error));
+        }
+        let leg = &mut legs[number];
+        leg.known.clone_from(&walk.known);
+        match walk_leg(logs, leg, &mut walk, run)? {
+            Step::Ends => {
+                legs.truncate(walk.last_leg + 1);
+                break;
+            }
+            Step::GoesOn => {}
+            Step::Missing(error) if !walk.is_there() => return Ok(Verdict::NotThere(error)),
+            Step::Missing(_) => break,
         }
     }
-    let reach = base
-        .timeline
-        .end()
-        .map(|end| end.to_string())
-        .unwrap_or_default();
-    Ok(walk.verdict(base, &reach))
+    legs.truncate(walk.last_leg + 1);
+    let last = legs.last().map(|leg| &leg.timeline);
+    let reach = last.and_then(Timeline::end).map(|end| end.to_string());
+    Ok(walk.verdict(base, &reach.unwrap_or_default(), legs))
+}
+
+enum Step {
+    /// The point was found.
+    Ends,
+    GoesOn,
+    /// The log has a gap, or is not what it was taken for.
+    Missing(Error),
+}
+
+fn walk_leg(logs: &Logs, leg: &mut Leg, walk: &mut Walk<'_>, run: Run<'_>) -> Result<Step> {
+    for (number, file) in log::files_from(&leg.timeline, &leg.from.file)
+        .iter()
+        .enumerate()
+    {
+        run.cancel.check()?;
+        let from = Place {
+            file: (*file).to_owned(),
+            position: if number == 0 { leg.from.position } else { 4 },
+        };
+        let until = leg.until.as_ref().filter(|until| until.file == *file);
+        let until = until.map(|until| until.position);
+        let read = log::read_file(logs, &leg.timeline, &from, until, |item| walk.take(item))?;
+        if let Some(error) = walk.wrong.take() {
+            return Ok(Step::Missing(error));
+        }
+        if read.enough {
+            return Ok(Step::Ends);
+        }
+        if until.is_some() {
+            leg.whole = Some(read.whole);
+            return Ok(Step::GoesOn);
+        }
+        let mut gaps = leg.timeline.gaps.iter();
+        if let Some(gap) = gaps.find(|gap| gap.after.file == *file) {
+            let error = Error::refused(format!(
+                "binary logs are missing between {} and {}, before the point",
+                gap.after, gap.before
+            ));
+            return Ok(Step::Missing(error.hint(
+                "a point before the gap, or after a later generation, can be restored",
+            )));
+        }
+    }
+    Ok(Step::GoesOn)
 }
 
 /// Whether a generation may hold what was written after the point.
@@ -278,7 +341,7 @@ fn is_too_late(base: &Base, manifest: &Manifest, point: &Point) -> Result<bool> 
     })
 }
 
-fn order(place: &Place) -> (Option<u64>, u64) {
+pub(super) fn order(place: &Place) -> (Option<u64>, u64) {
     (number_of(&place.file), place.position)
 }
 
@@ -294,6 +357,14 @@ struct Walk<'a> {
     end: Place,
     end_time: u32,
     gtids: (bool, bool),
+    /// Everything that was executed so far; nothing where the log does not say so.
+    known: Option<GtidSet>,
+    /// Which leg is walked, and in which the last transaction is.
+    leg: usize,
+    last_leg: usize,
+    /// Why a leg does not go on from those before.
+    wrong: Option<Error>,
+    seams: Vec<Seam>,
 }
 
 impl<'a> Walk<'a> {
@@ -307,6 +378,11 @@ impl<'a> Walk<'a> {
             end: base.at.clone(),
             end_time: 0,
             gtids: (false, false),
+            known: None,
+            leg: 0,
+            last_leg: 0,
+            wrong: None,
+            seams: Vec::new(),
         };
         if matches!(point, Point::Position(place) if *place == base.at) {
             walk.cut = Some(base.at.clone());
@@ -318,10 +394,89 @@ impl<'a> Walk<'a> {
         self.cut.is_some()
     }
 
+    /// Begins a leg. What was walked until here has to be what its link says.
+    fn enter(&mut self, number: usize, leg: &Leg) -> Result<()> {
+        self.leg = number;
+        let Some(link) = &leg.link else {
+            return Ok(());
+        };
+        let linked: GtidSet = link.gtids.parse()?;
+        let is_it = |known: &GtidSet| match linked.lasts().is_empty() {
+            true => *known == linked,
+            // A segment does not say which other servers wrote, if its archive began with it.
+            false => known.lasts() == linked.lasts(),
+        };
+        if !self.known.as_ref().is_some_and(is_it) {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "the log of {} goes on from other transactions than those that are archived of \
+                     {} up to {}",
+                    leg.timeline.source, link.source, link.after
+                ),
+            ));
+        }
+        self.seams.push(Seam {
+            from: link.source.clone(),
+            after: link.after.clone(),
+            to: leg.timeline.source.clone(),
+        });
+        Ok(())
+    }
+
+    /// Notes which transactions were executed when a file began.
+    fn executed(&mut self, set: GtidSet) -> bool {
+        match &self.known {
+            Some(known) if self.leg > 0 && !set.is_subset(known) => {
+                self.wrong = Some(Error::refused(format!(
+                    "{} is missing between the logs of two servers",
+                    set.without(known)
+                )));
+                false
+            }
+            Some(_) if self.leg > 0 => true,
+            _ => {
+                self.known = Some(set);
+                true
+            }
+        }
+    }
+
+    /// Notes a transaction; returns whether it was executed before.
+    fn is_again(&mut self, gtid: Option<Gtid>) -> bool {
+        match (gtid, &mut self.known) {
+            (Some(gtid), Some(known)) => {
+                let again = self.leg > 0 && known.contains(&gtid);
+                known.add(&gtid);
+                again
+            }
+            (None, _) if self.leg > 0 => {
+                self.wrong = Some(Error::refused(
+                    "a transaction without a GTID is in the log behind another server's",
+                ));
+                true
+            }
+            _ => {
+                self.known = None;
+                false
+            }
+        }
+    }
+
     /// Takes what comes next; returns whether to go on.
     fn take(&mut self, item: Item) -> Result<bool> {
         let transaction = match item {
-            Item::Transaction(transaction) => transaction,
+            Item::Executed(set) => return Ok(self.executed(set)),
+            Item::Earlier(gtid) => {
+                self.is_again(gtid);
+                return Ok(self.wrong.is_none());
+            }
+            Item::Transaction(transaction, gtid) => {
+                if self.is_again(gtid) {
+                    return Ok(self.wrong.is_none());
+                }
+                transaction
+            }
             Item::Between { at, time } => {
                 if self.cut.is_none() && self.stops_between(&at, time) {
                     self.cut = Some(at);
@@ -337,6 +492,7 @@ impl<'a> Walk<'a> {
             return Ok(false);
         }
         self.transactions += 1;
+        self.last_leg = self.leg;
         match transaction.gtid {
             Some(_) => self.gtids.0 = true,
             None => self.gtids.1 = true,
@@ -389,7 +545,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn verdict(self, base: &Base, reach: &str) -> Verdict {
+    fn verdict(mut self, base: &Base, reach: &str, legs: Vec<Leg>) -> Verdict {
+        self.seams.truncate(self.last_leg);
         let Some(to) = self.cut else {
             let what = match self.point {
                 Point::After(gtid) | Point::Before(gtid) => {
@@ -415,8 +572,10 @@ impl<'a> Walk<'a> {
                 transactions: self.transactions,
                 last_applied: self.last,
                 first_not_applied: self.next,
+                seams: self.seams,
             },
             self.gtids,
+            legs,
         )
     }
 }

@@ -8,8 +8,9 @@
 //! the last one ends where the point is.
 
 mod find;
-mod log;
+pub(crate) mod log;
 mod replay;
+mod way;
 
 pub use find::{PointPlan, find};
 pub(crate) use replay::replay;
@@ -102,6 +103,20 @@ pub struct PointReport {
     pub last_applied: Option<Transaction>,
     /// The first one that was not applied; none when the archive ends there.
     pub first_not_applied: Option<Transaction>,
+    /// Where other servers' logs were gone on with, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seams: Vec<Seam>,
+}
+
+/// Where the log of one server goes on from that of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Seam {
+    /// The server that was before.
+    pub from: String,
+    /// Up to where its log was applied.
+    pub after: Place,
+    /// The server whose log was applied then; places behind that are in its log.
+    pub to: String,
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! everybody's reach; the last one ends at the point. Nothing is translated: row events, statements,
 //! compressed and XA transactions are what they were. Afterwards nothing of it is left.
 
-use super::log::{ArchivedFile, files_from};
+use super::log::{ArchivedFile, copy_others, files_from};
+use super::way::Leg;
 use super::{Replay, Transaction};
 use crate::Run;
 use evenkeel_op::{Context, Error, Result, Unit};
@@ -103,34 +104,59 @@ fn write_relay_logs(
     let mut index = String::new();
     run.progress
         .phase("fetching binary logs", None, Unit::Bytes);
-    for file in files_from(&plan.timeline, &plan.report.from.file) {
-        let is_last = file == last.at.file;
-        run.cancel.check()?;
-        let name = relay_name(relay.files + 1);
-        let path = datadir.join(&name);
-        let failed = || format!("failed to write {}", path.display());
-        let limit = if is_last { last.end } else { u64::MAX };
-        let mut archived = ArchivedFile::open(&plan.logs, &plan.timeline, file).take(limit);
-        let mut out = fs::File::create(&path).context(failed)?;
-        let copied = std::io::copy(&mut archived, &mut out).context(failed)?;
-        if is_last && copied != last.end {
-            return Err(Error::failed(format!(
-                "the archive of {file} ends at {copied}"
-            )));
-        }
-        run.progress.advance(copied);
-        index.push_str(&format!("./{name}\n"));
-        relay.files += 1;
-        relay.bytes += copied;
-        relay.end = copied;
-        if is_last {
-            break;
+    for (number, leg) in plan.legs.iter().enumerate() {
+        let is_last_leg = number + 1 == plan.legs.len();
+        for file in files_from(&leg.timeline, &leg.from.file) {
+            let ends_leg = leg.until.as_ref().is_some_and(|until| until.file == file);
+            let until = match (is_last_leg, leg.whole) {
+                (true, _) if file == last.at.file => Some(last.end),
+                (false, Some(whole)) if ends_leg => Some(whole),
+                _ => None,
+            };
+            run.cancel.check()?;
+            let name = relay_name(relay.files + 1);
+            let copied = write_relay_log(replay, leg, file, until, &datadir.join(&name))?;
+            run.progress.advance(copied);
+            index.push_str(&format!("./{name}\n"));
+            relay.files += 1;
+            relay.bytes += copied;
+            relay.end = copied;
+            if until.is_some() {
+                break;
+            }
         }
     }
     run.progress.end();
     let path = datadir.join(format!("{RELAY}.index"));
     fs::write(&path, index).context(|| format!("failed to write {}", path.display()))?;
     Ok(relay)
+}
+
+/// Writes one file, up to a place between transactions. Of a server that took over, without what the
+/// one before had executed.
+fn write_relay_log(
+    replay: &Replay,
+    leg: &Leg,
+    file: &str,
+    until: Option<u64>,
+    path: &Path,
+) -> Result<u64> {
+    let failed = || format!("failed to write {}", path.display());
+    let mut archived = ArchivedFile::open(&replay.plan.logs, &leg.timeline, file);
+    let out = fs::File::create(path).context(failed)?;
+    let mut out = std::io::BufWriter::new(out);
+    let limit = until.unwrap_or(u64::MAX);
+    let copied = match leg.link {
+        Some(_) => copy_others(archived, limit, leg.known.as_ref(), &mut out)?,
+        None => std::io::copy(&mut archived.by_ref().take(limit), &mut out).context(failed)?,
+    };
+    std::io::Write::flush(&mut out).context(failed)?;
+    if leg.link.is_none() && until.is_some_and(|until| until != copied) {
+        return Err(Error::failed(format!(
+            "the archive of {file} ends at {copied}"
+        )));
+    }
+    Ok(copied)
 }
 
 /// Options that depend on what is applied.

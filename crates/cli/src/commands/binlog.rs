@@ -44,7 +44,7 @@ fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
         cancel: face.cancel(),
     };
     let report = archive::archive(&request, run)?;
-    let partial = !report.gaps.is_empty();
+    let partial = !report.gaps.is_empty() || report.does_not_follow.is_some();
     face.answer(&report);
     Ok(if partial { exit::PARTIAL } else { exit::DONE })
 }

@@ -140,8 +140,9 @@ impl Repository {
         // What the store keeps, the mark still has to explain.
         if wanted == Forgotten::All && kept.len() == had {
             // The mark goes last: it says that nothing is missing.
-            for other in &folder.others {
-                heal::remove(store, &format!("{path}/{}", other.name))?;
+            let others = folder.others.iter().map(|other| &other.name);
+            for other in others.chain(folder.links.iter().map(|(name, _)| name)) {
+                heal::remove(store, &format!("{path}/{other}"))?;
             }
             heal::remove(store, &format!("{path}/{}", mark::FORGOTTEN))?;
             heal::sync(store, &path)?;

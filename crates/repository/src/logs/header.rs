@@ -29,6 +29,21 @@ pub struct Home {
     pub timeline: String,
 }
 
+/// A transaction that has begun and is not complete at the end of a segment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// Position of its first event.
+    pub start: u64,
+    /// The time of its first event, in seconds since 1970.
+    pub time: u32,
+    /// The time of its last statement so far.
+    pub statement: u32,
+    /// Its GTID, if it has one.
+    pub gtid: Option<String>,
+    /// Whether a commit ends it, rather than the next statement.
+    pub in_transaction: bool,
+}
+
 /// What a segment says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SegmentHeader {
@@ -59,6 +74,17 @@ pub struct SegmentHeader {
     pub first_gtid: Option<String>,
     /// GTID of the last of them that has one.
     pub last_gtid: Option<String>,
+    /// All transactions that its server had executed at its end, as the server writes it: who cannot
+    /// read the log knows by it whether another server goes on from there. Not where that is not known:
+    /// without GTIDs, and in segments of programs that did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gtids: Option<String>,
+    /// The time of the last statement in the last transaction, which replicas keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_statement: Option<u32>,
+    /// The transaction in the middle of which it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Unfinished>,
     /// Version of the server that it came from.
     pub server_version: String,
     /// CRC32 of the log's bytes.

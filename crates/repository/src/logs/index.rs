@@ -2,6 +2,7 @@
 //! a file.
 
 use super::header::{Place, SegmentHeader};
+use super::link::{self, Link};
 use super::mark::{self, FORGOTTEN, Forgotten};
 use super::{LOCK, Logs};
 use crate::heal::{is_unfinished, list};
@@ -119,6 +120,8 @@ pub struct Timeline {
     pub segments: Vec<Segment>,
     /// What is missing between them, and before the first if that was not forgotten.
     pub gaps: Vec<Gap>,
+    /// From where it goes on, where another server was before.
+    pub follows: Vec<Link>,
 }
 
 impl Timeline {
@@ -146,7 +149,9 @@ pub(super) struct Folder {
     /// Names that are no segment's.
     pub(super) others: Vec<Listed>,
     pub(super) forgotten: Option<Forgotten>,
-    /// What is wrong with its mark.
+    /// From where it goes on, and the names of the objects that say so.
+    pub(super) links: Vec<(String, Link)>,
+    /// What is wrong with its mark or its links.
     pub(super) damage: Option<Error>,
 }
 
@@ -159,6 +164,7 @@ impl Folder {
             leftovers: Vec::new(),
             others: Vec::new(),
             forgotten: None,
+            links: Vec::new(),
             damage: None,
         };
         // Listed before the mark is read: what is removed meanwhile was marked before.
@@ -171,6 +177,10 @@ impl Folder {
             }
         }
         for one in listed.into_iter().filter(|one| one.name != FORGOTTEN) {
+            if let Some(number) = link::number_of(&one.name) {
+                found.link(logs, one.name, number)?;
+                continue;
+            }
             let is_gone = |file: &str| {
                 found
                     .forgotten
@@ -186,6 +196,15 @@ impl Folder {
         found.segments.sort_by_key(Segment::order);
         found.leftovers.sort_by_key(Segment::order);
         Ok(found)
+    }
+
+    fn link(&mut self, logs: &Logs, name: String, number: u32) -> Result<()> {
+        match link::read(logs, (&self.source, &self.timeline), number) {
+            Ok(link) => self.links.push((name, link)),
+            Err(error) if mark::is_damage(&error) => self.damage = Some(error),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     /// Returns what is missing, and what is wrong with the headers that would tell.
@@ -262,6 +281,7 @@ impl Logs {
                     id,
                     segments: folder.segments,
                     gaps,
+                    follows: folder.links.into_iter().map(|(_, link)| link).collect(),
                 });
             }
         }
@@ -282,6 +302,7 @@ impl Logs {
                     id,
                     segments: folder.segments,
                     gaps: Vec::new(),
+                    follows: folder.links.into_iter().map(|(_, link)| link).collect(),
                 });
             }
         }

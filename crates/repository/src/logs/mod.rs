@@ -4,6 +4,7 @@
 //! binlogs/SOURCE/archive.lock              held by the one run that archives it
 //! binlogs/SOURCE/TIMELINE/FILE.START-END   a segment: these bytes of this file
 //! binlogs/SOURCE/TIMELINE/forgotten        what was before is not missing, it was forgotten
+//! binlogs/SOURCE/TIMELINE/follows-1        from where it goes on: another server's history
 //! ```
 //!
 //! A *source* is a server, by its own id. A *timeline* is one history of its log: RESET MASTER begins
@@ -14,14 +15,16 @@ mod check;
 mod forget;
 mod header;
 mod index;
+mod link;
 mod mark;
 mod segment;
 
 pub(crate) use check::check;
 pub use forget::{ForgetLogs, ForgetLogsPlan, ForgottenLogs};
-pub use header::{Home, Place, SegmentHeader};
+pub use header::{Home, Place, SegmentHeader, Unfinished};
 pub(crate) use index::order_of;
 pub use index::{Gap, Segment, Timeline};
+pub use link::Link;
 pub(crate) use mark::FORGOTTEN;
 pub use segment::NewSegment;
 

@@ -1,7 +1,7 @@
 //! Answers of `binlog`.
 
 use super::Answer;
-use evenkeel_backup::archive::{ArchiveList, ArchiveReport, Gap, Place, Reach, TimelineList};
+use evenkeel_backup::archive::{ArchiveList, ArchiveReport, Gap, Link, Place, Reach, TimelineList};
 use evenkeel_op::units;
 use serde::Serialize;
 
@@ -26,6 +26,10 @@ impl Answer for ArchiveReport {
         };
         for gap in &self.gaps {
             text.push_str(&missing(gap));
+        }
+        text.extend(self.follows.as_ref().map(following));
+        if let Some(why) = &self.does_not_follow {
+            text.push_str(&format!("    {why}\n"));
         }
         text
     }
@@ -90,6 +94,9 @@ fn line(timeline: &TimelineList) -> String {
             None => String::new(),
         },
     );
+    for link in &timeline.follows {
+        text.push_str(&following(link));
+    }
     for reach in &timeline.points {
         text.push_str(&possible(reach));
     }
@@ -97,6 +104,13 @@ fn line(timeline: &TimelineList) -> String {
         text.push_str(&missing(gap));
     }
     text
+}
+
+fn following(link: &Link) -> String {
+    format!(
+        "    goes on from {} behind {}, with {}\n",
+        link.source, link.after, link.file
+    )
 }
 
 fn possible(reach: &Reach) -> String {

@@ -78,6 +78,12 @@ fn at_point(point: &PointReport) -> String {
         "  {} transactions applied, from {} to {}\n",
         point.transactions, point.from, point.to
     );
+    for seam in &point.seams {
+        text.push_str(&format!(
+            "  from {} to {}, behind {}\n",
+            seam.from, seam.to, seam.after
+        ));
+    }
     let mut line = |what: &str, one: &Option<Transaction>, none: &str| {
         let told = one.as_ref().map_or_else(|| none.to_owned(), transaction);
         text.push_str(&format!("  {what}: {told}\n"));
