@@ -2,7 +2,9 @@
 //! and say where that one lacks something?
 
 use evenkeel_cases::failpoints::LINKING;
-use evenkeel_cases::points::{Mark, add, archive, archive_command, make_table, mark, restore_to};
+use evenkeel_cases::points::{
+    Mark, add, archive, archive_command, make_table, mark, restore_to, restore_to_command, rows_of,
+};
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
 use evenkeel_cases::{SMALL, Site};
 use evenkeel_server::connect::Session;
@@ -280,6 +282,38 @@ fn torn(server: TestServer) {
     assert_eq!(archive(&evenkeel(), &pair.site, &[]).code, Some(0));
     let (ended, state) = pair.restore(&gtid(&eleven));
     assert_eq!((ended.code, state), (Some(0), at_eleven), "{ended:?}");
+}
+
+/// Who archives may not read the log: what ends a segment's header is enough.
+#[test]
+fn followed_by_one_who_cannot_read() {
+    let mut pair = Pair::start(mysql_8_0_15());
+    let identity = |name: &str| {
+        let file = pair.site.fs.join(name).display().to_string();
+        let made = run(evenkeel().command(&["keys", "generate", "--output", &file]));
+        let recipient = made.answer["recipient"].as_str().expect("a recipient");
+        (file, recipient.to_owned())
+    };
+    let ((admin, reader), (host, _)) = (identity("admin.key"), identity("host.key"));
+    let flags = ["--identity", &host, "--encrypt-to", &reader];
+    assert_eq!(run(evenkeel().backup(&pair.site, &flags)).generation(), 1);
+    add(&mut pair.session(), 1);
+    pair.catch_up();
+    let archived = archive(&evenkeel(), &pair.site, &["--identity", &host]);
+    assert_eq!(archived.code, Some(0), "{archived:?}");
+    pair.fail_over();
+    let mut session = pair.session();
+    add(&mut session, 2);
+    let two = own(&mut session);
+    let linked = archive(&evenkeel(), &pair.site, &["--identity", &host]);
+    assert_eq!(linked.code, Some(0), "{linked:?}");
+    assert!(linked.answer["follows"].is_object(), "{linked:?}");
+    let target = pair.site.fs.join("restored");
+    let mut command = restore_to_command(&evenkeel(), &pair.site, &target, &gtid(&two));
+    command.args(["--identity", &admin]);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(rows_of(&pair.site, &target), "1,2");
 }
 
 fn stop(follower: Child) -> Ended {
