@@ -4,6 +4,7 @@
 //! are written here, on the connection that the driver opened and logged in on.
 #![allow(unsafe_code)] // borrow_raw: the driver shows its descriptor as a number only
 
+use crate::abilities::Flavour;
 use crate::connect::{Session, quote};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::io::{self, Read, Write};
@@ -22,6 +23,9 @@ const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
 /// MariaDB: send the statements behind rows too. MySQL takes no notice of it.
 const SEND_ANNOTATE_ROWS: u16 = 2;
+/// Before each event, where a replica acknowledges: this, and whether it is asked to.
+const SEMI_SYNC: u8 = 0xef;
+const SEMI_SYNC_ASKS: u8 = 1;
 /// A packet of this length goes on in the next one.
 const PACKET_MAX: usize = 0xff_ffff;
 /// The driver's connection is read in pieces of this size.
@@ -32,6 +36,8 @@ const READ: usize = 256 << 10;
 pub enum Received {
     /// One event, all its bytes.
     Event(Vec<u8>),
+    /// One event, behind which the server waits for [`BinlogStream::acknowledge`].
+    Asking(Vec<u8>),
     /// Nothing within a fraction of a second.
     Nothing,
     /// The server ended the stream.
@@ -47,15 +53,23 @@ pub struct BinlogStream {
     buffer: Vec<u8>,
     taken: usize,
     heard: Instant,
+    semi_sync: bool,
 }
 
 impl BinlogStream {
     /// Asks for the events of `file` from `position` on, as the replica `replica` (an id that no
-    /// other replica of the server has).
+    /// other replica of the server has). With `semi_sync`, as one that acknowledges; the server has
+    /// to be one that asks, see [`semi_sync_is_on`].
     ///
     /// Errors: `Refused` over TLS, for a position beyond 4 GiB, and when the account lacks
     /// REPLICATION SLAVE; else as [`Session::run`].
-    pub fn open(mut session: Session, file: &str, position: u64, replica: u32) -> Result<Self> {
+    pub fn open(
+        mut session: Session,
+        file: &str,
+        position: u64,
+        replica: u32,
+        semi_sync: bool,
+    ) -> Result<Self> {
         if session.is_encrypted() {
             return Err(
                 Error::refused("binary logs cannot be received over TLS yet")
@@ -68,7 +82,7 @@ impl BinlogStream {
                 "no stream can begin at {file}:{position}: the protocol has 32 bits for it"
             )));
         };
-        prepare(&mut session, replica)?;
+        prepare(&mut session, replica, semi_sync)?;
         // SAFETY: the connection lives in `session`, which outlives this borrow; the copy has a
         // life of its own.
         let borrowed = unsafe { BorrowedFd::borrow_raw(session.raw().as_raw_fd()) };
@@ -86,6 +100,7 @@ impl BinlogStream {
             buffer: Vec::new(),
             taken: 0,
             heard: Instant::now(),
+            semi_sync,
         };
         stream.register(replica)?;
         let mut dump = vec![COM_BINLOG_DUMP];
@@ -110,11 +125,33 @@ impl BinlogStream {
         };
         self.heard = Instant::now();
         match packet.first() {
+            Some(0) if self.semi_sync => match packet.get(1..3) {
+                Some([SEMI_SYNC, SEMI_SYNC_ASKS]) => Ok(Received::Asking(packet[3..].to_vec())),
+                Some([SEMI_SYNC, _]) => Ok(Received::Event(packet[3..].to_vec())),
+                _ => Err(Error::failed(
+                    "the server does not say whether it waits for an acknowledgement",
+                )),
+            },
             Some(0) => Ok(Received::Event(packet[1..].to_vec())),
             Some(0xfe) if packet.len() < 9 => Ok(Received::End),
             Some(0xff) => Err(self.told(&packet)),
             _ => Err(Error::failed("the server sent what is no event")),
         }
+    }
+
+    /// Returns whether everything that came was received.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.taken == self.buffer.len()
+    }
+
+    /// Says that everything before `position` of `file` is safe here: the server waits no longer for
+    /// that.
+    pub fn acknowledge(&mut self, file: &str, position: u64) -> Result<()> {
+        let mut reply = vec![SEMI_SYNC];
+        reply.extend(position.to_le_bytes());
+        reply.extend(file.as_bytes());
+        self.command(&reply)
     }
 
     /// Says who we are, as a replica does, so that the server's list of replicas shows us.
@@ -226,7 +263,7 @@ impl BinlogStream {
 
 /// Asks for events as they are in the file, and for a sign of life while there are none. Each
 /// family reads the variables that it knows.
-fn prepare(session: &mut Session, replica: u32) -> Result<()> {
+fn prepare(session: &mut Session, replica: u32, semi_sync: bool) -> Result<()> {
     let beat = HEARTBEAT.as_nanos();
     // Where a replica has none, MySQL takes two for one and ends the older.
     let uuid = quote(&format!("00000000-0000-0000-0000-0000{replica:08x}"));
@@ -234,5 +271,39 @@ fn prepare(session: &mut Session, replica: u32) -> Result<()> {
         "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32', \
          @mariadb_slave_capability = 4, @master_heartbeat_period = {beat}, \
          @source_heartbeat_period = {beat}, @slave_uuid = {uuid}, @replica_uuid = {uuid}"
-    ))
+    ))?;
+    match semi_sync {
+        true => session.run("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1"),
+        false => Ok(()),
+    }
+}
+
+/// Asks whether a server waits for replicas that acknowledge.
+///
+/// Errors: `Refused` where it does not, with the statements that make it.
+pub fn semi_sync_is_on(session: &mut Session, flavour: Flavour) -> Result<()> {
+    let names = [
+        "rpl_semi_sync_source_enabled",
+        "rpl_semi_sync_master_enabled",
+    ];
+    let mut known = None;
+    for name in names {
+        let value = session.variable(name)?;
+        if value.as_deref() == Some("ON") {
+            return Ok(());
+        }
+        known = known.or(value.map(|_| name));
+    }
+    let place = session.place();
+    let error = Error::refused(format!(
+        "{place} does not wait for acknowledgements of replicas"
+    ));
+    Err(match (known, flavour) {
+        (Some(name), _) => error.hint(format!("SET GLOBAL {name} = ON")),
+        (None, Flavour::MariaDb) => error.hint("SET GLOBAL rpl_semi_sync_master_enabled = ON"),
+        (None, Flavour::MySql) => error
+            .hint("first, once: INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
+            .hint("before MySQL 8.0.26: rpl_semi_sync_master and semisync_master.so")
+            .hint("then: SET GLOBAL rpl_semi_sync_source_enabled = ON"),
+    })
 }

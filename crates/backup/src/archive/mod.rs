@@ -53,6 +53,9 @@ pub struct ArchiveRequest {
     pub rotate_bytes: u64,
     /// A segment is finished when its first byte is so old.
     pub rotate_after: Duration,
+    /// Tells a server that waits for it when a transaction is in the repository; segments are finished
+    /// as soon as it does.
+    pub semi_sync: bool,
 }
 
 /// What a run archived.
@@ -343,7 +346,9 @@ impl Archiver<'_> {
             self.report.to = Some(pending.place());
             return Ok(());
         }
-        let mut stream = source.stream(&from)?;
+        let mut stream = source.archived_stream(&from, self.request.semi_sync)?;
+        // Up to where the server waits.
+        let mut asked: Option<Place> = None;
         loop {
             let received = match stream.receive() {
                 Ok(received) => received,
@@ -355,6 +360,10 @@ impl Archiver<'_> {
             };
             match received {
                 Received::Event(event) => self.take(&mut pending, event)?,
+                Received::Asking(event) => {
+                    self.take(&mut pending, event)?;
+                    asked = Some(pending.place());
+                }
                 Received::Nothing => {}
                 Received::End => {
                     self.finish(&mut pending)?;
@@ -363,6 +372,11 @@ impl Archiver<'_> {
                         "the server ended the stream",
                     ));
                 }
+            }
+            // Who waits, waits for no more than what has come together.
+            if let Some(place) = asked.take_if(|_| stream.is_drained()) {
+                self.finish(&mut pending)?;
+                stream.acknowledge(&place.file, place.position)?;
             }
             if self.run.cancel.is_cancelled() || reached(&pending, &self.target) {
                 return self.finish(&mut pending);

@@ -8,7 +8,7 @@ use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::BlockHash;
 use evenkeel_repository::logs::{Logs, Place, Timeline};
 use evenkeel_server::abilities::{Abilities, Flavour};
-use evenkeel_server::binlog_stream::{BinlogStream, Received};
+use evenkeel_server::binlog_stream::{BinlogStream, Received, semi_sync_is_on};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
@@ -109,7 +109,7 @@ impl Source {
         while order(&at) < order(&self.now) {
             cancel.check()?;
             let bytes = match stream.receive()? {
-                Received::Event(bytes) => bytes,
+                Received::Event(bytes) | Received::Asking(bytes) => bytes,
                 Received::Nothing => continue,
                 Received::End => break,
             };
@@ -142,9 +142,18 @@ impl Source {
     }
 
     /// Begins a stream.
-    pub(super) fn stream(&self, from: &Place) -> Result<BinlogStream> {
+    fn stream(&self, from: &Place) -> Result<BinlogStream> {
         let session = Session::open(&self.options)?;
-        BinlogStream::open(session, &from.file, from.position, self.replica)
+        BinlogStream::open(session, &from.file, from.position, self.replica, false)
+    }
+
+    /// Begins the stream that is archived, which the server may wait for.
+    pub(super) fn archived_stream(&self, from: &Place, semi_sync: bool) -> Result<BinlogStream> {
+        let mut session = Session::open(&self.options)?;
+        if semi_sync {
+            semi_sync_is_on(&mut session, self.flavour)?;
+        }
+        BinlogStream::open(session, &from.file, from.position, self.replica, semi_sync)
     }
 
     /// Returns whether the server still has all that a timeline has of its last file, and it is the
@@ -218,7 +227,7 @@ impl Source {
         while all.len() < count && Instant::now() < until {
             cancel.check()?;
             match stream.receive()? {
-                Received::Event(event) => {
+                Received::Event(event) | Received::Asking(event) => {
                     let header = Header::parse(&event)?;
                     let beat = matches!(header.kind, kind::HEARTBEAT | kind::HEARTBEAT_V2);
                     // Idle: it has no more.

@@ -38,6 +38,8 @@ Examples:
   evenkeel binlog archive /backup/shop --until-current          Once, from a timer
   evenkeel binlog archive /backup/shop --rotate-seconds 60      Fewer, larger objects
   evenkeel binlog archive /backup/shop --ssh root@db1           By the socket of another host
+  evenkeel binlog archive /backup/shop --semi-sync              Commits wait until they are archived
+  evenkeel binlog archive /backup/shop -h db2                   After a failover: go on with db2
 
 Begins with the oldest binary log that the server has, and goes on where the archive ends. A server
 that restarts is waited for. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB:
@@ -62,6 +64,10 @@ pub struct BinlogArchive {
     /// that storing takes.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = super::span)]
     pub rotate_seconds: Duration,
+    /// Acknowledge each transaction to the server when it is in the repository, as a semi-synchronous
+    /// replica does: what a client was told is committed is archived.
+    #[arg(long)]
+    pub semi_sync: bool,
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,

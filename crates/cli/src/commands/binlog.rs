@@ -38,6 +38,7 @@ fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
         allow_gap: args.allow_gap,
         rotate_bytes: args.rotate_bytes,
         rotate_after: args.rotate_seconds,
+        semi_sync: args.semi_sync,
     };
     let run = Run {
         progress: face.progress(),
