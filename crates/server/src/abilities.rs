@@ -2,9 +2,11 @@
 //! [`Abilities`].
 
 mod privileges;
+mod start;
 mod version;
 
 pub use privileges::{Privilege, missing_privileges};
+pub use start::StartReads;
 pub use version::{Flavour, Version};
 
 use crate::connect::Session;

@@ -14,6 +14,7 @@ mod inspect;
 mod keys;
 mod lock;
 mod mount;
+mod prewarm;
 mod repository;
 mod ssh;
 mod values;
@@ -35,6 +36,7 @@ pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
+pub use prewarm::{Pages, Prewarm, Reader};
 pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
     RepositoryVerb, Restore, Verify,
@@ -131,6 +133,8 @@ pub enum Verb {
     Forget(Forget),
     /// Free the space of what no generation needs any more.
     Prune(Prune),
+    /// Read what a server will read when it starts after a crash, before it does, in parallel.
+    Prewarm(Prewarm),
     /// Copy a repository, or mend it.
     Repository(RepositoryCare),
     /// Say who can open an encrypted repository.

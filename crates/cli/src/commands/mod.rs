@@ -17,6 +17,7 @@ pub mod lock;
 mod metrics;
 pub mod mount;
 mod over_ssh;
+pub mod prewarm;
 pub mod prune;
 pub mod repository;
 pub mod restore;
@@ -62,6 +63,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Binlog(args) => binlog::run(args, face),
         Verb::Forget(args) => forget::run(args, face),
         Verb::Prune(args) => prune::run(args, face),
+        Verb::Prewarm(args) => prewarm::run(args, face),
         Verb::Repository(args) => repository::run(args, face),
         Verb::Keys(args) => keys::run(args, face),
         Verb::Baseline(args) => baseline::run(args, face),

@@ -12,6 +12,7 @@ mod forget;
 mod keys;
 mod lock;
 mod mount;
+mod prewarm;
 mod rebuild;
 mod restore;
 mod settings;

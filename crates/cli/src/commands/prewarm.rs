@@ -1,0 +1,31 @@
+//! `prewarm`.
+
+use crate::args::{self, Prewarm};
+use crate::settings;
+use crate::show::Face;
+use evenkeel_op::{Result, exit};
+use evenkeel_recovery::prewarm::{self, PrewarmRequest, Reader, Run};
+
+/// Runs the command.
+pub fn run(args: &Prewarm, face: &Face) -> Result<u8> {
+    let mut request = PrewarmRequest::new(settings::stopped_server(&args.place, face)?);
+    request.buffer_pool = args.pages == Some(args::Pages::BufferPool);
+    request.limits.memory_bytes = args.memory;
+    request.limits.deadline = args.max_seconds;
+    request.limits.depth = args.iodepth.map(usize::from);
+    request.limits.reader = match args.reader {
+        args::Reader::Auto => Reader::Auto,
+        args::Reader::IoUring => Reader::IoUring,
+        args::Reader::Threads => Reader::Threads,
+    };
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
+    let report = prewarm::prewarm(&request, run)?;
+    face.answer(&report);
+    Ok(match report.is_complete() {
+        true => exit::DONE,
+        false => exit::PARTIAL,
+    })
+}
