@@ -355,7 +355,10 @@ mod tests {
         }
         .make(&kept, &again, |_, _| Ok(()))
         .unwrap();
-        assert_eq!(fs::read(again.join("bank/a.ibd")).unwrap(), vec![7; 3 << 20]);
+        assert_eq!(
+            fs::read(again.join("bank/a.ibd")).unwrap(),
+            vec![7; 3 << 20]
+        );
         assert_eq!(
             fs::read_link(again.join("link")).unwrap(),
             Path::new("bank/a.ibd")
