@@ -12,7 +12,7 @@
 use super::IndexRow;
 use crate::bytes::{be16, be32, be64};
 use crate::page::{DATA, PageType, TYPE};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const DICTIONARY_HEADER: u32 = 7;
 const TABLES_ROOT: usize = DATA + 32;
@@ -26,9 +26,8 @@ const SUPREMUM: usize = 116;
 const DELETED: u8 = 0x20;
 /// Bytes before a record's origin, without the ends of its fields.
 const EXTRA: usize = 6;
-/// No tree of the dictionary is higher, and none has more leaves.
+/// No tree of the dictionary is higher.
 const LEVELS_MAX: usize = 16;
-const LEAVES_MAX: usize = 1 << 20;
 /// The first byte of the name of an index that is still being made.
 const UNFINISHED: u8 = 0xff;
 
@@ -71,17 +70,20 @@ fn walk(
     let Some(mut leaf) = first_leaf(root, page) else {
         return;
     };
-    for _ in 0..LEAVES_MAX {
+    let mut seen = HashSet::new();
+    loop {
         for record in records(&leaf) {
             // One that makes no sense does not hide the others.
             let _ = each(&record);
         }
-        match be32(&leaf, NEXT_PAGE) {
-            u32::MAX => return,
-            next => match page(next) {
-                Some(next) => leaf = next,
-                None => return,
-            },
+        let next = be32(&leaf, NEXT_PAGE);
+        // Pages that were linked wrongly before they were checksummed may be a ring.
+        if next == u32::MAX || !seen.insert(next) {
+            return;
+        }
+        match page(next) {
+            Some(next) => leaf = next,
+            None => return,
         }
     }
 }
@@ -119,7 +121,7 @@ fn records(page: &[u8]) -> impl Iterator<Item = Record<'_>> {
         loop {
             origin = usize::from(be16(page, origin - 2));
             left = left.checked_sub(1)?;
-            if origin == SUPREMUM || origin < SUPREMUM || origin >= page.len() {
+            if origin <= SUPREMUM || origin >= page.len() {
                 return None;
             }
             if page[origin - EXTRA] & DELETED != 0 {
