@@ -167,6 +167,26 @@ fn own(session: &mut Session) -> Mark {
     mark
 }
 
+/// A transaction of several statements.
+fn add_two(session: &mut Session) {
+    for sql in [
+        "BEGIN",
+        "INSERT INTO points.n VALUES (2)",
+        "INSERT INTO points.n VALUES (3)",
+        "COMMIT",
+    ] {
+        session.run(sql).unwrap();
+    }
+}
+
+/// Of all histories, one goes on from another.
+fn assert_one_link(pair: &Pair) {
+    let listed = pair.on_repository(&["binlog", "list"]);
+    let links = listed.answer["sources"].as_array().unwrap().iter();
+    let links = links.filter_map(|one| one["timelines"][0]["follows"].as_array());
+    assert_eq!(links.map(Vec::len).collect::<Vec<_>>(), [1], "{listed:?}");
+}
+
 /// From a generation of the first server to points on the second: the same rows as there were.
 fn followed(server: TestServer) {
     let mut pair = Pair::start(server);
@@ -179,11 +199,7 @@ fn followed(server: TestServer) {
     pair.replica().session().unwrap().run("FLUSH LOGS").unwrap();
     traffic.wait_for(60);
     drop(traffic.stop());
-    // A transaction of several statements: each family gives it several times.
-    session.run("BEGIN").unwrap();
-    session.run("INSERT INTO points.n VALUES (2)").unwrap();
-    session.run("INSERT INTO points.n VALUES (3)").unwrap();
-    session.run("COMMIT").unwrap();
+    add_two(&mut session);
     let three = own(&mut session);
     let last = state(&mut session);
     pair.catch_up();
@@ -212,10 +228,7 @@ fn followed(server: TestServer) {
     let resumed = archive(&evenkeel(), &pair.site, &[]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
     assert!(!resumed.said.contains("new history"), "{resumed:?}");
-    let listed = pair.on_repository(&["binlog", "list"]);
-    let links = listed.answer["sources"].as_array().unwrap().iter();
-    let links = links.filter_map(|one| one["timelines"][0]["follows"].as_array());
-    assert_eq!(links.map(Vec::len).collect::<Vec<_>>(), [1], "{listed:?}");
+    assert_one_link(&pair);
 
     for (to, wanted) in [
         (gtid(&three), &last),

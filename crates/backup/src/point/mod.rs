@@ -10,6 +10,7 @@
 mod find;
 pub(crate) mod log;
 mod replay;
+mod walk;
 mod way;
 
 pub use find::{PointPlan, find};
