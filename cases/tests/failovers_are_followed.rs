@@ -187,6 +187,17 @@ fn assert_one_link(pair: &Pair) {
     assert_eq!(links.map(Vec::len).collect::<Vec<_>>(), [1], "{listed:?}");
 }
 
+/// Archives the second server's logs; killed behind the link and before the log, a run is as if it had
+/// not begun.
+fn go_on_after_a_kill(pair: &Pair) {
+    let command = archive_command(&evenkeel(), &pair.site, &[]);
+    let killed = run(killed_at(command, LINKING[0]));
+    assert_eq!(killed.signal, Some(9), "{killed:?}");
+    let linked = archive(&evenkeel(), &pair.site, &[]);
+    assert_eq!(linked.code, Some(0), "{linked:?}");
+    assert!(linked.answer["follows"].is_object(), "{linked:?}");
+}
+
 /// From a generation of the first server to points on the second: the same rows as there were.
 fn followed(server: TestServer) {
     let mut pair = Pair::start(server);
@@ -210,15 +221,7 @@ fn followed(server: TestServer) {
     let mut session = pair.session();
     add(&mut session, 10);
     let (ten, at_ten) = (own(&mut session), state(&mut session));
-    // Killed behind the link and before the log, it is as if it had not begun.
-    let killed = run(killed_at(
-        archive_command(&evenkeel(), &pair.site, &[]),
-        LINKING[0],
-    ));
-    assert_eq!(killed.signal, Some(9), "{killed:?}");
-    let linked = archive(&evenkeel(), &pair.site, &[]);
-    assert_eq!(linked.code, Some(0), "{linked:?}");
-    assert!(linked.answer["follows"].is_object(), "{linked:?}");
+    go_on_after_a_kill(&pair);
     session.run("FLUSH LOGS").unwrap();
     let traffic = pair.site.traffic(3);
     traffic.wait_for(60);

@@ -92,11 +92,11 @@ fn dictionaries_agree(server: &TestServer, datadir: &Path, table: &Path, told: &
     let read: Vec<IndexRow> = match is_mysql_8 {
         false => {
             let page = sound_pages(&datadir.join("ibdata1"));
-            names::system::read(|no| page(no))
+            names::system::read(page)
         }
         true => {
             let page = sound_pages(table);
-            names::sdi::of_space(|no| page(no))
+            names::sdi::of_space(page)
         }
     };
     let of_table = |rows: &[IndexRow]| -> BTreeSet<(u32, u64, String, bool)> {

@@ -9,7 +9,6 @@ use crate::show::Face;
 use evenkeel_op::{Result, exit};
 use evenkeel_recovery::baseline::{self, RollbackRequest, Run, SaveRequest, Whose};
 use evenkeel_server::service::Commands;
-use std::collections::BTreeMap;
 
 /// Runs the command.
 pub fn run(args: &BaselineCare, face: &Face) -> Result<u8> {
@@ -23,9 +22,10 @@ pub fn run(args: &BaselineCare, face: &Face) -> Result<u8> {
 
 fn whose(of: &BaselineOf, face: &Face) -> Result<Whose> {
     if let Some(datadir) = &of.datadir {
+        let server = settings::stopped_server_at(datadir, &of.connection, face)?;
         return Ok(Whose::Stopped {
-            datadir: datadir.clone(),
-            settings: BTreeMap::new(),
+            datadir: server.datadir,
+            settings: server.settings,
         });
     }
     let options = settings::connect(&of.connection, "baseline", face)?;

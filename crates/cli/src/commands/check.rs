@@ -6,7 +6,6 @@ use crate::show::Face;
 use evenkeel_op::{Result, exit};
 use evenkeel_recovery::check::{self, CheckReport, CheckRequest, Target};
 use evenkeel_repository::Location;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Runs the command.
@@ -29,9 +28,10 @@ pub fn run(args: &Check, face: &Face) -> Result<u8> {
 
 fn target(args: &Check, face: &Face) -> Result<Target> {
     if let Some(datadir) = &args.datadir {
+        let server = settings::stopped_server_at(datadir, &args.connection, face)?;
         return Ok(Target::Stopped {
-            datadir: datadir.clone(),
-            settings: BTreeMap::new(),
+            datadir: server.datadir,
+            settings: server.settings,
         });
     }
     if let Some(repository) = &args.repository {

@@ -1,11 +1,12 @@
 //! Which stopped server is meant: the command line, then its option files.
 
 use super::connection::{path, text};
-use crate::args::DataDirectory;
+use crate::args::{Connection, DataDirectory};
 use crate::show::Face;
 use evenkeel_op::Result;
 use evenkeel_server::option_file::DefaultsSpec;
 use evenkeel_server::stopped::{Place, StoppedServer};
+use std::path::Path;
 
 /// Finds the data directory that is meant, and what its server is told; what was passed over is
 /// shown.
@@ -15,6 +16,23 @@ pub fn stopped_server(typed: &DataDirectory, face: &Face) -> Result<StoppedServe
         face.warn(warning);
     }
     Ok(server)
+}
+
+/// The same for commands that take a running server too: its option files are those that the flags of
+/// a connection name.
+pub fn stopped_server_at(
+    datadir: &Path,
+    connection: &Connection,
+    face: &Face,
+) -> Result<StoppedServer> {
+    let typed = DataDirectory {
+        datadir: Some(datadir.to_owned()),
+        defaults_file: connection.defaults_file.clone(),
+        defaults_extra_file: connection.defaults_extra_file.clone(),
+        defaults_group_suffix: connection.defaults_group_suffix.clone(),
+        no_defaults: connection.no_defaults,
+    };
+    stopped_server(&typed, face)
 }
 
 fn place(typed: &DataDirectory) -> Place {

@@ -12,7 +12,7 @@ mod place;
 
 pub use account::user;
 pub use connection::{connect, resolved};
-pub use data_directory::stopped_server;
+pub use data_directory::{stopped_server, stopped_server_at};
 pub use fleet::{FleetMember, fleet};
 pub use keys::{encrypt, passphrase_in, unlock, unlock_archive, unlock_or_encrypt};
 pub use locking::{choice, limits};
