@@ -9,7 +9,7 @@ use crate::space::{ChecksumKind, SpaceFormat};
 /// something that no server puts there. Harmless: no server reads them there either.
 ///
 /// They are used on page 0 of the system tablespace (flush LSN), by spatial indexes (split
-/// sequence), by compression and by encryption.
+/// sequence), by compression (of either kind) and by encryption.
 #[must_use]
 pub fn has_stray_bits(page: &[u8], page_no: u32, format: &SpaceFormat) -> bool {
     if format.checksum == ChecksumKind::FullCrc32 {
@@ -20,6 +20,7 @@ pub fn has_stray_bits(page: &[u8], page_no: u32, format: &SpaceFormat) -> bool {
     }
     let is_used = format.encrypted
         || format.page_compressed
+        || format.zip_size.is_some()
         || format.space_id == 0 && (page_no == 0 || is_doublewrite(page_no, format))
         || matches!(
             PageType(be16(page, TYPE)),

@@ -8,6 +8,8 @@ use crate::bytes::{be16, be32};
 use crate::checksum::{Verdict, verify};
 use crate::page::{PAGE_NO, SPACE_ID};
 
+/// Where the tablespace's own header has its number.
+const HEADER_SPACE_ID: usize = 38;
 /// How many pages are tried.
 const TRIED: usize = 32;
 /// Flags of the tablespaces that servers make when nobody says otherwise.
@@ -35,11 +37,20 @@ impl SpaceFormat {
             0 => read_classic(flags)?,
             _ => read_full_crc32(flags)?,
         };
+        if format.zip_size.is_some() && format.page_compressed {
+            // No server does both.
+            return None;
+        }
         let size = format.physical_size();
         let behind = || start.chunks_exact(size).zip(0_u32..).skip(1).take(TRIED);
         let numbered =
             behind().find(|(page, no)| be32(page, PAGE_NO) == *no && be16(page, 24) != 0);
-        format.space_id = be32(numbered?.0, SPACE_ID);
+        // The first page says it twice. Behind it, encryption and compression may cover it.
+        let said = (be32(start, SPACE_ID), be32(start, HEADER_SPACE_ID));
+        format.space_id = match said.0 == said.1 {
+            true => said.0,
+            false => be32(numbered?.0, SPACE_ID),
+        };
         if start.len() > crypt_data_offset(&format) + 6 {
             format.encrypted |= has_crypt_data(start, &format);
         }

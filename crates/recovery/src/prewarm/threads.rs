@@ -37,13 +37,13 @@ pub(super) fn read(jobs: &[Job], ramp: &mut Ramp, sink: &mut dyn Sink) -> io::Re
         let mut readers = 0;
         let mut outstanding = jobs.len();
         let result = loop {
+            if outstanding == 0 || sink.is_over() {
+                break Ok(());
+            }
             let wanted = ramp.depth().min(jobs.len());
             queue.depth.store(ramp.depth(), Ordering::Relaxed);
             if let Err(error) = grow(scope, &queue, &mut readers, wanted, &told) {
                 break Err(error);
-            }
-            if outstanding == 0 || sink.is_over() {
-                break Ok(());
             }
             match ends.recv_timeout(LOOK) {
                 Ok((job, outcome)) => {
