@@ -82,7 +82,7 @@ impl Case {
             let names = names_in(dir);
             let ours = names
                 .iter()
-                .filter(|name| name.ends_with(".evenkeel-restoring"));
+                .filter(|name| name.ends_with("evenkeel-restoring"));
             ours.map(|name| dir.join(name)).collect::<Vec<_>>()
         };
         let mut halves = [staging(parent), staging(target)].concat();

@@ -22,7 +22,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Name of a staging directory inside a mount point, and the end of the name of one beside a target.
-const STAGING: &str = ".evenkeel-restoring";
+/// Not hidden: MySQL 9 finds no tablespace in a data directory whose name begins with a dot, and a
+/// server may have to apply logs there.
+const STAGING: &str = "evenkeel-restoring";
 /// File that says that a staging directory is ours: in one inside a mount point; beside a target,
 /// the end of its name.
 const MARKER: &str = ".evenkeel-restore";
@@ -64,21 +66,16 @@ impl Staging {
             .ok_or_else(|| Error::usage(format!("{} cannot be a target", target.display())))?;
         let parent = target.parent().unwrap_or(Path::new("/")).to_path_buf();
         let inside = is_mount_point(&target, &parent)?;
-        let hidden = |end: &str| {
-            let mut hidden = OsString::from(".");
-            hidden.push(name);
-            hidden.push(end);
-            parent.join(hidden)
-        };
+        let beside = |words: [&OsStr; 3]| parent.join(words.into_iter().collect::<OsString>());
         let dir = if inside {
             target.join(STAGING)
         } else {
-            hidden(STAGING)
+            beside([name, ".".as_ref(), STAGING.as_ref()])
         };
         let marker = if inside {
             dir.join(MARKER)
         } else {
-            hidden(MARKER)
+            beside([".".as_ref(), name, MARKER.as_ref()])
         };
         let owner = [MAGIC.as_bytes(), data.as_os_str().as_bytes(), b"\n"].concat();
         let is_data = target == data;
