@@ -131,6 +131,9 @@ pub const RESTORE: [&str; 7] = [
     "restore::publish::renamed",
 ];
 
+/// Points of the healing of a page.
+pub const HEAL: [&str; 2] = ["check::heal::kept", "check::heal::written"];
+
 /// Points of the save of a baseline.
 pub const BASELINE_SAVE: [&str; 4] = [
     "baseline::save::begun",
@@ -201,6 +204,7 @@ pub fn all() -> Vec<&'static str> {
         .chain(&COPY)
         .chain(&COPY_BLOCKS)
         .chain(&RESTORE)
+        .chain(&HEAL)
         .chain(&BASELINE_SAVE)
         .chain(&ROLLBACK_BEFORE)
         .chain(&ROLLBACK_BESIDE)

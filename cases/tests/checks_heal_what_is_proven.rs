@@ -6,6 +6,7 @@ use evenkeel_cases::checking::{
     PAGE, assert_table_is_whole, check_live, check_stopped, damage, flush, heal, leaf, make_victim,
     stop, victim,
 };
+use evenkeel_cases::failpoints::HEAL;
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{LoopFs, TestServer, servers};
@@ -142,7 +143,7 @@ fn a_killed_run_is_made_good_by_the_next() {
     let whole = std::fs::read(&path).expect("the file");
     damage(&path, number);
     let damaged = std::fs::read(&path).expect("the file");
-    for point in ["check::heal::kept", "check::heal::written"] {
+    for point in HEAL {
         let repository = site.repository().display().to_string();
         let mut command = evenkeel().command(&["check", "--no-defaults", "--execute"]);
         command
