@@ -22,6 +22,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 const MAGIC: &str = "evenkeel pause 1";
 /// Where root's notes are; everybody may read them.
@@ -29,6 +30,10 @@ const OF_ROOT: &str = "/run/evenkeel";
 /// Where everybody else's are, each in a directory of their own.
 const OF_OTHERS: &str = "/tmp";
 const OF_OTHERS_PREFIX: &str = "evenkeel-pause-";
+/// How long another pause of the same process is waited for: the watchdog of a run that was killed
+/// outlives it for a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(20);
 /// More than any note is long.
 const LENGTH_MAX: u64 = 4096;
 
@@ -74,7 +79,8 @@ impl Drop for Note {
 /// Opens the note and locks it; a stale one of the same process is taken over.
 fn claim(path: &Path, pid: i32) -> Result<File> {
     let failed = || format!("failed to write {}", path.display());
-    for _ in 0..100 {
+    let until = Instant::now() + PATIENCE;
+    loop {
         let file = OpenOptions::new()
             .read(true)
             .append(true)
@@ -83,20 +89,22 @@ fn claim(path: &Path, pid: i32) -> Result<File> {
             .custom_flags(libc::O_NOFOLLOW)
             .open(path)
             .context(failed)?;
-        file.try_lock().map_err(|error| {
-            Error::new(
-                ErrorKind::Busy,
-                format!("another run of evenkeel pauses process {pid} now"),
-            )
-            .hint("try again")
-            .because(error)
-        })?;
-        // A run that healed it may have removed it just before the lock was ours.
-        if is_at(&file, path) {
-            return Ok(file);
+        match file.try_lock() {
+            Ok(()) if is_at(&file, path) => return Ok(file),
+            // A run that healed it removed it just before the lock was ours.
+            Ok(()) if Instant::now() < until => {}
+            Ok(()) => return Err(Error::failed(failed()).because("it is removed time and again")),
+            Err(error) if Instant::now() >= until => {
+                return Err(Error::new(
+                    ErrorKind::Busy,
+                    format!("another run of evenkeel pauses process {pid} now"),
+                )
+                .hint("try again")
+                .because(error));
+            }
+            Err(_) => std::thread::sleep(POLL),
         }
     }
-    Err(Error::failed(failed()).because("it is removed time and again"))
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
