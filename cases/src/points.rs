@@ -2,7 +2,9 @@
 
 use crate::Site;
 use crate::program::{Ended, Evenkeel, run};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
 use std::path::Path;
 
 /// Where a server is in its binary log.
@@ -46,10 +48,8 @@ pub fn add(session: &mut Session, id: u32) -> Mark {
 
 /// Returns where the server is in its binary log.
 pub fn mark(session: &mut Session) -> Mark {
-    let row = session
-        .one("SHOW MASTER STATUS")
-        .expect("a status")
-        .expect("a log");
+    let abilities = Abilities::probe(session).expect("abilities");
+    let at = Coordinates::read(session, &abilities).expect("coordinates");
     let version = session
         .value("SELECT VERSION()")
         .expect("a version")
@@ -68,8 +68,8 @@ pub fn mark(session: &mut Session) -> Mark {
         None => gtid,
     };
     Mark {
-        file: row.at(0).unwrap_or_default().to_owned(),
-        position: row.at(1).and_then(|text| text.parse().ok()).unwrap_or(0),
+        file: at.binlog_file.expect("a log"),
+        position: at.binlog_position.expect("a position"),
         gtid,
     }
 }
@@ -125,7 +125,12 @@ pub fn rows_of(site: &Site, datadir: &Path) -> String {
     let rows = session
         .value("SELECT GROUP_CONCAT(id ORDER BY id) FROM points.n")
         .expect("the rows");
-    let replica = session.rows("SHOW SLAVE STATUS").expect("a status");
+    let abilities = Abilities::probe(&mut session).expect("abilities");
+    let status = match abilities.show_replica_status {
+        true => "SHOW REPLICA STATUS",
+        false => "SHOW SLAVE STATUS",
+    };
+    let replica = session.rows(status).expect("a status");
     assert!(replica.is_empty(), "a replica was left");
     running.kill();
     rows.unwrap_or_default()
