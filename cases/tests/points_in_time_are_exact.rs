@@ -5,7 +5,7 @@ use evenkeel_cases::Site;
 use evenkeel_cases::leftovers::names_in;
 use evenkeel_cases::points::{add, archive, make_table, mark, restore_to, rows_of};
 use evenkeel_cases::program::{Evenkeel, run};
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer, until};
 use std::fs;
 
@@ -113,6 +113,11 @@ fn on_mysql_8_0_15() {
 #[test]
 fn on_mysql_5_7_22() {
     case(mysql_5_7_22(), &[], true);
+}
+
+#[test]
+fn on_mariadb_11_8() {
+    case(mariadb_11_8(), &[], true);
 }
 
 #[test]

@@ -66,7 +66,21 @@ impl Header {
     /// Returns whether the event was made for whoever receives it and is in no file.
     #[must_use]
     pub fn is_artificial(&self) -> bool {
-        self.flags & ARTIFICIAL != 0 || self.next == 0
+        let made_for_who_asks = matches!(
+            self.kind,
+            kind::ROTATE
+                | kind::FORMAT_DESCRIPTION
+                | kind::MARIADB_GTID_LIST
+                | kind::MARIADB_START_ENCRYPTION
+        );
+        self.flags & ARTIFICIAL != 0 || self.next == 0 && made_for_who_asks
+    }
+
+    /// Returns whether an event that ends at `end` of its file may say what this one says of that.
+    /// Positions are kept modulo 4 GiB; inside transactions MariaDB from 11.x on leaves them at 0.
+    #[must_use]
+    pub fn may_end_at(&self, end: u64) -> bool {
+        self.next == 0 || self.next == end as u32
     }
 }
 
@@ -194,5 +208,34 @@ impl Rotate {
             file: name.to_owned(),
             position: u64::from_le_bytes(*position),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(kind: u8, next: u32, flags: u16) -> Header {
+        Header {
+            time: 0,
+            kind,
+            server: 1,
+            length: 30,
+            next,
+            flags,
+        }
+    }
+
+    #[test]
+    fn what_lies_inside_a_transaction_may_have_no_position() {
+        // As MariaDB 11.8 writes it.
+        let inside = header(kind::QUERY, 0, 0);
+        assert!(!inside.is_artificial() && inside.may_end_at(764));
+        let commit = header(kind::XID, 795, 0);
+        assert!(commit.may_end_at(795) && !commit.may_end_at(796));
+        // Four bytes are all that there is.
+        assert!(commit.may_end_at((1 << 32) + 795));
+        assert!(header(kind::ROTATE, 0, 0).is_artificial());
+        assert!(header(kind::QUERY, 795, ARTIFICIAL).is_artificial());
     }
 }

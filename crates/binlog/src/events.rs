@@ -134,8 +134,7 @@ impl<R: Read> Events<R> {
         };
         format.verify(bytes)?;
         let end = self.position + bytes.len() as u64;
-        // Positions are kept modulo 4 GiB.
-        if header.next != end as u32 {
+        if !header.may_end_at(end) {
             let says = header.next;
             return Err(Error::failed(format!(
                 "an event that ends at {end} says {says}"

@@ -425,7 +425,7 @@ impl Archiver<'_> {
             .format()
             .cloned()
             .ok_or_else(|| Error::failed(format!("the server sent no format before {at}")))?;
-        if header.next != (at.position + bytes.len() as u64) as u32 {
+        if !header.may_end_at(at.position + bytes.len() as u64) {
             return Err(Error::failed(format!(
                 "the event that the server sent after {at} ends at {}: what lies between was not \
                  sent",
