@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 18] = [
+const LAYERS: [(&str, Layer); 22] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -28,8 +28,12 @@ const LAYERS: [(&str, Layer); 18] = [
     ("evenkeel-transport", Layer::Mechanism),
     ("evenkeel-objects", Layer::Mechanism),
     ("evenkeel-mount", Layer::Mechanism),
+    ("evenkeel-wire", Layer::Mechanism),
+    ("evenkeel-report", Layer::Mechanism),
     ("evenkeel-backup", Layer::Operation),
     ("evenkeel-recovery", Layer::Operation),
+    ("evenkeel-logical", Layer::Operation),
+    ("evenkeel-bench", Layer::Operation),
     ("evenkeel-cli", Layer::Face),
     ("evenkeel-testkit", Layer::Testkit),
     ("evenkeel-xtask", Layer::Workshop),

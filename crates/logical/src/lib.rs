@@ -1,0 +1,1 @@
+//! Dump, load and import: a server's contents as statements and rows.

@@ -1,0 +1,1 @@
+//! Facts and samples as plots and pages.

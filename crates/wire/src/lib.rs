@@ -1,0 +1,1 @@
+//! The client/server protocol of MySQL and MariaDB at the packet level.
