@@ -12,8 +12,10 @@
 //! * [`Header`], [`Format`], [`Rotate`]: single events.
 //! * [`Events`]: the events of a file, with the torn tail that a crash leaves told apart from damage.
 //! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
+//! * [`end_of_file`]: how far a file goes, read from headers alone.
 //! * [`Gtid`], [`GtidSet`]: one transaction's name, and what a server or an archive has.
 
+mod end;
 mod event;
 mod events;
 mod groups;
@@ -22,6 +24,7 @@ pub mod kind;
 mod name;
 mod set;
 
+pub use end::{End, end_of_file, last_in_index};
 pub use event::{Format, Header, Rotate, body};
 pub use events::{Event, Events, Tail};
 pub use groups::{Group, Groups, Unfinished};

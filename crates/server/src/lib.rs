@@ -1,7 +1,6 @@
 //! Talk to one MySQL or MariaDB server: options, connection, abilities, files, locks, launcher.
 
 pub mod abilities;
-pub mod binlog;
 pub mod binlog_stream;
 pub mod connect;
 pub mod coordinates;

@@ -1,7 +1,7 @@
 //! Reads the coordinates of an image from the image itself.
 
+use evenkeel_binlog as binlog;
 use evenkeel_op::{ErrorKind, Result};
-use evenkeel_server::binlog;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use std::path::PathBuf;
