@@ -121,7 +121,8 @@ fn the_near_side_interrupted_stops_the_far_side() {
 fn a_link_that_stays_broken_is_given_up_on_both_sides() {
     let case = Case::start();
     let far = FarHost::start(&[]);
-    let flags = ["--full", "--rate=2M"];
+    // Whatever else the machine does: a server that answers late would have it wait.
+    let flags = ["--full", "--rate=2M", "--max-impact=100"];
     let mut command = far.over(case.evenkeel.backup(&case.site, &flags), PATIENCE_S);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let near = command.spawn().unwrap();
