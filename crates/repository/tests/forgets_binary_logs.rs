@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 use support::crash::{Disk, Recorder, Unsynced};
-use support::logs::{SOURCE, add, check_all, place, three_files};
+use support::logs::{SOURCE, add, check_all, forged, place, three_files};
 use support::memory::MemoryStore;
 use support::way::{WAYS, Way};
 use support::{Model, ModelFile, assert_sound, back_up, verify};
@@ -129,12 +129,8 @@ fn a_mark_of_somebody_else_is_refused() {
     let (store, _repo) = mark(Way::Sealed);
     let name = "binlogs/mariadb-7/t2/forgotten";
     let mut objects = store.objects();
-    let text = String::from_utf8(objects[name].to_vec()).unwrap();
-    let text = text.replace("binlog.000002", "binlog.000003");
-    let end = text.rfind("blake3 ").unwrap();
-    let digest = evenkeel_repository::Digest::of(&text.as_bytes()[..end]);
-    let forged = format!("{}blake3 {digest}\n", &text[..end]);
-    objects.insert(name.to_owned(), Arc::new(forged.into_bytes()));
+    let mark = forged(&objects[name], "binlog.000002", "binlog.000003");
+    objects.insert(name.to_owned(), mark);
     let report = verify(&Way::Sealed.open(MemoryStore::of(objects)).unwrap()).unwrap();
     assert!(
         report.findings.iter().any(|one| one.object == name),

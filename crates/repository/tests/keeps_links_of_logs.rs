@@ -8,7 +8,7 @@ use evenkeel_repository::Repository;
 use evenkeel_repository::logs::{ForgetLogs, Link};
 use std::sync::Arc;
 use std::time::Duration;
-use support::logs::{SOURCE, place, three_files};
+use support::logs::{SOURCE, forged, place, three_files};
 use support::memory::{MemoryStore, Objects};
 use support::way::{WAYS, Way};
 use support::{assert_sound, verify};
@@ -77,6 +77,16 @@ fn what_is_not_as_it_was_written_is_found() {
         all.insert(LINK.to_owned(), foreign.objects()[LINK].clone());
         assert!(damaged(way, all));
     }
+}
+
+/// Who merely stores the repository must not lead a replay into another history.
+#[test]
+fn a_link_of_somebody_else_is_found() {
+    let (store, _repo) = made(Way::Sealed);
+    let mut objects = store.objects();
+    let link = forged(&objects[LINK], "0-6-4711", "0-6-4712");
+    objects.insert(LINK.to_owned(), link);
+    assert!(damaged(Way::Sealed, objects));
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! of the repository's locks; what goes is removed by whoever holds both.
 
 mod check;
+mod document;
 mod forget;
 mod header;
 mod index;

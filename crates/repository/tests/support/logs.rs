@@ -4,6 +4,7 @@ use super::content;
 use evenkeel_op::Result;
 use evenkeel_repository::Repository;
 use evenkeel_repository::logs::{Place, SegmentHeader};
+use std::sync::Arc;
 
 pub const SOURCE: &str = "mariadb-7";
 
@@ -87,4 +88,15 @@ pub fn check_all(repo: &Repository) -> usize {
         }
     }
     count
+}
+
+/// Makes what somebody without a key can make of a sealed document: other words, and the digest that
+/// they have.
+pub fn forged(document: &[u8], from: &str, to: &str) -> Arc<Vec<u8>> {
+    let text = String::from_utf8(document.to_vec()).unwrap();
+    assert!(text.contains(from), "{text}");
+    let text = text.replace(from, to);
+    let end = text.rfind("blake3 ").unwrap();
+    let digest = evenkeel_repository::Digest::of(&text.as_bytes()[..end]);
+    Arc::new(format!("{}blake3 {digest}\n", &text[..end]).into_bytes())
 }
