@@ -1,0 +1,104 @@
+//! Lines over a plane, as an SVG that stands alone: no script, no font of its own, and readable in
+//! light and dark.
+
+mod draw;
+mod scale;
+
+/// Lines over a plane.
+#[derive(Debug, Clone)]
+pub struct Plot {
+    /// What is shown, in one line.
+    pub title: String,
+    /// What lies to the right.
+    pub x: Axis,
+    /// What lies upwards.
+    pub y: Axis,
+    /// The lines, in the order of the legend.
+    pub series: Vec<Series>,
+}
+
+/// One axis.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// What it counts, and in which unit: `time, seconds`.
+    pub name: String,
+    /// How it is divided.
+    pub scale: Scale,
+}
+
+/// How an axis is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Evenly, from zero.
+    Linear,
+    /// By factors. Values that are not above zero are left out.
+    Logarithmic,
+}
+
+/// A line through points.
+#[derive(Debug, Clone)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// Lines of one group have one colour.
+    pub group: usize,
+    /// Whether it is drawn in dashes.
+    pub is_dashed: bool,
+    /// What it goes through, from left to right.
+    pub points: Vec<Point>,
+}
+
+/// One point.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// To the right.
+    pub x: f64,
+    /// Upwards.
+    pub y: f64,
+    /// The least and the most that was measured, where that is known.
+    pub spread: Option<(f64, f64)>,
+}
+
+impl Plot {
+    /// Draws it. Values that are no finite numbers are left out.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        draw::svg(self)
+    }
+}
+
+impl Axis {
+    /// Makes an evenly divided axis.
+    #[must_use]
+    pub fn linear(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            scale: Scale::Linear,
+        }
+    }
+
+    /// Makes an axis that is divided by factors.
+    #[must_use]
+    pub fn logarithmic(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            scale: Scale::Logarithmic,
+        }
+    }
+
+    /// Whether a value has a place on it.
+    fn has(&self, value: f64) -> bool {
+        value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
+    }
+}
+
+impl Series {
+    /// Returns the points that have a place in a plot.
+    fn shown<'a>(&'a self, plot: &'a Plot) -> impl Iterator<Item = Point> + 'a {
+        let points = self.points.iter().copied();
+        points.filter(|point| plot.x.has(point.x) && plot.y.has(point.y))
+    }
+}
+
+#[cfg(test)]
+mod tests;

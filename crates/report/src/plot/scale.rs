@@ -1,0 +1,181 @@
+//! Where a value lies on an axis, and which values are named there.
+
+use super::{Axis, Scale};
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use std::ops::Range;
+
+/// Values named on an axis at most.
+const NAMES_MAX: usize = 9;
+
+/// An axis from its first value to its last.
+#[derive(Debug, Clone)]
+pub(super) struct Ruler {
+    from: f64,
+    to: f64,
+    scale: Scale,
+}
+
+impl Ruler {
+    /// Makes one that all of these values lie on; any one where there are none.
+    pub(super) fn over(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+        let known = values.filter(|value| axis.has(*value));
+        let ends = known.fold(None, |ends: Option<(f64, f64)>, value| match ends {
+            Some((least, most)) => Some((least.min(value), most.max(value))),
+            None => Some((value, value)),
+        });
+        let (least, most) = ends.unwrap_or((1.0, 10.0));
+        let (from, to) = match axis.scale {
+            Scale::Logarithmic => (least / 1.3, most * 1.3),
+            Scale::Linear if least == 0.0 && most == 0.0 => (0.0, 1.0),
+            Scale::Linear => ((1.06 * least).min(0.0), (1.06 * most).max(0.0)),
+        };
+        Self {
+            from,
+            to,
+            scale: axis.scale,
+        }
+    }
+
+    /// Where a value lies, from 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => (value - self.from) / (self.to - self.from),
+            Scale::Logarithmic => (value / self.from).ln() / (self.to / self.from).ln(),
+        }
+    }
+
+    /// The values 1, 2 and 5 times a power of ten that lie on it, those of one of these kinds first
+    /// that are not too many.
+    fn by_factors(&self) -> Vec<f64> {
+        let powers = self.from.log10().floor() as i32..=self.to.log10().ceil() as i32;
+        let named = |factors: &[f64]| -> Vec<f64> {
+            let all = powers
+                .clone()
+                .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)));
+            all.filter(|value| (self.from..=self.to).contains(value))
+                .collect()
+        };
+        let fine = named(&[1.0, 2.0, 5.0]);
+        let middle = named(&[1.0, 3.0]);
+        match () {
+            () if fine.len() <= NAMES_MAX => fine,
+            () if middle.len() <= NAMES_MAX => middle,
+            () => named(&[1.0]),
+        }
+    }
+
+    fn by_steps(&self) -> Vec<f64> {
+        let rough = (self.to - self.from) / (NAMES_MAX - 1) as f64;
+        let power = 10f64.powf(rough.log10().floor());
+        let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
+        let step = steps.into_iter().find(|step| *step >= rough);
+        let step = step.unwrap_or(rough);
+        let numbers = (self.from / step).ceil() as i64..=(self.to / step).floor() as i64;
+        numbers.map(|number| number as f64 * step).collect()
+    }
+}
+
+impl Ranged for Ruler {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let length = f64::from(limit.1 - limit.0);
+        limit.0 + (self.share(*value) * length).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        let mut named = match self.scale {
+            Scale::Linear => self.by_steps(),
+            Scale::Logarithmic => self.by_factors(),
+        };
+        named.truncate(hint.max_num_points().max(2));
+        named
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.from..self.to
+    }
+}
+
+impl ValueFormatter<f64> for Ruler {
+    fn format_ext(&self, value: &f64) -> String {
+        shown(*value)
+    }
+}
+
+/// Writes a number with as many digits as it needs, thousands apart.
+fn shown(value: f64) -> String {
+    if value.abs() >= 1000.0 {
+        let digits = format!("{:.0}", value.abs());
+        let mut text = String::new();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                text.push('\u{202f}');
+            }
+            text.push(digit);
+        }
+        return match value < 0.0 {
+            true => format!("-{text}"),
+            false => text,
+        };
+    }
+    let text = format!("{value:.6}");
+    match text.trim_end_matches('0').trim_end_matches('.') {
+        "" | "-0" => "0".to_owned(),
+        text => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(scale: Scale, values: &[f64]) -> Vec<String> {
+        let axis = Axis {
+            name: String::new(),
+            scale,
+        };
+        let ruler = Ruler::over(&axis, values.iter().copied());
+        let named = ruler.key_points(plotters::coord::ranged1d::BoldPoints(NAMES_MAX + 1));
+        named.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn round_numbers_are_named() {
+        assert_eq!(
+            named(Scale::Linear, &[3.0, 39.0]),
+            ["0", "10", "20", "30", "40"]
+        );
+        assert_eq!(
+            named(Scale::Logarithmic, &[1000.0, 30_000.0]),
+            [
+                "1\u{202f}000",
+                "2\u{202f}000",
+                "5\u{202f}000",
+                "10\u{202f}000",
+                "20\u{202f}000"
+            ]
+        );
+        assert_eq!(
+            named(Scale::Logarithmic, &[0.02, 800.0]),
+            ["0.1", "1", "10", "100", "1\u{202f}000"]
+        );
+    }
+
+    #[test]
+    fn every_value_lies_on_its_axis() {
+        for scale in [Scale::Linear, Scale::Logarithmic] {
+            for values in [&[7.0][..], &[0.001, 90_000.0], &[]] {
+                let axis = Axis {
+                    name: String::new(),
+                    scale,
+                };
+                let ruler = Ruler::over(&axis, values.iter().copied());
+                for value in values {
+                    assert!((0.0..=1.0).contains(&ruler.share(*value)), "{ruler:?}");
+                }
+            }
+        }
+    }
+}
