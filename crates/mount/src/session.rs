@@ -23,15 +23,20 @@ pub struct Mounted {
 impl Mounted {
     /// Shows a tree, read-only.
     pub fn tree(tree: impl Tree, mountpoint: &Path) -> Result<Self> {
-        Self::mount(Browse::new(tree), mountpoint, MountOption::RO)
+        Self::mount(Browse::new(tree), mountpoint, MountOption::RO, THREADS)
     }
 
     /// Shows a scratch directory, for reading and writing.
     pub fn overlay(overlay: Arc<Overlay>, mountpoint: &Path) -> Result<Self> {
-        Self::mount(Writable::new(overlay), mountpoint, MountOption::RW)
+        Self::mount(Writable::new(overlay), mountpoint, MountOption::RW, THREADS)
     }
 
-    fn mount(filesystem: impl Filesystem, mountpoint: &Path, access: MountOption) -> Result<Self> {
+    pub(crate) fn mount(
+        filesystem: impl Filesystem,
+        mountpoint: &Path,
+        access: MountOption,
+        threads: usize,
+    ) -> Result<Self> {
         let mut config = Config::default();
         config.mount_options = vec![
             access,
@@ -44,7 +49,7 @@ impl Mounted {
             true => SessionACL::All,
             false => SessionACL::Owner,
         };
-        config.n_threads = Some(THREADS);
+        config.n_threads = Some(threads);
         config.clone_fd = true;
         let session = fuser::spawn_mount(filesystem, mountpoint, &config)
             .map_err(|error| cannot_mount(mountpoint, error))?;

@@ -1,6 +1,6 @@
-//! Does a mounted scratch behave as a plain directory, whatever is done to it?
+//! Does a mounted scratch behave as a plain directory, whatever is done to it? Does one that is slow?
 
-use evenkeel_mount::{Claim, Mounted, Origin, Overlay, Owner, Scratch};
+use evenkeel_mount::{Claim, Delay, Delayed, Mounted, Origin, Overlay, Owner, Scratch};
 use proptest::prelude::*;
 use rustix::fs::FallocateFlags;
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 const FILES: [(&str, u64); 4] = [
     ("data/big", 700_000),
@@ -32,35 +33,26 @@ impl Origin for Bytes {
     }
 }
 
-/// A mounted scratch and a plain directory with the same files.
-struct Pair {
-    dir: tempfile::TempDir,
-    mounted: Option<(Mounted, Arc<Overlay>, Scratch)>,
+/// A directory that is shown at `mnt`.
+trait Shown {
+    fn show(dir: &Path) -> Self;
+    fn unmount(&self) -> evenkeel_op::Result<()>;
 }
 
-impl Pair {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["mnt", "plain"] {
-            fs::create_dir(dir.path().join(name)).unwrap();
-        }
-        for (number, (name, length)) in (0..).zip(FILES) {
-            let path = dir.path().join("plain").join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            let bytes: Vec<u8> = (0..length).map(|at| byte(number, at)).collect();
-            fs::write(path, bytes).unwrap();
-        }
-        let mut pair = Self { dir, mounted: None };
-        pair.mount();
-        pair
-    }
+/// A scratch whose files are fetched.
+struct Fetched {
+    mounted: Mounted,
+    overlay: Arc<Overlay>,
+    scratch: Scratch,
+}
 
-    fn mount(&mut self) {
+impl Shown for Fetched {
+    fn show(dir: &Path) -> Self {
         let owner = Owner {
             of: "test".into(),
             kept: true,
         };
-        let scratch = match Scratch::claim(&self.dir.path().join("scratch"), owner).unwrap() {
+        let scratch = match Scratch::claim(&dir.join("scratch"), owner).unwrap() {
             Claim::Resumed(scratch) => scratch,
             Claim::Fresh(mut scratch) => {
                 for (number, (name, length)) in (0..).zip(FILES) {
@@ -74,15 +66,70 @@ impl Pair {
             }
         };
         let overlay = Overlay::open(&scratch, Arc::new(Bytes)).unwrap();
-        let mounted = Mounted::overlay(overlay.clone(), &self.top(true)).unwrap();
-        self.mounted = Some((mounted, overlay, scratch));
+        let mounted = Mounted::overlay(overlay.clone(), &dir.join("mnt")).unwrap();
+        Self {
+            mounted,
+            overlay,
+            scratch,
+        }
     }
 
-    fn unmount(&mut self) -> Option<(Arc<Overlay>, Scratch)> {
-        let (mounted, overlay, scratch) = self.mounted.take()?;
-        mounted.unmount().unwrap();
-        mounted.join().unwrap();
-        Some((overlay, scratch))
+    fn unmount(&self) -> evenkeel_op::Result<()> {
+        self.mounted.unmount()
+    }
+}
+
+impl Shown for Delayed {
+    fn show(dir: &Path) -> Self {
+        let disk = dir.join("disk");
+        if !disk.exists() {
+            lay_out(&disk);
+        }
+        let delay = Delay {
+            read: Duration::from_micros(300),
+            write: Duration::from_micros(300),
+        };
+        Mounted::delayed(&disk, delay, &dir.join("mnt")).unwrap()
+    }
+
+    fn unmount(&self) -> evenkeel_op::Result<()> {
+        self.unmount()
+    }
+}
+
+/// Writes the files.
+fn lay_out(top: &Path) {
+    for (number, (name, length)) in (0..).zip(FILES) {
+        let path = top.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let bytes: Vec<u8> = (0..length).map(|at| byte(number, at)).collect();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// Something mounted and a plain directory with the same files.
+struct Pair<S: Shown> {
+    dir: tempfile::TempDir,
+    shown: Option<S>,
+}
+
+impl<S: Shown> Pair<S> {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("mnt")).unwrap();
+        lay_out(&dir.path().join("plain"));
+        let shown = Some(S::show(dir.path()));
+        Self { dir, shown }
+    }
+
+    fn mount(&mut self) {
+        self.shown = Some(S::show(self.dir.path()));
+    }
+
+    fn unmount(&mut self) -> S {
+        let shown = self.shown.take().unwrap();
+        shown.unmount().unwrap();
+        shown
     }
 
     fn top(&self, mounted: bool) -> PathBuf {
@@ -98,10 +145,10 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
+impl<S: Shown> Drop for Pair<S> {
     fn drop(&mut self) {
-        if let Some((mounted, ..)) = self.mounted.take() {
-            let _ = mounted.unmount();
+        if let Some(shown) = self.shown.take() {
+            let _ = shown.unmount();
         }
     }
 }
@@ -198,7 +245,7 @@ fn read(file: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(buffer)
 }
 
-fn perform(pair: &mut Pair, step: &Step) {
+fn perform<S: Shown>(pair: &mut Pair<S>, step: &Step) {
     match *step {
         Step::Write(n, at, length, byte) => {
             pair.both(|top| open(&top.join(NAMES[n]))?.write_all_at(&vec![byte; length], at))
@@ -260,25 +307,44 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
     fn it_does(steps in prop::collection::vec(step(), 1..30)) {
-        let mut pair = Pair::new();
+        let mut pair = Pair::<Fetched>::new();
         for step in &steps {
             perform(&mut pair, step);
         }
         prop_assert!(tree(&pair.top(true)) == tree(&pair.top(false)), "{:?}", steps);
         // And so it is when it has become an ordinary directory.
-        let (_, overlay, _) = pair.mounted.as_ref().unwrap();
-        overlay.fill(&mut |_| Ok(())).unwrap();
-        prop_assert_eq!(overlay.missing(), 0);
-        let (_, scratch) = pair.unmount().unwrap();
+        let shown = pair.shown.as_ref().unwrap();
+        shown.overlay.fill(&mut |_| Ok(())).unwrap();
+        prop_assert_eq!(shown.overlay.missing(), 0);
+        let Fetched { mounted, overlay, scratch } = pair.unmount();
+        mounted.join().unwrap();
+        drop(overlay);
         scratch.settle().unwrap();
         let settled = tree(&pair.dir.path().join("scratch"));
         prop_assert!(settled == tree(&pair.top(false)), "{:?}", steps);
+    }
+
+    #[test]
+    fn a_slow_one_does(steps in prop::collection::vec(step(), 1..30)) {
+        let mut pair = Pair::<Delayed>::new();
+        for step in &steps {
+            perform(&mut pair, step);
+        }
+        prop_assert!(tree(&pair.top(true)) == tree(&pair.top(false)), "{:?}", steps);
+        // What it shows is what lies below it.
+        pair.unmount().join().unwrap();
+        prop_assert!(tree(&pair.dir.path().join("disk")) == tree(&pair.top(false)), "{:?}", steps);
     }
 }
 
 #[test]
 fn files_can_be_locked() {
-    let pair = Pair::new();
+    locks::<Fetched>();
+    locks::<Delayed>();
+}
+
+fn locks<S: Shown>() {
+    let pair = Pair::<S>::new();
     let first = open(&pair.top(true).join("data/big")).unwrap();
     let second = open(&pair.top(true).join("data/big")).unwrap();
     use rustix::fs::FlockOperation::NonBlockingLockExclusive;
@@ -290,7 +356,12 @@ fn files_can_be_locked() {
 
 #[test]
 fn many_names_are_listed_once_each() {
-    let pair = Pair::new();
+    lists::<Fetched>();
+    lists::<Delayed>();
+}
+
+fn lists<S: Shown>() {
+    let pair = Pair::<S>::new();
     let dir = pair.top(true).join("data/shop");
     for number in 0..2_000 {
         File::create(dir.join(format!("table_{number:05}.ibd"))).unwrap();

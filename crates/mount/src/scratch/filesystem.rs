@@ -3,6 +3,7 @@
 use super::overlay::{Maker, Overlay};
 use crate::attributes::KEPT_FOR;
 use crate::browse::init;
+use crate::delayed::Slow;
 use crate::listings::Listings;
 use fuser::{
     FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, KernelConfig, LockOwner,
@@ -15,11 +16,15 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Requests that may wait in a slow filesystem beside those that a program waits for itself.
+const SLOW_BACKGROUND: u16 = 4096;
 
 pub(crate) struct Writable {
     overlay: Arc<Overlay>,
     listings: Listings,
+    slow: Option<Arc<Slow>>,
 }
 
 impl Writable {
@@ -27,6 +32,15 @@ impl Writable {
         Self {
             overlay,
             listings: Listings::default(),
+            slow: None,
+        }
+    }
+
+    /// The same, but answers come when they are due.
+    pub(crate) fn slow(overlay: Arc<Overlay>, slow: Arc<Slow>) -> Self {
+        Self {
+            slow: Some(slow),
+            ..Self::new(overlay)
         }
     }
 }
@@ -80,6 +94,11 @@ fn specific(time: SystemTime) -> Timespec {
 impl Filesystem for Writable {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         init(config);
+        if self.slow.is_some() {
+            // Many may wait: a disk behind a bus would take them, too.
+            let _ = config.set_max_background(SLOW_BACKGROUND);
+            let _ = config.set_congestion_threshold(SLOW_BACKGROUND);
+        }
         Ok(())
     }
 
@@ -255,10 +274,17 @@ impl Filesystem for Writable {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let asked = Instant::now();
         let mut buffer = vec![0; size as usize];
-        match self.overlay.read(ino.0, offset, &mut buffer) {
+        let outcome = self.overlay.read(ino.0, offset, &mut buffer);
+        let length = *outcome.as_ref().unwrap_or(&0);
+        let answer = move || match outcome {
             Ok(length) => reply.data(&buffer[..length]),
             Err(error) => reply.error(error.into()),
+        };
+        match &self.slow {
+            Some(slow) => slow.read((ino.0, length), asked, answer),
+            None => answer(),
         }
     }
 
@@ -270,13 +296,20 @@ impl Filesystem for Writable {
         offset: u64,
         data: &[u8],
         _write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.overlay.write(ino.0, offset, data) {
-            Ok(()) => reply.written(data.len() as u32),
+        let asked = Instant::now();
+        let written = data.len() as u32;
+        let outcome = self.overlay.write(ino.0, offset, data);
+        let answer = move || match outcome {
+            Ok(()) => reply.written(written),
             Err(error) => reply.error(error.into()),
+        };
+        match &self.slow {
+            Some(slow) => slow.write(flags, asked, answer),
+            None => answer(),
         }
     }
 
@@ -314,7 +347,13 @@ impl Filesystem for Writable {
         datasync: bool,
         reply: ReplyEmpty,
     ) {
-        done(reply, self.overlay.sync(ino.0, datasync));
+        let asked = Instant::now();
+        let outcome = self.overlay.sync(ino.0, datasync);
+        let answer = move || done(reply, outcome);
+        match &self.slow {
+            Some(slow) => slow.sync(asked, answer),
+            None => answer(),
+        }
     }
 
     fn opendir(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {

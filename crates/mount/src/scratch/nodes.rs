@@ -39,8 +39,9 @@ fn missing() -> io::Error {
 }
 
 impl Nodes {
-    /// Reads the names below `top`.
-    pub(super) fn load(top: &Path, table: &Arc<File>) -> io::Result<Self> {
+    /// Reads the names below `top`, and which parts of the files are missing if a table of maps
+    /// tells.
+    pub(super) fn load(top: &Path, table: Option<&Arc<File>>) -> io::Result<Self> {
         let mut nodes = Self {
             top: top.to_owned(),
             by_number: HashMap::new(),
@@ -66,7 +67,8 @@ impl Nodes {
                 let kind = kind_of(&metadata);
                 let content = match kind {
                     FileType::RegularFile => {
-                        Some(Content::new(Map::load(table, &path, metadata.len())?))
+                        let map = table.map(|table| Map::load(table, &path, metadata.len()));
+                        Some(Content::new(map.transpose()?.flatten()))
                     }
                     _ => None,
                 };

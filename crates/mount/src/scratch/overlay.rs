@@ -54,14 +54,34 @@ impl Overlay {
     /// Reads the names of a scratch, and what is missing of each file.
     pub fn open(scratch: &Scratch, origin: Arc<dyn Origin>) -> Result<Arc<Self>> {
         let top = scratch.files();
-        let nodes = Nodes::load(&top, &scratch.table())
-            .context(|| format!("failed to read {}", top.display()))?;
+        Self::load(top, Some(&scratch.table()), origin)
+    }
+
+    /// Reads the names of a directory whose files are whole.
+    pub(crate) fn plain(directory: &Path) -> Result<Arc<Self>> {
+        Self::load(directory.to_owned(), None, Arc::new(Nothing))
+    }
+
+    fn load(top: PathBuf, table: Option<&Arc<File>>, origin: Arc<dyn Origin>) -> Result<Arc<Self>> {
+        let nodes =
+            Nodes::load(&top, table).context(|| format!("failed to read {}", top.display()))?;
         Ok(Arc::new(Self {
             top,
             nodes: RwLock::new(nodes),
             origin: RwLock::new(origin),
             busy: AtomicU64::new(0),
         }))
+    }
+
+    /// Returns how many names there are.
+    pub(crate) fn count(&self) -> usize {
+        self.nodes().numbers().len()
+    }
+
+    /// Returns where something is below the top, if it still has a name.
+    pub(crate) fn name(&self, number: u64) -> Option<PathBuf> {
+        let path = self.nodes().path(number).ok()?;
+        path.strip_prefix(&self.top).ok().map(Path::to_owned)
     }
 
     /// Returns how many bytes are not there yet, at most.
