@@ -1,1 +1,3 @@
 //! Workloads and measurements that repeat.
+
+pub mod recovery;

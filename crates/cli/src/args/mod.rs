@@ -2,6 +2,7 @@
 
 mod backup;
 mod baseline;
+mod bench;
 mod binlog;
 mod check;
 mod connection;
@@ -24,6 +25,7 @@ pub use baseline::{
     BaselineCare, BaselineDrop, BaselineList, BaselineOf, BaselineRollback, BaselineSave,
     BaselineVerb,
 };
+pub use bench::{Bench, BenchRecovery, BenchVerb};
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use check::Check;
 pub use connection::{Connection, SslModeArg};
@@ -141,6 +143,8 @@ pub enum Verb {
     Keys(KeysCare),
     /// Save the state of a data directory, and roll back to it in a second.
     Baseline(BaselineCare),
+    /// Measure servers and storage.
+    Bench(Bench),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

@@ -3,6 +3,7 @@
 
 pub mod backup;
 pub mod baseline;
+pub mod bench;
 pub mod binlog;
 pub mod check;
 pub mod cron;
@@ -67,6 +68,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Repository(args) => repository::run(args, face),
         Verb::Keys(args) => keys::run(args, face),
         Verb::Baseline(args) => baseline::run(args, face),
+        Verb::Bench(args) => bench::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

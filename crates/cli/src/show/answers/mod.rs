@@ -2,6 +2,7 @@
 
 mod backup;
 mod baseline;
+mod bench;
 mod binlog;
 mod check;
 mod copy;

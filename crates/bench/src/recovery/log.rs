@@ -1,0 +1,120 @@
+//! A server's log, read while it is written: when each line came.
+//!
+//! MariaDB writes whole seconds. So no server's own times are taken, but those at which its lines
+//! were seen, which is up to one look later.
+
+use evenkeel_op::{Context, Result};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How often it is looked.
+const LOOK: Duration = Duration::from_millis(4);
+
+/// A line, and how long after the beginning it was there.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pub(super) at: Duration,
+    pub(super) text: String,
+}
+
+/// Watches for the log of the next server that keeps its log in a directory below `run_dir`.
+#[derive(Debug)]
+pub(super) struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Line>>>,
+}
+
+impl Watch {
+    pub(super) fn start(run_dir: &Path, begun: Instant) -> Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (ended, run_dir) = (Arc::clone(&stop), run_dir.to_owned());
+        let thread = std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || watched(&run_dir, begun, &ended))
+            .context(|| "failed to start a thread")?;
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Returns what was seen until now.
+    pub(super) fn lines(mut self) -> Vec<Line> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take();
+        thread
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watched(run_dir: &Path, begun: Instant, ended: &AtomicBool) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut log = None;
+    let mut rest = Vec::new();
+    loop {
+        // Looked at once more after the end: the last lines may have come with it.
+        let is_last = ended.load(Ordering::Relaxed);
+        if log.is_none() {
+            log = find(run_dir).and_then(|path| File::open(path).ok());
+        }
+        if let Some(file) = &mut log {
+            // A log that cannot be read is a step that is not named.
+            let _ = file.read_to_end(&mut rest);
+            take_lines(&mut rest, begun.elapsed(), &mut lines);
+        }
+        if is_last {
+            return lines;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+fn find(run_dir: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(run_dir).ok()?.flatten();
+    entries.find_map(|entry| Some(entry.path().join("log")).filter(|log| log.exists()))
+}
+
+/// Takes whole lines; what follows the last of them stays.
+fn take_lines(bytes: &mut Vec<u8>, at: Duration, lines: &mut Vec<Line>) {
+    let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+        return;
+    };
+    let whole: Vec<u8> = bytes.drain(..=end).collect();
+    for line in String::from_utf8_lossy(&whole).lines() {
+        lines.push(Line {
+            at,
+            text: line.to_owned(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_taken_when_it_is_whole() {
+        let (mut bytes, mut lines) = (b"one\ntw".to_vec(), Vec::new());
+        take_lines(&mut bytes, Duration::from_secs(1), &mut lines);
+        bytes.extend(b"o\nthree\n");
+        take_lines(&mut bytes, Duration::from_secs(2), &mut lines);
+        let seen: Vec<_> = lines.iter().map(|l| (l.at.as_secs(), &*l.text)).collect();
+        assert_eq!(seen, [(1, "one"), (2, "two"), (2, "three")]);
+        assert!(bytes.is_empty());
+    }
+}

@@ -1,0 +1,67 @@
+//! One start that is timed.
+
+use super::ground::Ground;
+use super::log::Watch;
+use super::make::Crashed;
+use super::report::{Mode, ReadsSeen, Round};
+use super::storage::{Reached, Storage};
+use super::{BeforeStart, RecoveryRequest, Run, cold, steps, tree};
+use evenkeel_op::{Context, Result};
+use std::time::Instant;
+
+/// Starts the server once.
+pub(super) fn of(
+    mode: Mode,
+    crashed: &Crashed,
+    ground: &Ground,
+    request: &RecoveryRequest,
+    before_start: &BeforeStart<'_>,
+    run: Run<'_>,
+) -> Result<Round> {
+    let (copy, latency) = (ground.copy(), request.latency);
+    tree::put_back(&crashed.datadir(), &copy, run.cancel)?;
+    match latency.is_zero() {
+        true => cold::forget(&copy, run.cancel)?,
+        // Cold because nobody has read it where it is about to be shown.
+        false => cold::read(&copy, &crashed.binary.path, run.cancel)?,
+    }
+    let storage = Storage::of(&copy, latency, &ground.slow())?;
+    let reached = || storage.reached(&Crashed::is_table);
+    let begun = Instant::now();
+    let warmed = match mode {
+        Mode::Own => None,
+        Mode::Prewarmed => Some(before_start(storage.path())?),
+    };
+    let prewarm = begun.elapsed();
+    let before = reached();
+    let launch = crashed.launch(storage.path(), ground);
+    let started = Instant::now();
+    let watch = Watch::start(&ground.run_dir(), started)?;
+    let server = launch
+        .start(crashed.deadline(latency), run.cancel)
+        .context(|| format!("{} did not recover", crashed.name()))?;
+    let start = started.elapsed();
+    let after = reached();
+    let lines = watch.lines();
+    server.kill();
+    storage.take_away()?;
+    Ok(Round {
+        mode,
+        seconds: (prewarm + start).as_secs_f64(),
+        prewarm_seconds: warmed.is_some().then_some(prewarm.as_secs_f64()),
+        start_seconds: start.as_secs_f64(),
+        steps: steps::of(&lines, start),
+        reads: seen(before, after),
+        warmed,
+    })
+}
+
+/// What the server alone asked for.
+fn seen(before: Option<Reached>, after: Option<Reached>) -> Option<ReadsSeen> {
+    let (before, after) = (before?, after?);
+    Some(ReadsSeen {
+        of_tables: after.of_tables.saturating_sub(before.of_tables),
+        others: after.others.saturating_sub(before.others),
+        bytes: after.bytes.saturating_sub(before.bytes),
+    })
+}
