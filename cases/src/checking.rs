@@ -3,6 +3,9 @@
 
 use crate::Site;
 use crate::program::{Ended, Evenkeel, run};
+use evenkeel_innodb::doublewrite::DoublewriteCopies;
+use evenkeel_innodb::{PageSize, Probe, SpaceFormat};
+use evenkeel_server::connect::Session;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -39,6 +42,63 @@ pub fn flush(site: &Site) {
     for sql in ["FLUSH TABLES bank.victim FOR EXPORT", "UNLOCK TABLES"] {
         session.run(sql).expect("a flush");
     }
+}
+
+/// Makes the table with other rows, and leaves copies of its pages in the doublewrite buffer, as long as
+/// the session holds what it locks.
+pub fn make_copied(session: &mut Session) {
+    for sql in [
+        "CREATE TABLE bank.victim (id INT PRIMARY KEY, name VARCHAR(200))",
+        "INSERT INTO bank.victim VALUES (1, REPEAT('a', 150))",
+    ] {
+        session.run(sql).expect("a table");
+    }
+    for _ in 0..8 {
+        let doubled = "INSERT INTO bank.victim SELECT id + (SELECT MAX(id) FROM bank.victim v), \
+                       name FROM bank.victim w";
+        session.run(doubled).expect("rows");
+    }
+    // Writes its pages. MariaDB makes no copies of new ones, so they are written twice; then
+    // they are the last ones in the doublewrite buffer.
+    for sql in [
+        "FLUSH TABLES bank.victim FOR EXPORT",
+        "UNLOCK TABLES",
+        "UPDATE bank.victim SET name = REPEAT('b', 150)",
+        "FLUSH TABLES bank.victim FOR EXPORT",
+    ] {
+        session.run(sql).expect("a flush");
+    }
+}
+
+/// Returns the files that have copies of pages for a server that recovers: its doublewrite files, where
+/// it has some.
+#[must_use]
+pub fn doublewrite_files(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data).expect("a data directory").flatten();
+    let files = entries.map(|entry| entry.path());
+    files
+        .filter(|path| path.extension().is_some_and(|end| end == "dblwr"))
+        .collect()
+}
+
+/// Returns a leaf of a tablespace file of which there is a good copy; not one of the first pages, which a
+/// server looks at before it recovers.
+#[must_use]
+pub fn page_with_a_copy(data: &Path, table: &Path) -> u32 {
+    let open = |path: &Path| File::open(path).expect("a file");
+    let system = open(&data.join("ibdata1"));
+    let mut copies = DoublewriteCopies::read(&system, PageSize::DEFAULT).expect("copies");
+    for path in doublewrite_files(data) {
+        copies.add_file(&open(&path)).expect("copies");
+    }
+    let Probe::Checkable(format) = SpaceFormat::of_file(&open(table)).expect("a first page") else {
+        panic!("{} cannot be checked", table.display());
+    };
+    let pages = copies.pages().filter(|(space, page)| {
+        *space == format.space_id && *page > 4 && copies.good_copy(&format, *page).is_some()
+    });
+    let first = pages.map(|(_, page)| page).min();
+    first.expect("a page that was just written")
 }
 
 /// Returns the number of a leaf of the index that holds the rows, or of the other one. Not the last

@@ -5,6 +5,7 @@ pub mod bucket;
 pub mod checking;
 pub mod failpoints;
 pub mod far;
+pub mod faults;
 pub mod image;
 pub mod leftovers;
 pub mod mounting;

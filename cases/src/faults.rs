@@ -1,0 +1,46 @@
+//! Faults of files, for a program that reads or writes them: sectors that cannot be read, files that
+//! are closed to it, files that are gone when it comes to them.
+
+use crate::program::{Ended, run};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Powers of root to open what its mode closes to it.
+const POWERS: &str = "-dac_override,-dac_read_search";
+
+/// Runs a command, with a system call answered by strace instead of the kernel where it is about one
+/// path: `fault` is strace's, `error=EIO:when=2..7`.
+#[must_use]
+pub fn failing(command: &Command, path: &Path, call: &str, fault: &str) -> Ended {
+    let mut traced = Command::new("strace");
+    traced
+        .args(["-f", "-qq", "-o", "/dev/null", "-P"])
+        .arg(path);
+    traced.args(["-e", &format!("trace={call}")]);
+    traced.args(["-e", &format!("inject={call}:{fault}")]);
+    traced.arg(command.get_program()).args(command.get_args());
+    run(traced)
+}
+
+/// Runs a command to which one path is gone when it opens it, though it is listed.
+#[must_use]
+pub fn gone(command: &Command, path: &Path) -> Ended {
+    failing(command, path, "openat", "error=ENOENT")
+}
+
+/// Runs a command to which one path is closed: its mode forbids it, and so do root's powers.
+#[must_use]
+pub fn closed(command: &Command, path: &Path) -> Ended {
+    let mode = fs::metadata(path).expect("a path").permissions();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("a mode");
+    let mut powerless = Command::new("setpriv");
+    powerless.args(["--bounding-set", POWERS, "--inh-caps", POWERS]);
+    powerless
+        .arg(command.get_program())
+        .args(command.get_args());
+    let ended = run(powerless);
+    fs::set_permissions(path, mode).expect("a mode");
+    ended
+}
