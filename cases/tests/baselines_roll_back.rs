@@ -174,6 +174,52 @@ fn a_stopped_server_stays_stopped() {
     assert_eq!(rolled.bank(), state);
 }
 
+/// One that a container looks after, or anything else: it is asked to stop it, and to start it.
+#[test]
+fn others_stop_and_start_it() {
+    let rolled = start(mariadb_10_11(), LoopFs::xfs(GIB));
+    rolled.work(30);
+    let state = rolled.bank();
+    rolled.done(&["save"]);
+    rolled.work(30);
+    let first = rolled.servers();
+    let words = fs::read(format!("/proc/{}/cmdline", first[0])).unwrap();
+    let words: Vec<_> = words.split(|byte| *byte == 0).collect();
+    let words: Vec<_> = words
+        .iter()
+        .filter(|word| !word.is_empty())
+        .map(|word| format!("'{}'", String::from_utf8_lossy(word)))
+        .collect();
+    let said = rolled.site.fs.join("said");
+    let note = |what: &str| format!("echo {what} >> {}", said.display());
+    let stop = format!("{}; kill {}", note("stop"), first[0]);
+    let start = format!(
+        "{}; setsid {} > /dev/null 2>&1 < /dev/null &",
+        note("start"),
+        words.join(" ")
+    );
+    let commands = ["--stop-with", &stop, "--start-with", &start];
+    let plan = rolled.done(&[&["rollback"][..], &commands].concat());
+    assert_eq!(plan.answer["executed"], false, "{plan:?}");
+    assert!(!said.exists(), "only a plan");
+    let back = rolled.done(&[&["rollback", "--execute"][..], &commands].concat());
+    assert_eq!(back.answer["executed"], true, "{back:?}");
+    assert_eq!(fs::read_to_string(&said).unwrap(), "stop\nstart\n");
+    assert_ne!(rolled.servers(), first);
+    assert_eq!(rolled.bank(), state);
+    rolled.assert_tidy("at the end");
+
+    // One that does not stop it is no reason to touch its files.
+    rolled.work(30);
+    let state = rolled.bank();
+    let deaf = ["--stop-with", "true", "--start-with", "true"];
+    let words = ["rollback", "--execute", "--stop-deadline", "1s"];
+    let refused = run(rolled.command(&[&words[..], &deaf].concat()));
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(rolled.bank(), state);
+    rolled.assert_tidy("where it was not stopped");
+}
+
 #[test]
 fn a_server_that_does_not_start_loses_nothing() {
     let mut rolled = start(mariadb_10_11(), LoopFs::xfs(GIB));
