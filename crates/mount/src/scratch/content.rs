@@ -27,6 +27,8 @@ pub(super) struct Content {
 struct Open {
     count: u64,
     file: Option<Arc<File>>,
+    /// Counted once, and never released.
+    is_pinned: bool,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -60,6 +62,23 @@ impl Content {
         open.file = Some(Arc::clone(&file));
         open.count += 1;
         Ok(file)
+    }
+
+    /// Opens the file at `path` for as long as it is known at all.
+    pub(super) fn pin(
+        &self,
+        path: impl FnOnce() -> io::Result<std::path::PathBuf>,
+    ) -> io::Result<()> {
+        let mut open = held(&self.open);
+        if open.is_pinned {
+            return Ok(());
+        }
+        if open.file.is_none() {
+            open.file = Some(Arc::new(open_file(&path()?)?));
+        }
+        open.count += 1;
+        open.is_pinned = true;
+        Ok(())
     }
 
     /// Joins with a file that was just created.

@@ -45,6 +45,17 @@ impl Writable {
     }
 }
 
+impl Writable {
+    /// Has a file open that is about to be read or written. Whoever opens one behind a delay is not
+    /// told of: opening and closing would cost more than a page cache's answer does.
+    fn ready(&self, number: u64) -> io::Result<()> {
+        match self.slow.is_some() {
+            true => self.overlay.pin(number),
+            false => Ok(()),
+        }
+    }
+}
+
 fn maker(request: &Request) -> Maker {
     Maker {
         uid: request.uid(),
@@ -214,6 +225,9 @@ impl Filesystem for Writable {
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if self.slow.is_some() {
+            self.overlay.pin_named(parent.0, name);
+        }
         done(reply, self.overlay.remove(parent.0, name, false));
     }
 
@@ -233,10 +247,18 @@ impl Filesystem for Writable {
     ) {
         let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
         let (from, to) = ((parent.0, name), (newparent.0, newname));
+        if self.slow.is_some() {
+            self.overlay.pin_named(to.0, to.1);
+        }
         done(reply, self.overlay.rename(from, to, flags));
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        if self.slow.is_some() {
+            // From now on the kernel opens and closes without asking, and keeps what it has cached.
+            reply.error(fuser::Errno::ENOSYS);
+            return;
+        }
         match self.overlay.open_number(ino.0) {
             // Whatever is written goes through the kernel: what it has cached stays true.
             Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
@@ -276,7 +298,8 @@ impl Filesystem for Writable {
     ) {
         let asked = Instant::now();
         let mut buffer = vec![0; size as usize];
-        let outcome = self.overlay.read(ino.0, offset, &mut buffer);
+        let ready = self.ready(ino.0);
+        let outcome = ready.and_then(|()| self.overlay.read(ino.0, offset, &mut buffer));
         let length = *outcome.as_ref().unwrap_or(&0);
         let answer = move || match outcome {
             Ok(length) => reply.data(&buffer[..length]),
@@ -302,7 +325,8 @@ impl Filesystem for Writable {
     ) {
         let asked = Instant::now();
         let written = data.len() as u32;
-        let outcome = self.overlay.write(ino.0, offset, data);
+        let ready = self.ready(ino.0);
+        let outcome = ready.and_then(|()| self.overlay.write(ino.0, offset, data));
         let answer = move || match outcome {
             Ok(()) => reply.written(written),
             Err(error) => reply.error(error.into()),
@@ -322,7 +346,11 @@ impl Filesystem for Writable {
         reply: ReplyEmpty,
     ) {
         // Nothing is held back here.
-        reply.ok();
+        match self.slow {
+            // And the kernel need not ask again.
+            Some(_) => reply.error(fuser::Errno::ENOSYS),
+            None => reply.ok(),
+        }
     }
 
     fn release(
@@ -348,7 +376,8 @@ impl Filesystem for Writable {
         reply: ReplyEmpty,
     ) {
         let asked = Instant::now();
-        let outcome = self.overlay.sync(ino.0, datasync);
+        let ready = self.ready(ino.0);
+        let outcome = ready.and_then(|()| self.overlay.sync(ino.0, datasync));
         let answer = move || done(reply, outcome);
         match &self.slow {
             Some(slow) => slow.sync(asked, answer),

@@ -157,6 +157,24 @@ impl Overlay {
         content.open(|| nodes.path(number)).map(drop)
     }
 
+    /// Opens a file until the kernel forgets it: where the kernel does not say who opens it.
+    pub(super) fn pin(&self, number: u64) -> io::Result<()> {
+        let nodes = self.nodes();
+        content_of(&nodes, number)?.pin(|| nodes.path(number))
+    }
+
+    /// Pins what has a name, because it is about to lose it; what is no file needs none.
+    pub(super) fn pin_named(&self, parent: u64, name: &OsStr) {
+        let nodes = self.nodes();
+        let number = nodes.get(parent).ok().and_then(|dir| dir.names.get(name));
+        if let Some(number) = number.copied()
+            && let Ok(content) = content_of(&nodes, number)
+        {
+            // One that cannot be opened is nobody's to read.
+            let _ = content.pin(|| nodes.path(number));
+        }
+    }
+
     pub(super) fn release(&self, number: u64) {
         if let Ok(content) = content_of(&self.nodes(), number) {
             content.release();
