@@ -1,7 +1,8 @@
 //! A server's log, read while it is written: when each line came.
 //!
-//! MariaDB writes whole seconds. So no server's own times are taken, but those at which its lines
-//! were seen, which is up to one look later.
+//! MySQL writes microseconds, and 8.0 writes all lines at once when its start is nearly through: its
+//! own times count. MariaDB writes whole seconds, line by line: what counts are the times at which the
+//! lines were seen, which is up to one look later.
 
 use evenkeel_op::{Context, Result};
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often it is looked.
 const LOOK: Duration = Duration::from_millis(4);
@@ -25,6 +26,7 @@ pub(super) struct Line {
 /// Watches for the log of the next server that keeps its log in a directory below `run_dir`.
 #[derive(Debug)]
 pub(super) struct Watch {
+    begun: SystemTime,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Line>>>,
 }
@@ -38,18 +40,26 @@ impl Watch {
             .spawn(move || watched(&run_dir, begun, &ended))
             .context(|| "failed to start a thread")?;
         Ok(Self {
+            begun: SystemTime::now() - begun.elapsed(),
             stop,
             thread: Some(thread),
         })
     }
 
-    /// Returns what was seen until now.
+    /// Returns what was seen until now, in the order of the times.
     pub(super) fn lines(mut self) -> Vec<Line> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take();
-        thread
-            .and_then(|thread| thread.join().ok())
-            .unwrap_or_default()
+        let lines = thread.and_then(|thread| thread.join().ok());
+        let mut lines = lines.unwrap_or_default();
+        for line in &mut lines {
+            let own = written(&line.text);
+            line.at = own
+                .and_then(|own| own.duration_since(self.begun).ok())
+                .unwrap_or(line.at);
+        }
+        lines.sort_by_key(|line| line.at);
+        lines
     }
 }
 
@@ -84,6 +94,15 @@ fn watched(run_dir: &Path, begun: Instant, ended: &AtomicBool) -> Vec<Line> {
     }
 }
 
+/// Reads the time at the beginning of `2026-11-22T10:52:27.349114Z 0 [Note] …`: one with
+/// microseconds and in UTC, as MySQL writes it unless it is told otherwise.
+fn written(line: &str) -> Option<SystemTime> {
+    let word = line.split(' ').next()?;
+    let time = word.strip_suffix('Z').filter(|time| time.contains('.'));
+    let time: jiff::Timestamp = format!("{}Z", time?).parse().ok()?;
+    Some(time.into())
+}
+
 fn find(run_dir: &Path) -> Option<PathBuf> {
     let mut entries = std::fs::read_dir(run_dir).ok()?.flatten();
     entries.find_map(|entry| Some(entry.path().join("log")).filter(|log| log.exists()))
@@ -106,6 +125,24 @@ fn take_lines(bytes: &mut Vec<u8>, at: Duration, lines: &mut Vec<Line>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_times_with_fractions_are_taken() {
+        let at = |line| {
+            let since = written(line)?.duration_since(SystemTime::UNIX_EPOCH);
+            since.ok().map(|since| since.as_micros())
+        };
+        let mysql = "2026-11-22T10:52:27.349114Z 0 [Note] [MY-010747] [Server] Plugin";
+        assert_eq!(at(mysql), Some(1_795_344_747_349_114));
+        for other in [
+            "2026-11-22 10:52:39 0 [Note] InnoDB: To recover: 19 pages",
+            "2026-11-22T10:52:27Z 0 [Note]",
+            "Version: '5.7.22'",
+            "",
+        ] {
+            assert_eq!(at(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_line_is_taken_when_it_is_whole() {

@@ -82,10 +82,16 @@ pub struct Timing {
     pub slowest_step: Option<String>,
 }
 
-/// What a case is measured by.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// What a server is measured by.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bar {
-    /// Most that the time with prewarm may be of the server's own.
+    /// The server.
+    pub server: String,
+    /// With how many tables.
+    pub tables: usize,
+    /// The time with prewarm, of the server's own.
+    pub ratio: f64,
+    /// Most that it may be.
     pub ratio_max: f64,
     /// Whether it is not.
     pub held: bool,
@@ -126,7 +132,7 @@ pub struct RecoveryReport {
     /// One server with one number of tables each.
     pub cases: Vec<Case>,
     /// For each server its bar, at its largest number of tables.
-    pub bars: Vec<(String, Bar)>,
+    pub bars: Vec<Bar>,
     /// Whether all of them held.
     pub held: bool,
     /// How long all of it took.
@@ -155,6 +161,9 @@ impl Case {
     pub fn bar(&self) -> Bar {
         let ratio_max = if self.reads_every_table { 0.1 } else { 1.02 };
         Bar {
+            server: self.server.clone(),
+            tables: self.tables,
+            ratio: self.ratio,
             ratio_max,
             held: self.ratio <= ratio_max,
         }
@@ -202,12 +211,12 @@ impl Round {
 
 impl RecoveryReport {
     pub(super) fn of(request: &RecoveryRequest, cases: Vec<Case>, took: Duration) -> Self {
-        let mut bars: Vec<(String, Bar)> = Vec::new();
+        let mut bars: Vec<Bar> = Vec::new();
         for case in &cases {
             let of_server = cases.iter().filter(|other| other.server == case.server);
             let is_largest = of_server.map(|other| other.tables).max() == Some(case.tables);
-            if is_largest && bars.iter().all(|(server, _)| *server != case.server) {
-                bars.push((case.server.clone(), case.bar()));
+            if is_largest && bars.iter().all(|bar| bar.server != case.server) {
+                bars.push(case.bar());
             }
         }
         let latency_ms = request.latency.as_secs_f64() * 1000.0;
@@ -224,7 +233,7 @@ impl RecoveryReport {
             latency_ms,
             repeat: request.repeat,
             seed: request.seed,
-            held: bars.iter().all(|(_, bar)| bar.held),
+            held: bars.iter().all(|bar| bar.held),
             bars,
             cases,
             seconds: took.as_secs_f64(),

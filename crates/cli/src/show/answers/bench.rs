@@ -41,13 +41,16 @@ impl Answer for RecoveryReport {
             self.storage,
             table.text()
         );
-        for (server, bar) in &self.bars {
+        for bar in &self.bars {
             let asked = match bar.ratio_max < 1.0 {
                 true => "with prewarm a tenth of the time at most, at 30000 tables and 1 ms",
                 false => "no slower than 1.02 times with prewarm, which has little to gain",
             };
             let verdict = if bar.held { "held" } else { "NOT HELD" };
-            text.push_str(&format!("{verdict}: {server}, {asked}\n"));
+            text.push_str(&format!(
+                "{verdict}: {} with {} tables, {:.3}: {asked}\n",
+                bar.server, bar.tables, bar.ratio
+            ));
         }
         text
     }
