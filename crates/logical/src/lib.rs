@@ -1,1 +1,3 @@
 //! Dump, load and import: a server's contents as statements and rows.
+
+pub mod objects;

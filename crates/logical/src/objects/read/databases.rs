@@ -1,0 +1,37 @@
+//! The schemas.
+
+use super::super::Database;
+use super::{Reader, ask};
+use evenkeel_op::{Error, Result};
+
+/// Returns the wanted schemas by name, still empty.
+///
+/// Errors: `Failed` for a schema that was asked for by name and is not there.
+pub(super) fn list(reader: &mut Reader<'_>) -> Result<Vec<Database>> {
+    let rows = ask::rows(
+        reader.session,
+        "SELECT * FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME",
+    )?;
+    let mut found = Vec::new();
+    for row in rows {
+        let name = row.text("SCHEMA_NAME");
+        // `#mysql50#…` and `lost+found` are directories that are no schemas.
+        if !reader.selection.wants_database(&name) || name.starts_with("#mysql50#") {
+            continue;
+        }
+        found.push(Database {
+            name,
+            charset: row.text("DEFAULT_CHARACTER_SET_NAME"),
+            collation: row.text("DEFAULT_COLLATION_NAME"),
+            comment: row.text("SCHEMA_COMMENT"),
+            encrypted: row.is("DEFAULT_ENCRYPTION", "YES"),
+            ..Database::default()
+        });
+    }
+    let there = |name: &&String| found.iter().all(|one| one.name != **name);
+    if let Some(missing) = reader.selection.databases.iter().find(there) {
+        return Err(Error::failed(format!("there is no schema {missing}"))
+            .hint("SHOW DATABASES lists those that this account may see"));
+    }
+    Ok(found)
+}

@@ -1,0 +1,92 @@
+//! Runs statements on a server, each in the session that it needs.
+
+use super::{Objects, Settings, Statement};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_server::abilities::Flavour;
+use evenkeel_server::connect::{Session, quote_name};
+
+/// What MySQL 5.7 has in every `sql_mode` and MySQL 8 knows no more; it only concerned GRANT.
+const FORGOTTEN_MODE: &str = "NO_AUTO_CREATE_USER";
+
+/// Runs statements one after the other; settings are sent when they change.
+pub struct Runner<'a> {
+    session: &'a mut Session,
+    database: Option<String>,
+    settings: Option<Settings>,
+}
+
+impl<'a> Runner<'a> {
+    /// Takes a session of its own: its settings will be others afterwards.
+    ///
+    /// Errors: those of the session, when this server means another collation by `utf8mb4` alone
+    /// and cannot be told.
+    pub fn new(session: &'a mut Session, objects: &Objects) -> Result<Self> {
+        // Texts of MySQL 8 and of newer MariaDBs always say their collation; others do not.
+        let silent = "utf8mb4_general_ci";
+        let default = "SELECT DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS \
+                       WHERE CHARACTER_SET_NAME = 'utf8mb4'";
+        let here = session.value(default)?.unwrap_or_default();
+        if objects.utf8mb4_collation == silent && here != silent {
+            let sql = match evenkeel_server::abilities::Abilities::probe(session)?.flavour {
+                Flavour::MySql => format!("SET SESSION default_collation_for_utf8mb4 = {silent}"),
+                Flavour::MariaDb => {
+                    format!("SET SESSION character_set_collations = 'utf8mb4={silent}'")
+                }
+            };
+            session.run(&sql).context(|| {
+                format!("utf8mb4 means {here} here, and {silent} where this comes from")
+            })?;
+        }
+        Ok(Self {
+            session,
+            database: None,
+            settings: None,
+        })
+    }
+
+    /// Runs one statement.
+    ///
+    /// Errors: those of the session, with the object in the message; `Failed` for a text in another
+    /// character set than UTF-8, which this connection cannot send as it is.
+    pub fn run(&mut self, statement: &Statement) -> Result<()> {
+        self.prepare(statement)
+            .and_then(|()| {
+                let sql = std::str::from_utf8(&statement.sql).map_err(|_| {
+                    let written = &statement.settings.character_set_client;
+                    Error::failed(format!(
+                        "its text is in {written}, which cannot be sent here"
+                    ))
+                })?;
+                self.session.run(sql)
+            })
+            .context(|| format!("failed to make {}", statement.object))
+    }
+
+    fn prepare(&mut self, statement: &Statement) -> Result<()> {
+        if let Some(database) = &statement.database
+            && self.database.as_ref() != Some(database)
+        {
+            self.session.run(&format!("USE {}", quote_name(database)))?;
+            self.database = Some(database.clone());
+        }
+        let wanted = &statement.settings;
+        if self.settings.as_ref() == Some(wanted) {
+            return Ok(());
+        }
+        self.settings = None;
+        for sql in wanted.statements() {
+            match self.session.run(&sql) {
+                // ER_WRONG_VALUE_FOR_VAR names the first mode that the server does not know.
+                Err(error) if error.to_string().contains(FORGOTTEN_MODE) => {
+                    self.session.run(&sql.replace(FORGOTTEN_MODE, ""))?;
+                }
+                Err(error) if error.kind() == ErrorKind::Failed => {
+                    return Err(error).context(|| "this server cannot be set as it was made under");
+                }
+                done => done?,
+            }
+        }
+        self.settings = Some(wanted.clone());
+        Ok(())
+    }
+}

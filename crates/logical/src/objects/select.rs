@@ -1,0 +1,94 @@
+//! Which objects are wanted.
+
+use evenkeel_op::{Error, Result};
+use regex::Regex;
+
+/// Schemas that belong to the server.
+const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+
+/// Which objects to read: patterns over `schema.object`, and kinds to leave out.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// Only these schemas, by exact name; all but the server's own when empty.
+    pub databases: Vec<String>,
+    /// Only objects of which one of these matches `schema.object`; all when empty.
+    pub include: Vec<Regex>,
+    /// Not those of which one of these matches.
+    pub exclude: Vec<Regex>,
+    /// Views.
+    pub views: bool,
+    /// Triggers.
+    pub triggers: bool,
+    /// Procedures, functions, packages.
+    pub routines: bool,
+    /// Events.
+    pub events: bool,
+    /// Users, roles and what they may do. Off unless asked for.
+    pub accounts: bool,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Self {
+            databases: Vec::new(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            views: true,
+            triggers: true,
+            routines: true,
+            events: true,
+            accounts: false,
+        }
+    }
+}
+
+impl Selection {
+    /// Returns a pattern for [`Selection::include`] and [`Selection::exclude`], found anywhere in
+    /// `schema.object` unless it is anchored.
+    ///
+    /// Errors: `Usage` for a text that is no regular expression.
+    pub fn pattern(text: &str) -> Result<Regex> {
+        Regex::new(text)
+            .map_err(|e| Error::usage(format!("'{text}' is no regular expression")).because(e))
+    }
+
+    /// Returns whether objects of this schema may be wanted.
+    #[must_use]
+    pub fn wants_database(&self, name: &str) -> bool {
+        match self.databases.as_slice() {
+            [] => !SYSTEM.iter().any(|one| one.eq_ignore_ascii_case(name)),
+            named => named.iter().any(|one| one == name),
+        }
+    }
+
+    /// Returns whether an object is wanted. A trigger goes with its table.
+    #[must_use]
+    pub fn wants(&self, database: &str, object: &str) -> bool {
+        let name = format!("{database}.{object}");
+        let included =
+            self.include.is_empty() || self.include.iter().any(|one| one.is_match(&name));
+        included && !self.exclude.iter().any(|one| one.is_match(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_and_names_choose() {
+        let all = Selection::default();
+        assert!(all.wants_database("shop") && !all.wants_database("MySQL"));
+        assert!(all.wants("shop", "t"));
+        let some = Selection {
+            databases: vec!["shop".to_owned()],
+            include: vec![Selection::pattern(r"^shop\.").unwrap()],
+            exclude: vec![Selection::pattern(r"\.tmp_").unwrap()],
+            ..Selection::default()
+        };
+        assert!(some.wants_database("shop") && !some.wants_database("other"));
+        assert!(some.wants("shop", "t") && !some.wants("shop", "tmp_1"));
+        assert!(!some.wants("workshop", "t"));
+        assert!(Selection::pattern("(").is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! Statements as the server prints them: read just far enough to change them safely.
+
+mod definer;
+mod event;
+mod options;
+mod table;
+mod token;
+mod view;
+
+pub use definer::{Account, Definer};
+pub use table::{SplitTable, split_table};
+
+pub(super) use definer::with_definer;
+pub(super) use event::event_parts;
+pub(super) use options::without_directories;
+pub(super) use token::{Kind, Token, all_tokens, name_of};
+pub(super) use view::{mentions, or_replace};
