@@ -6,15 +6,15 @@ use evenkeel_testkit::TestServer;
 use mysql::prelude::Queryable;
 
 /// Makes the schemas `sh``op` and `other` as far as this server can.
-pub fn make(session: &mut Session, server: &TestServer) {
-    let mut all = vec![("", EVERYWHERE)];
+pub(crate) fn make(session: &mut Session, server: &TestServer) {
+    let mut all = vec![EVERYWHERE];
     match (server.binary.flavour, server.id) {
-        (Flavour::MariaDb, _) => all.push(("", MARIADB)),
+        (Flavour::MariaDb, _) => all.push(MARIADB),
         (_, "mysql-5.7.22") => {}
-        _ => all.push(("", MYSQL_8)),
+        _ => all.push(MYSQL_8),
     }
-    all.push(("", PROGRAMS));
-    for (_, script) in all {
+    all.push(PROGRAMS);
+    for script in all {
         for sql in script.split("\n;;\n") {
             run(session, sql);
         }
@@ -22,7 +22,8 @@ pub fn make(session: &mut Session, server: &TestServer) {
 }
 
 /// Drops what [`make`] made.
-pub fn drop_all(session: &mut Session) {
+#[allow(dead_code)] // Not each test does.
+pub(crate) fn drop_all(session: &mut Session) {
     run(session, "SET SESSION foreign_key_checks = 0");
     for name in ["`sh``op`", "other"] {
         run(session, &format!("DROP DATABASE {name}"));
