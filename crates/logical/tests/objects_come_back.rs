@@ -35,6 +35,63 @@ fn make_anew(running: &Running, objects: &Objects, how: &Rendering) {
     }
 }
 
+/// Returns what the server tells by itself, without our reading of it.
+fn told(running: &Running) -> Vec<String> {
+    let lists = [
+        (
+            "TRIGGERS",
+            "TRIGGER_SCHEMA",
+            "TRIGGER_NAME, ACTION_ORDER, SQL_MODE, DEFINER",
+        ),
+        (
+            "STATISTICS",
+            "TABLE_SCHEMA",
+            "TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME, NON_UNIQUE",
+        ),
+        (
+            "REFERENTIAL_CONSTRAINTS",
+            "CONSTRAINT_SCHEMA",
+            "CONSTRAINT_NAME, TABLE_NAME, REFERENCED_TABLE_NAME, DELETE_RULE",
+        ),
+        (
+            "COLUMNS",
+            "TABLE_SCHEMA",
+            "TABLE_NAME, ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, COLLATION_NAME, COLUMN_DEFAULT, EXTRA",
+        ),
+        (
+            "ROUTINES",
+            "ROUTINE_SCHEMA",
+            "ROUTINE_NAME, ROUTINE_TYPE, SQL_MODE, DTD_IDENTIFIER, DATABASE_COLLATION",
+        ),
+        (
+            "EVENTS",
+            "EVENT_SCHEMA",
+            "EVENT_NAME, STATUS, STARTS, EXECUTE_AT, TIME_ZONE, ON_COMPLETION, DEFINER",
+        ),
+    ];
+    let mut session = running.session().unwrap();
+    let mut all = Vec::new();
+    for (list, schema, columns) in lists {
+        let columns: Vec<String> = columns
+            .split(", ")
+            .map(|one| format!("COALESCE({one}, '-')"))
+            .collect();
+        let sql = format!(
+            "SELECT CONCAT_WS(', ', {}) FROM information_schema.{list} WHERE {schema} IN ('sh`op', 'other')",
+            columns.join(", ")
+        );
+        let rows = session.rows(&sql).unwrap();
+        assert!(!rows.is_empty(), "{list}");
+        all.extend(
+            rows.iter()
+                .map(|row| format!("{list}: {}", row.at(0).unwrap())),
+        );
+    }
+    all.retain(|one| !one.starts_with("COLUMNS: broken,"));
+    all.sort();
+    all
+}
+
 /// Takes out the broken view, which cannot be made.
 fn without_broken(mut objects: Objects) -> Objects {
     for database in &mut objects.databases {
@@ -60,6 +117,11 @@ fn what_was_dropped_is_made_anew() {
                 .map(|view| view.program.name.as_str())
                 .collect();
             assert_eq!(broken, ["broken"], "{}", server.name);
+            let told_before = told(&running);
+            let fires = told_before
+                .iter()
+                .find(|one| one.starts_with("TRIGGERS: mm, 2"));
+            assert!(fires.is_some(), "{told_before:?}");
             nasty::drop_all(&mut session);
             let how = Rendering {
                 split_tables,
@@ -67,6 +129,7 @@ fn what_was_dropped_is_made_anew() {
             };
             make_anew(&running, &before, &how);
             let after = read_all(&running);
+            assert_eq!(told(&running), told_before, "{}", server.name);
             let found = differences(&without_broken(before), &after, Closeness::Same);
             assert!(found.is_empty(), "{}: {}", server.name, found.join("\n\n"));
         }

@@ -382,28 +382,27 @@ fn programs(
         )
     };
     for program in programs {
-        let sql = match (phase, event_parts(&program.create)) {
-            (Phase::Events, Some(parts)) => parts.create,
-            (Phase::Wake, Some(parts)) => match parts.enable {
-                Some(enable) => enable,
-                None => continue,
-            },
-            (Phase::Wake, None) => continue,
-            _ => program.create.clone(),
+        let sqls: Vec<Vec<u8>> = match (phase, event_parts(&program.create)) {
+            (Phase::Events, Some(parts)) => [Some(parts.create), parts.settle]
+                .into_iter()
+                .flatten()
+                .collect(),
+            (Phase::Wake, parts) => parts.and_then(|parts| parts.enable).into_iter().collect(),
+            _ => vec![program.create.clone()],
         };
+        if sqls.is_empty() {
+            continue;
+        }
         let made_under = program.database_collation.as_deref();
         let other = made_under.filter(|collation| *collation != database.collation);
         made.extend(other.map(collate));
-        made.push(Statement {
-            settings: Settings::of(program),
-            ..statement(
-                phase,
-                program.kind,
-                &database.name,
-                &program.name,
-                with_definer(&sql, &how.definer),
-            )
-        });
+        made.extend(sqls.iter().map(|sql| {
+            let sql = with_definer(sql, &how.definer);
+            Statement {
+                settings: Settings::of(program),
+                ..statement(phase, program.kind, &database.name, &program.name, sql)
+            }
+        }));
         made.extend(other.map(|_| collate(&database.collation)));
     }
 }

@@ -1,12 +1,15 @@
-//! CREATE EVENT in two steps: made asleep, woken when everything is there.
+//! CREATE EVENT in steps: made asleep, woken when everything is there.
 
-use super::token::{Kind, Tokens};
+use super::token::{Kind, Token, Tokens};
 
 /// The statements that an event's CREATE statement becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::objects) struct EventParts {
     /// Creates it disabled.
     pub(in crate::objects) create: Vec<u8>,
+    /// Lets it go once it ran, for one that runs once and is not to outlive that: servers do not
+    /// make such an event when its time has passed, but say in a note that they dropped it.
+    pub(in crate::objects) settle: Option<Vec<u8>>,
     /// Enables it, for one that was enabled; its definer is named, as ALTER would set another.
     pub(in crate::objects) enable: Option<Vec<u8>>,
 }
@@ -18,31 +21,42 @@ pub(in crate::objects) fn event_parts(create: &[u8]) -> Option<EventParts> {
     tokens.find(|one| one.is_word(create, "EVENT"))?;
     let name = tokens.next().filter(|one| one.kind == Kind::Name)?;
     // What comes first is printed by the server; the body begins behind DO.
-    let mut completion = false;
-    for token in tokens {
-        if token.is_word(create, "DO") {
-            break;
-        }
-        completion |= token.is_word(create, "COMPLETION");
-        if !completion {
-            continue;
-        }
-        if token.is_word(create, "DISABLE") {
-            let create = create.to_vec();
-            return Some(EventParts {
-                create,
-                enable: None,
-            });
-        }
-        if token.is_word(create, "ENABLE") {
-            let head = &create[verb.end..name.end];
-            return Some(EventParts {
-                create: [&create[..token.start], b"DISABLE", &create[token.end..]].concat(),
-                enable: Some([b"ALTER", head, b" ENABLE"].concat()),
-            });
-        }
-    }
-    None
+    let head: Vec<Token> = tokens
+        .take_while(|one| !one.is_word(create, "DO"))
+        .collect();
+    let completion = head
+        .iter()
+        .position(|one| one.is_word(create, "COMPLETION"))?;
+    let after = &head[completion + 1..];
+    let once = head.iter().take(3).any(|one| one.is_word(create, "AT"));
+    let leaves = after
+        .first()
+        .filter(|one| once && one.is_word(create, "NOT"));
+    let state = after
+        .iter()
+        .find(|one| one.is_word(create, "ENABLE") || one.is_word(create, "DISABLE"))?;
+    let enabled = state.is_word(create, "ENABLE");
+    let alter = [b"ALTER", &create[verb.end..name.end]].concat();
+    let (kept_from, kept_to) = match leaves {
+        Some(not) => (not.start, after.get(1)?.start),
+        None => (state.start, state.start),
+    };
+    let word = if enabled {
+        &b"DISABLE"[..]
+    } else {
+        state.of(create)
+    };
+    Some(EventParts {
+        create: [
+            &create[..kept_from],
+            &create[kept_to..state.start],
+            word,
+            &create[state.end..],
+        ]
+        .concat(),
+        settle: leaves.map(|_| [&alter, &b" ON COMPLETION NOT PRESERVE"[..]].concat()),
+        enable: enabled.then(|| [&alter, &b" ENABLE"[..]].concat()),
+    })
 }
 
 #[cfg(test)]
@@ -64,6 +78,24 @@ mod tests {
         assert_eq!(parts.create, create("DISABLE").into_bytes());
         let enable = format!("ALTER {HEAD} ENABLE");
         assert_eq!(parts.enable, Some(enable.into_bytes()));
+        assert_eq!(parts.settle, None);
+    }
+
+    #[test]
+    fn events_of_the_past_are_made_to_stay_first() {
+        let once = |stays: &str, state: &str| {
+            format!(
+                "CREATE {HEAD} ON SCHEDULE AT '2020-01-01 00:00:00' ON COMPLETION {stays} {state} DO SELECT 1"
+            )
+        };
+        let parts = event_parts(once("NOT PRESERVE", "ENABLE").as_bytes()).unwrap();
+        assert_eq!(parts.create, once("PRESERVE", "DISABLE").into_bytes());
+        let settle = format!("ALTER {HEAD} ON COMPLETION NOT PRESERVE");
+        assert_eq!(parts.settle, Some(settle.into_bytes()));
+        assert!(parts.enable.is_some());
+        let parts = event_parts(once("PRESERVE", "DISABLE").as_bytes()).unwrap();
+        assert_eq!((parts.settle, parts.enable), (None, None));
+        assert_eq!(parts.create, once("PRESERVE", "DISABLE").into_bytes());
     }
 
     #[test]
