@@ -180,7 +180,8 @@ impl ConnectOptions {
 
 /// Returns the account name that goes with no user given: this process's login name, as the
 /// password file has it.
-pub(crate) fn login_name() -> String {
+#[must_use]
+pub fn login_name() -> String {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     accounts

@@ -1,1 +1,34 @@
 //! The client/server protocol of MySQL and MariaDB at the packet level.
+//!
+//! A [`Connection`] sends statements and hands out [`Row`]s that are slices of its one read buffer:
+//! nothing is allocated for a row or a cell. Text results only; TLS where the options ask for it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `packet` | bytes ⇄ packets, those of 16 MiB and more joined |
+//! | `decode` | integers, strings, OK, ERR, column definitions |
+//! | `greeting`, `auth`, `login` | from a stream to a session |
+//! | `stream`, `tls` | Unix socket, TCP, TLS, with limits on how long they may be silent |
+//! | `connection`, `rows` | statements and results |
+
+mod auth;
+mod connection;
+mod decode;
+mod greeting;
+mod login;
+mod packet;
+mod rows;
+mod stream;
+mod tls;
+
+pub use connection::{Connection, Done, SILENCE};
+pub use decode::{Column, Malformed};
+pub use rows::{Cells, Row, Rows};
+
+/// What fuzzing and property tests feed bytes to.
+#[doc(hidden)]
+pub mod parse {
+    pub use crate::decode::{Ending, ServerError};
+    pub use crate::greeting::Greeting;
+    pub use crate::packet::Packets;
+}

@@ -43,8 +43,10 @@ const LAYERS: [(&str, Layer); 22] = [
 ];
 
 /// The only dependencies inside a layer.
-const BESIDE: [(&str, &str); 4] = [
+const BESIDE: [(&str, &str); 5] = [
     ("evenkeel-drive", "evenkeel-server"),
+    // Rows come from wherever the server crate's options lead, and fail in its words.
+    ("evenkeel-wire", "evenkeel-server"),
     // A repository's archived logs are in order by the numbers in their files' names.
     ("evenkeel-repository", "evenkeel-binlog"),
     // A repository's objects at the other end of a link.

@@ -1,0 +1,419 @@
+//! One session: statements go, results come. It never reconnects.
+
+use crate::decode::{Ending, Malformed, ServerError};
+use crate::greeting::can;
+use crate::login::{Failure, login};
+use crate::packet::Packets;
+use crate::rows::{Rows, read_columns};
+use crate::stream::{Stream, place};
+use evenkeel_op::{Cancel, Error, Result};
+use evenkeel_server::connect::{connect_error, mysql, query_error};
+use evenkeel_server::options::ConnectOptions;
+use std::io::{self, Read};
+use std::time::Duration;
+
+/// How long a server may be silent over a statement before the connection counts as lost.
+pub const SILENCE: Duration = Duration::from_secs(3600);
+/// The statement follows.
+const COM_QUERY: u8 = 3;
+/// How much of a local file goes into one packet.
+const FILE_PIECE: usize = 1 << 20;
+
+/// How a statement without rows ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Rows changed.
+    pub affected: u64,
+    /// How many warnings there are to SHOW.
+    pub warnings: u16,
+}
+
+/// One connection to a server.
+#[derive(Debug)]
+pub struct Connection {
+    packets: Packets<Stream>,
+    capabilities: u32,
+    id: u32,
+    version: String,
+    place: String,
+    cancel: Cancel,
+    state: State,
+    /// Of the last result that ended.
+    warnings: u16,
+}
+
+/// Where in an exchange the connection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// Rows are still to come.
+    Rows,
+    /// Another result is to come.
+    More,
+    /// Nothing that comes can be made sense of.
+    Lost,
+}
+
+/// What a statement is answered with.
+enum Answer {
+    Ended(Ending),
+    Columns(u64),
+    WantsFile,
+}
+
+impl Connection {
+    /// Connects and logs in. A request to stop is seen within a moment, here and later.
+    ///
+    /// Errors: `Unreachable` when nobody answers there, `Refused` when the server does not let us
+    /// in.
+    pub fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Self> {
+        cancel.check()?;
+        let place = place(options);
+        let mut begun = login(options, cancel).map_err(|failure| {
+            cancel
+                .check()
+                .err()
+                .unwrap_or_else(|| login_error(failure, &place))
+        })?;
+        begun.packets.stream().set_silence(SILENCE);
+        Ok(Self {
+            packets: begun.packets,
+            capabilities: begun.capabilities,
+            id: begun.greeting.id,
+            version: begun.greeting.version,
+            place,
+            cancel: cancel.clone(),
+            state: State::Idle,
+            warnings: 0,
+        })
+    }
+
+    /// Sets how long the server may be silent; at first [`SILENCE`].
+    pub fn set_silence(&mut self, silence: Duration) {
+        self.packets.stream().set_silence(silence);
+    }
+
+    /// Returns the server's number of this connection.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the server's version as its greeting gives it.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Returns where this leads, for messages.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Returns whether TLS or a Unix socket keeps others from reading along.
+    #[must_use]
+    pub fn is_private(&mut self) -> bool {
+        self.packets.stream().is_private()
+    }
+
+    /// Runs a statement and drops its rows, if any.
+    ///
+    /// Errors: as `evenkeel_server::connect::Session::run` has them.
+    pub fn run(&mut self, sql: &str) -> Result<Done> {
+        let answer = self.begin(sql.as_bytes(), sql)?;
+        self.to_end(answer, sql)
+    }
+
+    fn to_end(&mut self, answer: Answer, sql: &str) -> Result<Done> {
+        match answer {
+            Answer::Ended(ending) => {
+                self.ended(ending, sql)?;
+                Ok(Done {
+                    affected: ending.affected,
+                    warnings: ending.warnings,
+                })
+            }
+            Answer::Columns(count) => {
+                let warnings = Rows::begin(self, count, sql)?.drop_all()?;
+                Ok(Done {
+                    affected: 0,
+                    warnings,
+                })
+            }
+            Answer::WantsFile => self.send_file(&mut io::empty(), sql),
+        }
+    }
+
+    /// Runs a statement that is not all UTF-8 and drops its rows, if any. Errors quote its beginning.
+    pub fn run_bytes(&mut self, statement: &[u8]) -> Result<Done> {
+        let shown = String::from_utf8_lossy(&statement[..statement.len().min(200)]).into_owned();
+        let answer = self.begin(statement, &shown)?;
+        self.to_end(answer, &shown)
+    }
+
+    /// Runs a statement that has rows, which are then read one by one.
+    ///
+    /// Errors: as [`Connection::run`]; `Failed` when there are none.
+    pub fn query<'c>(&'c mut self, sql: &'c str) -> Result<Rows<'c>> {
+        match self.begin(sql.as_bytes(), sql)? {
+            Answer::Columns(count) => Rows::begin(self, count, sql),
+            Answer::Ended(ending) => {
+                self.ended(ending, sql)?;
+                Err(Error::failed("the statement has no rows"))
+            }
+            Answer::WantsFile => {
+                self.send_file(&mut io::empty(), sql)?;
+                Err(Error::failed("the statement has no rows"))
+            }
+        }
+    }
+
+    /// Runs LOAD DATA LOCAL INFILE; the server gets `from`, whatever file the statement names.
+    ///
+    /// Errors: as [`Connection::run`]; those of `from`, after which the server has refused the rest.
+    pub fn load(&mut self, sql: &str, from: &mut dyn Read) -> Result<Done> {
+        match self.begin(sql.as_bytes(), sql)? {
+            Answer::WantsFile => self.send_file(from, sql),
+            Answer::Columns(count) => {
+                Rows::begin(self, count, sql)?.drop_all()?;
+                Err(Error::failed("the statement loads nothing"))
+            }
+            Answer::Ended(ending) => {
+                self.ended(ending, sql)?;
+                Err(Error::failed("the statement loads nothing"))
+            }
+        }
+    }
+
+    /// Sends a file's contents, and an empty packet as its end.
+    fn send_file(&mut self, from: &mut dyn Read, sql: &str) -> Result<Done> {
+        let mut piece = vec![0; FILE_PIECE];
+        let mut failure = None;
+        loop {
+            match from.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => {
+                    if let Err(error) = self.packets.send(&piece[..read]) {
+                        return Err(self.lost(error, sql));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    failure = Some(error);
+                    break;
+                }
+            }
+        }
+        if let Some(error) = failure {
+            // An end here would have the server commit half a file.
+            self.state = State::Lost;
+            return Err(Error::failed("failed to read what was to be loaded").because(error));
+        }
+        if let Err(error) = self.packets.send(&[]) {
+            return Err(self.lost(error, sql));
+        }
+        match self.answer(sql)? {
+            Answer::Ended(ending) => {
+                self.ended(ending, sql)?;
+                Ok(Done {
+                    affected: ending.affected,
+                    warnings: ending.warnings,
+                })
+            }
+            _ => Err(self.malformed(Malformed, sql)),
+        }
+    }
+
+    /// Sends a statement and reads the first packet of its answer.
+    fn begin(&mut self, statement: &[u8], sql: &str) -> Result<Answer> {
+        self.settle(sql)?;
+        let mut packet = Vec::with_capacity(statement.len() + 1);
+        packet.push(COM_QUERY);
+        packet.extend_from_slice(statement);
+        self.packets.restart();
+        if let Err(error) = self.packets.send(&packet) {
+            return Err(self.lost(error, sql));
+        }
+        self.answer(sql)
+    }
+
+    fn answer(&mut self, sql: &str) -> Result<Answer> {
+        let read = match self.packets.next() {
+            Ok(packet) => match packet.first() {
+                Some(0x00) => Ending::of_ok(packet).map(|ending| Ok(Answer::Ended(ending))),
+                Some(0xFF) => ServerError::of(packet).map(Err),
+                Some(0xFB) => Ok(Ok(Answer::WantsFile)),
+                _ => crate::decode::Bytes(packet)
+                    .length()
+                    .and_then(|count| count.ok_or(Malformed))
+                    .map(|count| Ok(Answer::Columns(count))),
+            },
+            Err(error) => return Err(self.lost(error, sql)),
+        };
+        match read {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(self.refused(error, sql)),
+            Err(malformed) => Err(self.malformed(malformed, sql)),
+        }
+    }
+
+    /// Reads what an earlier statement left unread.
+    fn settle(&mut self, sql: &str) -> Result<()> {
+        self.cancel.check()?;
+        loop {
+            match self.state {
+                State::Idle => return Ok(()),
+                State::Lost => {
+                    return Err(self.lost(io::ErrorKind::NotConnected.into(), sql));
+                }
+                State::Rows => while self.row(sql)?.is_some() {},
+                State::More => match self.answer(sql)? {
+                    Answer::Ended(ending) => self.note(ending),
+                    Answer::Columns(count) => {
+                        read_columns(self, count, sql)?;
+                        self.state = State::Rows;
+                    }
+                    Answer::WantsFile => {
+                        self.send_file(&mut io::empty(), sql)?;
+                    }
+                },
+            }
+        }
+    }
+
+    /// Takes note of a statement's end, and drops what further results it has.
+    fn ended(&mut self, ending: Ending, sql: &str) -> Result<()> {
+        self.note(ending);
+        if ending.more {
+            self.settle(sql)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, ending: Ending) {
+        self.warnings = ending.warnings;
+        self.state = if ending.more {
+            State::More
+        } else {
+            State::Idle
+        };
+    }
+
+    /// Reads a packet that has to be there. Its meaning is the caller's.
+    pub(crate) fn packet(&mut self, sql: &str) -> Result<&[u8]> {
+        if let Err(error) = self.packets.peek() {
+            return Err(self.lost(error, sql));
+        }
+        Ok(self.packets.take_peeked().unwrap_or_default())
+    }
+
+    /// Returns how many warnings the last result has.
+    pub(crate) fn warnings(&self) -> u16 {
+        self.warnings
+    }
+
+    /// Returns whether servers end columns and rows with an EOF packet for us.
+    pub(crate) fn has_eof(&self) -> bool {
+        self.capabilities & can::DEPRECATE_EOF == 0
+    }
+
+    /// Says that rows follow now.
+    pub(crate) fn rows_follow(&mut self) {
+        self.state = State::Rows;
+    }
+
+    /// Reads the next row's packet; `None` at the end.
+    pub(crate) fn row(&mut self, sql: &str) -> Result<Option<&[u8]>> {
+        if self.state != State::Rows {
+            return Ok(None);
+        }
+        if let Err(error) = self.packets.peek() {
+            return Err(self.lost(error, sql));
+        }
+        let has_eof = self.has_eof();
+        let packet = self
+            .packets
+            .peeked()
+            .ok_or_else(|| Error::failed("no packet was read"))?;
+        let ending = match packet.first() {
+            // A row that begins so has a first cell of 16 MiB.
+            Some(0xFE) if packet.len() < 0xFF_FFFF => Some(if has_eof {
+                Ending::of_eof(packet).map(Ok)
+            } else {
+                Ending::of_ok(packet).map(Ok)
+            }),
+            Some(0xFF) => Some(ServerError::of(packet).map(Err)),
+            _ => None,
+        };
+        match ending {
+            None => Ok(self.packets.take_peeked()),
+            Some(Ok(Ok(ending))) => {
+                self.packets.take_peeked();
+                self.note(ending);
+                Ok(None)
+            }
+            Some(Ok(Err(error))) => {
+                self.packets.take_peeked();
+                Err(self.refused(error, sql))
+            }
+            Some(Err(malformed)) => Err(self.malformed(malformed, sql)),
+        }
+    }
+
+    fn refused(&mut self, error: ServerError, sql: &str) -> Error {
+        self.state = State::Idle;
+        query_error(&server_error(error), sql)
+    }
+
+    pub(crate) fn malformed(&mut self, error: Malformed, sql: &str) -> Error {
+        self.lost(io::Error::new(io::ErrorKind::InvalidData, error), sql)
+    }
+
+    pub(crate) fn lost(&mut self, error: io::Error, sql: &str) -> Error {
+        self.state = State::Lost;
+        if let Err(stopped) = self.cancel.check() {
+            return stopped;
+        }
+        query_error(&mysql::Error::IoError(error), sql)
+    }
+}
+
+fn server_error(error: ServerError) -> mysql::Error {
+    mysql::Error::MySqlError(mysql::MySqlError {
+        state: error.state,
+        message: error.message,
+        code: error.code,
+    })
+}
+
+fn login_error(failure: Failure, place: &str) -> Error {
+    use mysql::DriverError;
+    match failure {
+        Failure::Server(error) => connect_error(&server_error(error), place),
+        Failure::NoTls => {
+            connect_error(&mysql::Error::DriverError(DriverError::TlsNotSupported), place)
+        }
+        Failure::Plugin(name) => connect_error(
+            &mysql::Error::DriverError(DriverError::UnknownAuthPlugin(name)),
+            place,
+        ),
+        Failure::Tls(error) => {
+            Error::refused(format!("TLS with {place} failed: {error}")).hint(
+                "check --ssl-ca, --ssl-cert and --ssl-key; --ssl-mode=REQUIRED encrypts without checking the certificate",
+            )
+        }
+        Failure::Io(error) => match error.kind() {
+            io::ErrorKind::Unsupported => Error::usage(format!("{place}: {error}"))
+                .hint("connect by TCP (--host=127.0.0.1), or leave ssl-mode at PREFERRED"),
+            io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::NotFound
+            | io::ErrorKind::PermissionDenied => {
+                let (kind, text) = (error.kind(), error.to_string());
+                let driver = DriverError::CouldNotConnect(Some((place.to_owned(), text, kind)));
+                connect_error(&mysql::Error::DriverError(driver), place)
+            }
+            _ => connect_error(&mysql::Error::IoError(error), place),
+        },
+    }
+}

@@ -1,0 +1,231 @@
+//! Streams to a server. None waits for ever, and all see a request to stop.
+
+use evenkeel_op::Cancel;
+use evenkeel_server::connect::socket_path;
+use evenkeel_server::options::{ConnectOptions, SslMode};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How often a silent stream looks whether it is to stop.
+const TICK: Duration = Duration::from_millis(200);
+/// A peer that vanished without a word is noticed in about a minute.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
+const KEEPALIVE_TRIES: u32 = 3;
+
+/// The operating system's stream.
+#[derive(Debug)]
+enum Raw {
+    Socket(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// A stream that gives up when the peer is silent for too long, or on request.
+#[derive(Debug)]
+pub(crate) struct Patient {
+    raw: Raw,
+    silence: Duration,
+    cancel: Cancel,
+}
+
+impl Patient {
+    /// Connects over the Unix socket.
+    pub(crate) fn over_socket(options: &ConnectOptions, cancel: &Cancel) -> io::Result<Self> {
+        let address = SocketAddrUnix::new(socket_path(options))?;
+        let socket = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        // Also how long connecting may wait for a place in the server's queue.
+        sockopt::set_socket_timeout(
+            &socket,
+            sockopt::Timeout::Send,
+            Some(options.connect_timeout),
+        )?;
+        rustix::net::connect(&socket, &address)?;
+        Self::new(Raw::Socket(socket.into()), options, cancel)
+    }
+
+    /// Connects over TCP to one address.
+    pub(crate) fn over_tcp(
+        address: &SocketAddr,
+        options: &ConnectOptions,
+        cancel: &Cancel,
+    ) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(address, options.connect_timeout)?;
+        stream.set_nodelay(true)?;
+        sockopt::set_socket_keepalive(&stream, true)?;
+        sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
+        sockopt::set_tcp_keepintvl(&stream, KEEPALIVE_EVERY)?;
+        sockopt::set_tcp_keepcnt(&stream, KEEPALIVE_TRIES)?;
+        Self::new(Raw::Tcp(stream), options, cancel)
+    }
+
+    fn new(raw: Raw, options: &ConnectOptions, cancel: &Cancel) -> io::Result<Self> {
+        match &raw {
+            Raw::Socket(stream) => {
+                stream.set_read_timeout(Some(TICK))?;
+                stream.set_write_timeout(Some(TICK))?;
+            }
+            Raw::Tcp(stream) => {
+                stream.set_read_timeout(Some(TICK))?;
+                stream.set_write_timeout(Some(TICK))?;
+            }
+        }
+        Ok(Self {
+            raw,
+            silence: options.connect_timeout,
+            cancel: cancel.clone(),
+        })
+    }
+
+    /// Does what may have to be tried again, until the patience is at its end.
+    fn patiently(
+        &mut self,
+        mut once: impl FnMut(&mut Raw) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut begun = None;
+        loop {
+            match once(&mut self.raw) {
+                Err(error) if is_tick(&error) => {}
+                other => return other,
+            }
+            if self.cancel.is_cancelled() {
+                return Err(io::Error::other("stopped on request"));
+            }
+            let begun = begun.get_or_insert_with(|| Instant::now() - TICK);
+            if begun.elapsed() >= self.silence {
+                let limit = evenkeel_op::units::duration(self.silence);
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("no word from the server for {limit}"),
+                ));
+            }
+        }
+    }
+}
+
+fn is_tick(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+impl Read for Patient {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.patiently(|raw| match raw {
+            Raw::Socket(stream) => stream.read(into),
+            Raw::Tcp(stream) => stream.read(into),
+        })
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.patiently(|raw| match raw {
+            Raw::Socket(stream) => stream.write(bytes),
+            Raw::Tcp(stream) => stream.write(bytes),
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A stream, with or without TLS.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    /// As the operating system has it.
+    Plain(Patient),
+    /// Encrypted.
+    Tls(Box<StreamOwned<ClientConnection, Patient>>),
+}
+
+impl Stream {
+    /// Sets how long the server may be silent.
+    pub(crate) fn set_silence(&mut self, silence: Duration) {
+        match self {
+            Self::Plain(stream) => stream.silence = silence,
+            Self::Tls(stream) => stream.sock.silence = silence,
+        }
+    }
+
+    /// Returns whether nobody but the server reads what is sent.
+    pub(crate) fn is_private(&self) -> bool {
+        match self {
+            Self::Plain(stream) => matches!(stream.raw, Raw::Socket(_)),
+            Self::Tls(_) => true,
+        }
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(into),
+            Self::Tls(stream) => stream.read(into),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.flush(),
+            Self::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// Returns where these options lead, for messages.
+pub(crate) fn place(options: &ConnectOptions) -> String {
+    match options.host.as_deref() {
+        Some(host) if !options.means_socket() => {
+            format!("{host}:{}", options.port.unwrap_or(3306))
+        }
+        _ => socket_path(options).display().to_string(),
+    }
+}
+
+/// Returns the host's name as certificates have it.
+pub(crate) fn bare_host(options: &ConnectOptions) -> &str {
+    let host = options.host.as_deref().unwrap_or_default();
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// Connects by whatever way the options mean: to the first address of a name that takes it.
+pub(crate) fn connect(options: &ConnectOptions, cancel: &Cancel) -> io::Result<Patient> {
+    if options.means_socket() {
+        if options.ssl_mode > SslMode::Preferred {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "TLS does not go with a Unix socket",
+            ));
+        }
+        return Patient::over_socket(options, cancel);
+    }
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let port = options.port.unwrap_or(3306);
+    for address in (bare_host(options), port).to_socket_addrs()? {
+        match Patient::over_tcp(&address, options, cancel) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
