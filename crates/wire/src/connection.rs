@@ -122,10 +122,10 @@ impl Connection {
     /// Errors: as `evenkeel_server::connect::Session::run` has them.
     pub fn run(&mut self, sql: &str) -> Result<Done> {
         let answer = self.begin(sql.as_bytes(), sql)?;
-        self.to_end(answer, sql)
+        self.finish(answer, sql)
     }
 
-    fn to_end(&mut self, answer: Answer, sql: &str) -> Result<Done> {
+    fn finish(&mut self, answer: Answer, sql: &str) -> Result<Done> {
         match answer {
             Answer::Ended(ending) => {
                 self.ended(ending, sql)?;
@@ -149,7 +149,7 @@ impl Connection {
     pub fn run_bytes(&mut self, statement: &[u8]) -> Result<Done> {
         let shown = String::from_utf8_lossy(&statement[..statement.len().min(200)]).into_owned();
         let answer = self.begin(statement, &shown)?;
-        self.to_end(answer, &shown)
+        self.finish(answer, &shown)
     }
 
     /// Runs a statement that has rows, which are then read one by one.

@@ -75,7 +75,7 @@ impl<'a> Bytes<'a> {
     }
 
     /// Takes a string that ends in a zero byte, or with the packet.
-    pub(crate) fn to_zero(&mut self) -> &'a [u8] {
+    pub(crate) fn until_zero(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| *byte == 0);
         let taken = &self.0[..end.unwrap_or(self.0.len())];
         self.0 = end.map_or(&[], |end| &self.0[end + 1..]);
@@ -251,7 +251,7 @@ mod tests {
             let _ = Column::of(&bytes);
             let mut rest = Bytes(&bytes);
             while rest.string().is_ok() {}
-            rest.to_zero();
+            rest.until_zero();
         }
     }
 }

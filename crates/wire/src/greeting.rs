@@ -57,7 +57,7 @@ impl Greeting {
         if bytes.byte()? != 10 {
             return Err(Malformed);
         }
-        let version = String::from_utf8_lossy(bytes.to_zero()).into_owned();
+        let version = String::from_utf8_lossy(bytes.until_zero()).into_owned();
         let id = bytes.number(4)? as u32;
         let mut nonce = bytes.take(8)?.to_vec();
         bytes.byte()?;
@@ -75,7 +75,7 @@ impl Greeting {
             id,
             capabilities: (low | high << 16) as u32,
             nonce,
-            plugin: String::from_utf8_lossy(bytes.to_zero()).into_owned(),
+            plugin: String::from_utf8_lossy(bytes.until_zero()).into_owned(),
         })
     }
 

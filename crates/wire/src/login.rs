@@ -137,7 +137,7 @@ fn prove(
 /// Reads which plugin the account wants.
 fn switched(packet: &[u8]) -> Result<(Plugin, Vec<u8>), Failure> {
     let mut bytes = crate::decode::Bytes(packet);
-    let name = String::from_utf8_lossy(bytes.to_zero()).into_owned();
+    let name = String::from_utf8_lossy(bytes.until_zero()).into_owned();
     let nonce = bytes
         .0
         .strip_suffix(&[0])

@@ -97,6 +97,7 @@ impl<S: Read> Packets<S> {
     ///
     /// Errors: the stream's own; `UnexpectedEof` at its end; `InvalidData` for a packet out of
     /// order or beyond the limit.
+    #[allow(clippy::should_implement_trait)] // An iterator could not lend its buffer.
     pub fn next(&mut self) -> io::Result<&[u8]> {
         self.peek()?;
         Ok(self.take_peeked().unwrap_or_default())
