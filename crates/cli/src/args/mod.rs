@@ -9,6 +9,7 @@ mod connection;
 mod cron;
 mod data_directory;
 mod demo;
+mod dump;
 mod far_side;
 mod fleet;
 mod inspect;
@@ -32,6 +33,7 @@ pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use data_directory::DataDirectory;
 pub use demo::Demo;
+pub use dump::{Dump, DumpFormat, DumpLock};
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
 pub use inspect::{Doctor, Settings};
@@ -145,6 +147,8 @@ pub enum Verb {
     Baseline(BaselineCare),
     /// Measure servers and storage.
     Bench(Bench),
+    /// Write a server's tables as files, in parallel and all as of one instant.
+    Dump(Box<Dump>),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

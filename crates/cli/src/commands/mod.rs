@@ -9,6 +9,7 @@ pub mod check;
 pub mod cron;
 pub mod demo;
 pub mod doctor;
+pub mod dump;
 mod far_side;
 mod fleet;
 pub mod forget;
@@ -69,6 +70,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Keys(args) => keys::run(args, face),
         Verb::Baseline(args) => baseline::run(args, face),
         Verb::Bench(args) => bench::run(args, face),
+        Verb::Dump(args) => dump::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

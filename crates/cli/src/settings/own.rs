@@ -56,6 +56,7 @@ fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
     match verb {
         Verb::Backup(args) => Some(("backup", &args.connection)),
         Verb::Check(args) => Some(("check", &args.connection)),
+        Verb::Dump(args) => Some(("dump", &args.connection)),
         Verb::Lock(args) => Some(("lock", &args.connection)),
         Verb::Doctor(args) => Some(("doctor", &args.connection)),
         _ => None,

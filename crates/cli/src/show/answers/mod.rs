@@ -8,6 +8,7 @@ mod check;
 mod copy;
 mod demo;
 mod doctor;
+mod dump;
 mod fleet;
 mod forget;
 mod keys;
@@ -22,6 +23,7 @@ pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGenera
 pub use binlog::ExtractAnswer;
 pub use copy::CopyAnswer;
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
+pub use dump::DumpAnswer;
 pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};
 pub use keys::{KeysAnswer, NewKeyAnswer};

@@ -1,0 +1,303 @@
+//! Does a dump of a server under load hold every row of one instant, byte for byte, and is what is
+//! not finished not taken for a dump?
+
+use evenkeel_cases::SMALL;
+use evenkeel_cases::dumps::{checksums, dump, load, make_hard, make_special, manifest};
+use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
+use evenkeel_logical::dump::{Compression, Filter, Format, Request};
+use evenkeel_op::{Cancel, Error, Silent};
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
+use evenkeel_testkit::{Bank, Scratch, TestServer};
+use std::path::Path;
+
+fn program() -> Evenkeel {
+    Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
+}
+
+fn start(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
+    let mut args = SMALL.to_vec();
+    if server.id == "mysql-9" {
+        args.retain(|arg| !arg.starts_with("--innodb-log-file-size"));
+    }
+    server.start(&scratch.join(name), &args)
+}
+
+fn session(running: &Running) -> Session {
+    running.session().expect("a session")
+}
+
+#[track_caller]
+fn done(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{}", ended.message());
+    ended
+}
+
+/// Loads the dump into a server of its own and compares.
+fn assert_whole(
+    server: &TestServer,
+    scratch: &Scratch,
+    dump: &Path,
+    source: &mut Session,
+) -> (Session, Running) {
+    let name = format!("{}-loaded", dump.file_name().unwrap().to_string_lossy());
+    let target = start(server, scratch, &name);
+    load(dump, &target);
+    let mut loaded = session(&target);
+    assert_eq!(checksums(&mut loaded), checksums(source), "{}", server.name);
+    let bank = Bank::find(&mut loaded).unwrap();
+    let state = bank.check(&mut loaded);
+    state.unwrap_or_else(|e| panic!("{}: {}", server.name, e.chain()));
+    (loaded, target)
+}
+
+fn case(server: &TestServer) {
+    let scratch = Scratch::new();
+    let running = start(server, &scratch, "source");
+    let mut source = session(&running);
+    make_hard(&mut source);
+    make_special(&mut source, server.binary.flavour);
+    let bank = Bank::load(&mut source, 3000).unwrap();
+    source
+        .run("ANALYZE TABLE bank.accounts_0, bank.accounts_1, bank.accounts_2, bank.accounts_3")
+        .unwrap();
+    let traffic = bank.start(&running.connect_options(), 4).unwrap();
+    traffic.wait_for(50);
+
+    let tabs = scratch.join("tabs");
+    let before = traffic.marks();
+    let ended = done(run(dump(
+        &program(),
+        &running,
+        &tabs,
+        &["--chunk-size=64K", "--threads=3"],
+    )));
+    let after = traffic.marks();
+    let answer = &ended.answer;
+    assert_eq!(answer["schema"], "evenkeel/dump/1");
+    assert!(answer["coordinates"]["binlog_file"].is_string(), "{answer}");
+    assert!(answer["lock_ms"].as_f64() > Some(0.0), "{answer}");
+    let read = manifest(&tabs);
+    assert_eq!(read["one_view"], true);
+    assert_eq!(read["coordinates"], answer["coordinates"]);
+    let tables = read["tables"].as_array().unwrap();
+    for cut in ["strings", "gaps", "parts"] {
+        let table = tables.iter().find(|table| table["name"] == cut).unwrap();
+        let chunks = table["chunks"].as_array().unwrap().len();
+        assert!((3..60).contains(&chunks), "{cut}: {chunks} chunks");
+    }
+    assert!(!tabs.join("UNFINISHED").exists());
+    traffic.assert_undisturbed();
+
+    let inserts = scratch.join("inserts");
+    let flags = ["--format=sql", "--compress=none", "--chunk-size=256K"];
+    done(run(dump(&program(), &running, &inserts, &flags)));
+    drop(traffic);
+
+    let (mut loaded, _target) = assert_whole(server, &scratch, &tabs, &mut source);
+    let state = bank.check(&mut loaded).unwrap();
+    state.check_between(&before, &after).unwrap();
+    assert_whole(server, &scratch, &inserts, &mut source);
+}
+
+#[test]
+fn mariadb() {
+    case(&mariadb_10_11());
+}
+
+#[test]
+fn mysql_8() {
+    case(&mysql_8_0_15());
+}
+
+#[test]
+fn mysql_5_7() {
+    case(&mysql_5_7_22());
+}
+
+#[test]
+fn newer() {
+    for server in newer_servers() {
+        case(&server);
+    }
+}
+
+/// Filters leave out what they say; a condition holds for its rows only.
+#[test]
+fn what_is_left_out_is_left_out() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let running = start(&server, &scratch, "source");
+    let mut source = session(&running);
+    Bank::load(&mut source, 100).unwrap();
+    source.run("CREATE DATABASE other").unwrap();
+    source.run("CREATE TABLE other.t (a INT)").unwrap();
+    let output = scratch.join("d");
+    let flags = [
+        "--database=bank",
+        "--exclude=bank\\.ledger|.*_1",
+        "--where=bank.accounts_0=id < 10",
+    ];
+    done(run(dump(&program(), &running, &output, &flags)));
+    let read = manifest(&output);
+    let names: Vec<(&str, u64)> = read["tables"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| (t["name"].as_str().unwrap(), t["rows"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(
+        names,
+        [("accounts_0", 3), ("accounts_2", 25), ("accounts_3", 25)]
+    );
+    for (flag, said) in [
+        ("--database=nothing", "no database 'nothing'"),
+        ("--where=bank.nothing=1", "bank.nothing"),
+        ("--table=(", "regular expression"),
+        ("--compress=rar", "compression"),
+    ] {
+        let ended = run(dump(&program(), &running, &scratch.join("e"), &[flag]));
+        assert_eq!(ended.code, Some(2), "{}", ended.message());
+        assert!(ended.message().contains(said), "{}", ended.message());
+        assert!(!scratch.join("e/manifest.json").exists());
+        let _ = std::fs::remove_dir_all(scratch.join("e"));
+    }
+}
+
+/// Killed wherever it is, a dump leaves no lock and nothing that passes for a dump.
+#[test]
+fn killed_dumps_are_no_dumps() {
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        let scratch = Scratch::new();
+        let running = start(&server, &scratch, "source");
+        let mut source = session(&running);
+        Bank::load(&mut source, 1000).unwrap();
+        let output = scratch.join("d");
+        for point in ["dump.locked", "dump.snapshot-taken", "dump.before-manifest"] {
+            let command = dump(&program(), &running, &output, &["--overwrite-unfinished"]);
+            let ended = run(killed_at(command, point));
+            assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
+            assert!(!output.join("manifest.json").exists(), "{point}");
+            source
+                .run("SET SESSION lock_wait_timeout = 30, innodb_lock_wait_timeout = 30")
+                .unwrap();
+            source
+                .run("UPDATE bank.accounts_0 SET note = 'still writable'")
+                .unwrap();
+            let refused = run(dump(&program(), &running, &output, &[]));
+            assert_eq!(refused.code, Some(2), "{point}: {}", refused.message());
+            assert!(
+                refused.message().contains("did not end"),
+                "{}",
+                refused.message()
+            );
+        }
+        done(run(dump(
+            &program(),
+            &running,
+            &output,
+            &["--overwrite-unfinished"],
+        )));
+        let rows: u64 = manifest(&output)["tables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|table| table["rows"].as_u64().unwrap())
+            .sum();
+        assert_eq!(rows, 1000);
+        let again = run(dump(
+            &program(),
+            &running,
+            &output,
+            &["--overwrite-unfinished"],
+        ));
+        assert_eq!(again.code, Some(2), "a dump was overwritten");
+    }
+}
+
+fn in_process(running: &Running, output: &Path) -> Result<(), Error> {
+    let request = Request {
+        output: output.to_owned(),
+        overwrite_unfinished: false,
+        threads: 2,
+        filter: Filter::default(),
+        format: Format::Tab,
+        compression: Compression::None,
+        chunk_bytes: 1 << 20,
+        lock: Some(evenkeel_server::lock::LockChoice::Auto),
+        limits: evenkeel_server::lock::Limits::default(),
+    };
+    let options = running.connect_options();
+    evenkeel_logical::dump::dump(&options, &request, &Silent, &Cancel::new()).map(|_| ())
+}
+
+/// A table that changes its shape during the dump fails it, by name.
+#[test]
+fn ddl_is_noticed() {
+    let _scenario = fail::FailScenario::setup();
+    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+        let scratch = Scratch::new();
+        let running = start(&server, &scratch, "source");
+        let mut source = session(&running);
+        source.run("CREATE DATABASE d").unwrap();
+        for (number, ddl) in ["TRUNCATE TABLE", "DROP TABLE", "ALTER TABLE"]
+            .iter()
+            .enumerate()
+        {
+            source
+                .run("CREATE OR REPLACE VIEW d.v AS SELECT 1")
+                .unwrap();
+            source
+                .run(&format!(
+                    "CREATE TABLE d.t{number} (a INT PRIMARY KEY, b INT)"
+                ))
+                .unwrap();
+            source
+                .run(&format!("INSERT INTO d.t{number} VALUES (1, 1), (2, 2)"))
+                .unwrap();
+            // What the server says of a table's making is in whole seconds.
+            let made = format!(
+                "SELECT MAX(CREATE_TIME) < NOW() FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'd' AND TABLE_NAME = 't{number}'"
+            );
+            evenkeel_testkit::until("a second has passed", || {
+                session(&running).value(&made).unwrap().as_deref() == Some("1")
+            });
+            let tail = if *ddl == "ALTER TABLE" {
+                "DROP COLUMN b"
+            } else {
+                ""
+            };
+            let sql = format!("{ddl} d.t{number} {tail}");
+            let options = running.connect_options();
+            fail::cfg_callback("dump.snapshot-taken", move || {
+                Session::open(&options).unwrap().run(&sql).unwrap();
+            })
+            .unwrap();
+            let output = scratch.join(format!("d{number}"));
+            let error = match in_process(&running, &output) {
+                Ok(()) => panic!("{}: {ddl} passed unnoticed", server.name),
+                Err(error) => error,
+            };
+            fail::remove("dump.snapshot-taken");
+            let name = format!("d.t{number}");
+            assert!(
+                error.chain().contains(&name),
+                "{}, {ddl}: {}",
+                server.name,
+                error.chain()
+            );
+            assert!(
+                error.to_string().contains("altered"),
+                "{}, {ddl}: {}",
+                server.name,
+                error.chain()
+            );
+            assert!(!output.join("manifest.json").exists());
+            let _ = source.run(&format!("DROP TABLE IF EXISTS d.t{number}"));
+        }
+        // Left alone, it is dumped.
+        source.run("CREATE TABLE d.quiet (a INT)").unwrap();
+        in_process(&running, &scratch.join("quiet")).unwrap();
+    }
+}

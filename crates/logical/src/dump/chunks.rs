@@ -1,0 +1,260 @@
+//! Ranges of a table's key, handed out one by one to whoever has time, and sized by the rows that
+//! the earlier ones held.
+
+use super::catalog::{Key, Table};
+use super::predicate::{Bound, after, before, literal, names};
+use evenkeel_op::{Error, Result};
+use evenkeel_server::connect::quote_name;
+use evenkeel_wire::Connection;
+
+/// What a row is taken for before any was seen, in bytes.
+const ROW: u64 = 100;
+/// By how much a step over integers may grow at a time: the next rows may be closer together.
+const GROWTH: i128 = 4;
+
+/// Some rows of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Range {
+    /// From 0, in the key's order.
+    pub(super) number: u32,
+    /// Which rows; `None` is all.
+    pub(super) condition: Option<String>,
+    /// How many integers it spans; 0 where it was cut otherwise.
+    span: i128,
+}
+
+#[derive(Debug)]
+enum Position {
+    Start,
+    /// From here on, by integers, up to the largest; in steps.
+    Integers {
+        next: i128,
+        last: i128,
+        step: i128,
+    },
+    /// From here on, by values looked up.
+    Values(Bound),
+    End,
+}
+
+/// How far a table is handed out.
+#[derive(Debug)]
+pub(super) struct Cursor<'t> {
+    table: &'t Table,
+    chunk_bytes: u64,
+    position: Position,
+    number: u32,
+    /// What the ranges that were read held.
+    rows: u64,
+    bytes: u64,
+    span: i128,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(table: &'t Table, chunk_bytes: u64) -> Self {
+        Self {
+            table,
+            chunk_bytes,
+            position: Position::Start,
+            number: 0,
+            rows: 0,
+            bytes: 0,
+            span: 0,
+        }
+    }
+
+    /// Takes note of what a range held.
+    pub(super) fn seen(&mut self, range: &Range, rows: u64, bytes: u64) {
+        self.rows += rows;
+        self.bytes += bytes;
+        self.span += range.span;
+    }
+
+    /// Cuts the next range off; `None` when all are handed out.
+    pub(super) fn next(&mut self, connection: &mut Connection) -> Result<Option<Range>> {
+        let key = match (&self.position, &self.table.key) {
+            (Position::End, _) => return Ok(None),
+            (Position::Start, Some(key)) if self.is_large() => key,
+            (Position::Start, _) => {
+                self.position = Position::End;
+                return Ok(Some(self.range(None, 0)));
+            }
+            (_, Some(key)) => key,
+            (_, None) => return Ok(None),
+        };
+        let integers =
+            key.whole && key.columns.len() == 1 && self.table.columns[key.columns[0]].is_integer();
+        if integers {
+            self.next_integers(connection, key)
+        } else {
+            self.next_values(connection, key)
+        }
+    }
+
+    /// Returns whether it is worth cutting, as far as the server guesses.
+    fn is_large(&self) -> bool {
+        self.table.bytes > self.chunk_bytes + self.chunk_bytes / 2
+    }
+
+    fn range(&mut self, condition: Option<String>, span: i128) -> Range {
+        let number = self.number;
+        self.number += 1;
+        Range {
+            number,
+            condition,
+            span,
+        }
+    }
+
+    /// Returns how many rows make a chunk.
+    fn rows_wanted(&self) -> u64 {
+        let row = if self.rows > 0 {
+            self.bytes / self.rows
+        } else if self.table.rows > 0 {
+            self.table.bytes / self.table.rows
+        } else {
+            ROW
+        };
+        (self.chunk_bytes / row.max(1)).max(1)
+    }
+
+    fn next_integers(&mut self, connection: &mut Connection, key: &Key) -> Result<Option<Range>> {
+        let name = quote_name(&self.table.columns[key.columns[0]].name);
+        let wanted = i128::from(self.rows_wanted());
+        if matches!(self.position, Position::Start) {
+            let sql = format!(
+                "SELECT MIN({name}), MAX({name}) FROM {}",
+                self.table.quoted()
+            );
+            let (Some(first), Some(last)) = two_integers(connection, &sql)? else {
+                self.position = Position::End;
+                return Ok(None);
+            };
+            let rows = i128::from(self.table.rows.max(1));
+            let step = ((last - first + 1) * wanted / rows).max(1);
+            self.position = Position::Integers {
+                next: first,
+                last,
+                step,
+            };
+        }
+        let (rows, span) = (i128::from(self.rows), self.span);
+        let Position::Integers { next, last, step } = &mut self.position else {
+            return Ok(None);
+        };
+        // Over a gap at once, or a sparse table would be millions of empty ranges.
+        let sql = format!(
+            "SELECT MIN({name}), MIN({name}) FROM {} WHERE {name} >= {next}",
+            self.table.quoted()
+        );
+        let (Some(from), _) = two_integers(connection, &sql)? else {
+            self.position = Position::End;
+            return Ok(None);
+        };
+        if rows > 0 && span > 0 {
+            *step = (span * wanted / rows).clamp(1, *step * GROWTH);
+        }
+        let to = from + *step;
+        let span = *step;
+        *next = to;
+        let condition = if to > *last {
+            self.position = Position::End;
+            format!("{name} >= {from}")
+        } else {
+            format!("{name} >= {from} AND {name} < {to}")
+        };
+        Ok(Some(self.range(Some(condition), span)))
+    }
+
+    fn next_values(&mut self, connection: &mut Connection, key: &Key) -> Result<Option<Range>> {
+        let names = names(self.table, key);
+        let list = names.join(", ");
+        let from = match &self.position {
+            Position::Values(bound) => Some(bound),
+            _ => None,
+        };
+        let beyond = from.map_or_else(String::new, |bound| {
+            format!("WHERE {} ", after(&names, bound, false))
+        });
+        let sql = format!(
+            "SELECT {list} FROM {}{} {beyond}ORDER BY {list} LIMIT 1 OFFSET {}",
+            self.table.quoted(),
+            forced(key),
+            self.rows_wanted()
+        );
+        let to = self.bound(connection, key, &sql)?;
+        let condition = match (from, &to) {
+            (None, None) => None,
+            (None, Some(to)) => Some(before(&names, to)),
+            (Some(from), None) => Some(after(&names, from, true)),
+            (Some(from), Some(to)) => Some(format!(
+                "{} AND {}",
+                after(&names, from, true),
+                before(&names, to)
+            )),
+        };
+        self.position = to.map_or(Position::End, Position::Values);
+        Ok(Some(self.range(condition, 0)))
+    }
+
+    fn bound(&self, connection: &mut Connection, key: &Key, sql: &str) -> Result<Option<Bound>> {
+        let mut rows = connection.query(sql)?;
+        let Some(row) = rows.next()? else {
+            return Ok(None);
+        };
+        let mut cells = row.cells();
+        let mut bound = Bound::new();
+        for at in &key.columns {
+            let cell = cells.next().ok().flatten();
+            let cell = cell.ok_or_else(|| Error::failed("a key's column is NULL"))?;
+            bound.push(literal(&self.table.columns[*at], cell));
+        }
+        Ok(Some(bound))
+    }
+
+    /// Returns the statement that reads a range's rows.
+    pub(super) fn select(table: &Table, range: &Range) -> String {
+        let columns: Vec<String> = table.columns.iter().map(|c| c.selected()).collect();
+        let mut sql = format!("SELECT {} FROM {}", columns.join(", "), table.quoted());
+        let conditions: Vec<String> = [&range.condition, &table.condition]
+            .into_iter()
+            .flatten()
+            .map(|condition| format!("({condition})"))
+            .collect();
+        if let Some(key) = &table.key {
+            // Alone, a condition of the user's may have an index of its own.
+            if range.condition.is_some() || table.condition.is_none() {
+                sql.push_str(forced(key));
+            }
+        }
+        if !conditions.is_empty() {
+            sql.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
+        }
+        if let Some(key) = &table.key {
+            sql.push_str(&format!(" ORDER BY {}", names(table, key).join(", ")));
+        }
+        sql
+    }
+}
+
+/// Rows lie in the primary key's order: reading them in another, or sorting them, is never better.
+fn forced(key: &Key) -> &'static str {
+    if key.name == "PRIMARY" {
+        " FORCE INDEX (PRIMARY)"
+    } else {
+        ""
+    }
+}
+
+fn two_integers(connection: &mut Connection, sql: &str) -> Result<(Option<i128>, Option<i128>)> {
+    let mut rows = connection.query(sql)?;
+    let Some(row) = rows.next()? else {
+        return Ok((None, None));
+    };
+    let mut cells = row.cells();
+    let mut number = || {
+        let cell = cells.next().ok().flatten()?;
+        std::str::from_utf8(cell).ok()?.parse().ok()
+    };
+    Ok((number(), number()))
+}

@@ -1,0 +1,185 @@
+//! One consistent view of a server's tables, written in parallel as files.
+//!
+//! | file | what |
+//! |---|---|
+//! | `filter` | which tables are meant |
+//! | `output` | a directory that is a dump only once its manifest is in it |
+//! | `catalog` | tables, columns and keys as the server has them |
+//! | `snapshot` | N connections that all see one instant |
+//! | `chunks`, `predicate` | ranges of a table's key, sized by the rows seen |
+//! | `encode` | a row's cells as tab-separated text or as INSERT |
+//! | `write` | one chunk: encoded, hashed, compressed |
+//! | `work` | N threads, the largest tables first |
+//! | `manifest` | what is in the directory |
+
+mod catalog;
+mod chunks;
+mod encode;
+mod filter;
+mod manifest;
+mod output;
+mod predicate;
+mod snapshot;
+mod work;
+mod write;
+
+pub use encode::Format;
+pub use filter::Filter;
+pub use manifest::{
+    ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, SchemaEntry, ServerEntry,
+    TableEntry,
+};
+pub use write::Compression;
+
+use catalog::Catalog;
+use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
+use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::lock::{Held, Limits, LockChoice};
+use evenkeel_server::options::ConnectOptions;
+use output::Output;
+use snapshot::Snapshot;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// What to dump, how, and where to.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The directory; made when it is not there, and refused when something is in it.
+    pub output: PathBuf,
+    /// Clear what a dump that did not end left in `output`.
+    pub overwrite_unfinished: bool,
+    /// How many connections read at once; at least 1.
+    pub threads: usize,
+    /// Which tables.
+    pub filter: Filter,
+    /// What rows look like.
+    pub format: Format,
+    /// How files are packed.
+    pub compression: Compression,
+    /// About how large a chunk is before it is packed, in bytes.
+    pub chunk_bytes: u64,
+    /// What makes the connections see one instant; `None` takes no lock.
+    pub lock: Option<LockChoice>,
+    /// How long to put up with the lock.
+    pub limits: Limits,
+}
+
+/// What was dumped.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Tables.
+    pub tables: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Files of rows.
+    pub chunks: u64,
+    /// Bytes of rows before they were packed.
+    pub bytes: u64,
+    /// Bytes of rows as they lie in the files.
+    pub bytes_stored: u64,
+    /// Wall clock time in seconds.
+    pub seconds: f64,
+    /// How long the lock stood.
+    pub held: Held,
+    /// Where in the binary log the view is.
+    pub coordinates: Coordinates,
+}
+
+/// Tries at a snapshot during which no table changed its shape.
+const TRIES: usize = 5;
+
+/// Dumps. An error leaves a directory that says it is unfinished, and no lock.
+///
+/// Errors: `Usage` for a directory that holds something else, `Busy` for one that another dump
+/// writes to, `LockTimeout`, `Unreachable`, `Refused` as the server has them; `Failed` names the
+/// table that was changed meanwhile.
+pub fn dump(
+    options: &ConnectOptions,
+    request: &Request,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let begun = Instant::now();
+    let output = Output::begin(&request.output, request.overwrite_unfinished)?;
+    let mut session = catalog::session(options)?;
+    let (snapshot, catalog) = one_instant(options, &mut session, request, progress, cancel)?;
+    progress.note(format!(
+        "one view over {} connections, locked for {}",
+        request.threads,
+        evenkeel_op::units::duration(snapshot.held.lock)
+    ));
+    for table in catalog.tables.iter().filter(|t| !t.transactional) {
+        progress.warn(format!(
+            "{} is in {}, which has no transactions: it is dumped as it is later, not at the instant of the others",
+            table.shown(),
+            table.engine
+        ));
+    }
+    progress.phase("dumping rows", Some(catalog.rows_estimate()), Unit::Items);
+    let held = snapshot.held;
+    let coordinates = snapshot.coordinates.clone();
+    let one_view = snapshot.one_view;
+    let started = snapshot.started.clone();
+    fail::fail_point!("dump.snapshot-taken");
+    let schemas = catalog::write_definitions(&mut session, &catalog, &output)?;
+    let chunks = work::all(
+        snapshot.connections,
+        &catalog,
+        request,
+        &output,
+        progress,
+        cancel,
+    )?;
+    progress.end();
+    catalog.still_there(&mut session)?;
+    fail::fail_point!("dump.before-manifest");
+    let facts = manifest::Facts {
+        request,
+        started,
+        server: ServerEntry::of(&mut session)?,
+        coordinates: coordinates.clone(),
+        one_view,
+        schemas,
+        chunks,
+    };
+    let manifest = Manifest::of(&catalog, facts);
+    output.finish(&manifest)?;
+    let sum = |pick: fn(&ChunkEntry) -> u64| -> u64 {
+        let chunks = manifest.tables.iter().flat_map(|table| &table.chunks);
+        chunks.map(pick).sum()
+    };
+    Ok(Report {
+        tables: manifest.tables.len() as u64,
+        rows: sum(|chunk| chunk.rows),
+        chunks: sum(|_| 1),
+        bytes: sum(|chunk| chunk.bytes),
+        bytes_stored: sum(|chunk| chunk.bytes_stored),
+        seconds: begun.elapsed().as_secs_f64(),
+        held,
+        coordinates,
+    })
+}
+
+/// Takes a snapshot between two equal looks at the catalog: no table was made, dropped or changed
+/// around the instant, so what was looked at is what the snapshot sees.
+fn one_instant(
+    options: &ConnectOptions,
+    session: &mut Session,
+    request: &Request,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<(Snapshot, Catalog)> {
+    for _ in 0..TRIES {
+        let before = Catalog::read(session, &request.filter)?;
+        let snapshot = Snapshot::take(options, request, progress, cancel)?;
+        match before.still_is(session, &request.filter)? {
+            None => return Ok((snapshot, before)),
+            Some(table) => progress.note(format!("{table} was just changed, trying again")),
+        }
+    }
+    Err(
+        Error::failed("tables are made, dropped or changed all the time: no view holds still")
+            .hint("keep DDL away for the first moment of a dump"),
+    )
+}

@@ -1,0 +1,202 @@
+//! A directory that is a dump only once its manifest is in it.
+
+use super::manifest::{MANIFEST, Manifest};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What a directory holds from the first moment until its manifest is there. Its holder's lock is
+/// on it.
+const MARK: &str = "UNFINISHED";
+const MARK_TEXT: &str = "evenkeel: a dump is being written here, or was interrupted.\n\
+    Without manifest.json nothing in this directory may be relied on.\n";
+/// Longest piece of a name that is kept as it is, in bytes: file names end at 255.
+const LONGEST_NAME: usize = 150;
+
+/// A dump's directory while it is written.
+#[derive(Debug)]
+pub(super) struct Output {
+    dir: PathBuf,
+    mark: File,
+}
+
+impl Output {
+    /// Takes a directory, which must be empty or not there, or else, on request, hold what a dump
+    /// left that did not end.
+    pub(super) fn begin(dir: &Path, overwrite_unfinished: bool) -> Result<Self> {
+        let shown = dir.display();
+        std::fs::create_dir_all(dir).context(|| format!("failed to make {shown}"))?;
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir).context(|| format!("failed to list {shown}"))? {
+            names.push(
+                entry
+                    .context(|| format!("failed to list {shown}"))?
+                    .file_name(),
+            );
+        }
+        let has = |name: &str| names.iter().any(|found| found == name);
+        if has(MANIFEST) {
+            return Err(Error::usage(format!("{shown} holds a dump already"))
+                .hint("choose another directory, or remove this one"));
+        }
+        if !names.is_empty() && !has(MARK) {
+            return Err(
+                Error::usage(format!("{shown} is not empty")).hint("choose another directory")
+            );
+        }
+        let path = dir.join(MARK);
+        let mut mark = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path)
+            .context(|| format!("failed to write {}", path.display()))?;
+        match mark.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::new(
+                    ErrorKind::Busy,
+                    format!("another dump is being written to {shown}"),
+                )
+                .hint("wait for it, or choose another directory"));
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).context(|| format!("failed to lock {}", path.display()));
+            }
+        }
+        if dir.join(MANIFEST).exists() {
+            // It ended while we looked; its mark was gone, and ours is of no use.
+            let _ = std::fs::remove_file(&path);
+            return Err(Error::usage(format!("{shown} holds a dump already")));
+        }
+        if has(MARK) {
+            if !overwrite_unfinished {
+                return Err(Error::usage(format!("{shown} holds a dump that did not end"))
+                    .hint("clear it with --overwrite-unfinished: a dump cannot go on where it was interrupted, because its view of the server is gone"));
+            }
+            clear(dir, &names)?;
+        }
+        mark.write_all(MARK_TEXT.as_bytes())
+            .context(|| format!("failed to write {}", path.display()))?;
+        Ok(Self {
+            dir: dir.to_owned(),
+            mark,
+        })
+    }
+
+    /// Returns the path of a file of the dump.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Makes the directory of a schema.
+    pub(super) fn make_dir(&self, name: &str) -> Result<()> {
+        let path = self.path(name);
+        std::fs::create_dir_all(&path).context(|| format!("failed to make {}", path.display()))
+    }
+
+    /// Writes a small file.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path(name);
+        std::fs::write(&path, text).context(|| format!("failed to write {}", path.display()))
+    }
+
+    /// Makes everything durable and then, by its manifest, a dump.
+    pub(super) fn finish(self, manifest: &Manifest) -> Result<()> {
+        let shown = self.dir.display();
+        let failed = || format!("failed to finish the dump in {shown}");
+        // All files at once: one sync for each of thousands would take minutes.
+        rustix::fs::syncfs(&self.mark)
+            .map_err(std::io::Error::from)
+            .context(failed)?;
+        let text = serde_json::to_string_pretty(manifest).context(failed)?;
+        let draft = self.path(".manifest.json");
+        let mut file = File::create(&draft).context(failed)?;
+        file.write_all(text.as_bytes()).context(failed)?;
+        file.write_all(b"\n").context(failed)?;
+        file.sync_all().context(failed)?;
+        std::fs::rename(&draft, self.path(MANIFEST)).context(failed)?;
+        std::fs::remove_file(self.path(MARK)).context(failed)?;
+        File::open(&self.dir)
+            .and_then(|dir| dir.sync_all())
+            .context(failed)
+    }
+}
+
+/// Removes what an unfinished dump left, except its mark.
+fn clear(dir: &Path, names: &[std::ffi::OsString]) -> Result<()> {
+    for name in names.iter().filter(|name| *name != MARK) {
+        let path = dir.join(name);
+        let removed = if path.is_dir() && !path.is_symlink() {
+            std::fs::remove_dir_all(&path)
+        } else {
+            std::fs::remove_file(&path)
+        };
+        removed.context(|| format!("failed to remove {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Returns a name of the server as part of a file's: letters, digits, `_`, `-` and `$` as they are,
+/// other bytes as `%XX`. A long one is cut and made unique by a hash.
+pub(super) fn file_name(name: &str) -> String {
+    let mut safe = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'$' => {
+                safe.push(char::from(byte));
+            }
+            other => safe.push_str(&format!("%{other:02X}")),
+        }
+    }
+    if safe.len() > LONGEST_NAME {
+        let hash = blake3::hash(name.as_bytes()).to_hex();
+        safe.truncate(LONGEST_NAME - 20);
+        safe.push('~');
+        safe.push_str(&hash[..16]);
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_testkit::Scratch;
+
+    #[test]
+    fn names_become_file_names() {
+        assert_eq!(file_name("order_items-2$"), "order_items-2$");
+        assert_eq!(file_name("a/b.c d"), "a%2Fb%2Ec%20d");
+        assert_eq!(file_name(".."), "%2E%2E");
+        let (one, two) = ("ü".repeat(64), format!("{}x", "ü".repeat(63)));
+        assert!(file_name(&one).len() <= LONGEST_NAME);
+        assert_ne!(file_name(&one), file_name(&two));
+    }
+
+    #[test]
+    fn only_an_unfinished_dump_is_cleared_and_only_on_request() {
+        let scratch = Scratch::new();
+        let dir = scratch.join("d");
+        let first = Output::begin(&dir, false).unwrap();
+        first.write("x.sql", "x").unwrap();
+        let busy = Output::begin(&dir, true).unwrap_err();
+        assert_eq!(busy.kind(), ErrorKind::Busy);
+        assert!(dir.join("x.sql").exists());
+        drop(first);
+        assert_eq!(
+            Output::begin(&dir, false).unwrap_err().kind(),
+            ErrorKind::Usage
+        );
+        drop(Output::begin(&dir, true).unwrap());
+        assert!(!dir.join("x.sql").exists());
+        std::fs::write(dir.join(MANIFEST), "{}").unwrap();
+        let error = Output::begin(&dir, true).unwrap_err();
+        assert!(error.to_string().contains("already"), "{error}");
+        let foreign = scratch.join("f");
+        std::fs::create_dir(&foreign).unwrap();
+        std::fs::write(foreign.join("precious"), "p").unwrap();
+        assert!(Output::begin(&foreign, true).is_err());
+        assert!(foreign.join("precious").exists());
+    }
+}
