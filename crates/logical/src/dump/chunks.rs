@@ -108,13 +108,9 @@ impl<'t> Cursor<'t> {
 
     /// Returns how many rows make a chunk.
     fn rows_wanted(&self) -> u64 {
-        let row = if self.rows > 0 {
-            self.bytes / self.rows
-        } else if self.table.rows > 0 {
-            self.table.bytes / self.table.rows
-        } else {
-            ROW
-        };
+        let seen = self.bytes.checked_div(self.rows);
+        let guessed = || self.table.bytes.checked_div(self.table.rows);
+        let row = seen.or_else(guessed).unwrap_or(ROW);
         (self.chunk_bytes / row.max(1)).max(1)
     }
 
