@@ -1,4 +1,4 @@
 //! Dump, load and import: a server's contents as statements and rows.
 
-pub mod objects;
 pub mod dump;
+pub mod objects;
