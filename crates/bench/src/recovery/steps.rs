@@ -17,7 +17,7 @@ const SERVER: &str = "everything above InnoDB";
 /// What begins with a line that holds these words; of several the first. Lines that hold none belong
 /// to the step under way. Taken from the logs of MySQL 5.7.22 and 8.0.15 and MariaDB 10.11.19.
 const BEGINNINGS: [(&str, &str); 26] = [
-    ("starting as process", "starting the program"),
+    ("as process", "starting the program"),
     ("PUNCH HOLE support", PREPARING),
     ("InnoDB: Compressed tables use", PREPARING),
     ("[InnoDB] Scanning './'", TABLESPACE_IDS),
