@@ -97,7 +97,11 @@ pub fn prewarm(request: &PrewarmRequest, run: Run<'_>) -> Result<PrewarmReport> 
     let server = &request.server;
     server.refuse_running()?;
     let mut reading = Reading::within(&request.limits, begun, run)?;
-    let found = server.files()?;
+    let found = match request.buffer_pool || plan::may_read_tables(server) {
+        true => server.files()?,
+        // To look for the others would take longer than there is to gain.
+        false => server.system_files()?,
+    };
     run.progress.note(format!("{} files", found.files.len()));
     let logs = redo::files(&found);
     let state = redo::state(&logs);

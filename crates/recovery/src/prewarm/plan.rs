@@ -171,6 +171,12 @@ impl Plan {
     }
 }
 
+/// Whether the server looks into the files of tables, however it ended.
+pub(super) fn may_read_tables(server: &StoppedServer) -> bool {
+    let reads = habits(server);
+    reads.header_bytes_after_crash > 0 || reads.header_bytes_after_shutdown > 0
+}
+
 /// How a server of this kind reads; one of an unknown version is taken to read all it might.
 fn habits(server: &StoppedServer) -> StartReads {
     let maker = server.maker.as_ref();

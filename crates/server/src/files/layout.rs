@@ -32,6 +32,8 @@ pub(super) struct Plan {
     pub(super) keyring: Vec<PathBuf>,
     /// Tablespaces that the server or its dictionary names, as it names them.
     pub(super) outside: Vec<PathBuf>,
+    /// Whether schemas other than `mysql` are passed over.
+    pub(super) only_system: bool,
     pub(super) page_size: u32,
 }
 
@@ -102,9 +104,7 @@ impl Plan {
                 at.add(&mut specials, id, dir.clone(), classes);
             }
         }
-        let page_size = at
-            .value("innodb_page_size")
-            .and_then(|text| text.parse().ok());
+        let page_size = at.value("innodb_page_size");
         Ok(Self {
             datadir: datadir.to_owned(),
             specials,
@@ -116,7 +116,10 @@ impl Plan {
             leave_out: at.leave_out(),
             keyring: keyring::files(datadir, variables),
             outside: Vec::new(),
-            page_size: page_size.unwrap_or(16384),
+            only_system: false,
+            page_size: page_size
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(16384),
         })
     }
 }

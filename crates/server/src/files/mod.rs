@@ -183,11 +183,29 @@ pub fn discover_stopped(
     datadir: &Path,
     settings: &BTreeMap<String, String>,
 ) -> Result<ServerFiles> {
+    stopped(datadir, settings, false)
+}
+
+/// The same without the tables: schemas other than `mysql` are not looked into, however many files
+/// they have. Not for whoever needs all files.
+pub fn discover_stopped_system(
+    datadir: &Path,
+    settings: &BTreeMap<String, String>,
+) -> Result<ServerFiles> {
+    stopped(datadir, settings, true)
+}
+
+fn stopped(
+    datadir: &Path,
+    settings: &BTreeMap<String, String>,
+    only_system: bool,
+) -> Result<ServerFiles> {
     if let Some(pid) = host::process_in(datadir) {
         return Err(is_running(pid, datadir)
             .hint("stop it, or name its socket so that it is backed up while it runs"));
     }
     let mut plan = Plan::from_variables(datadir, settings)?;
+    plan.only_system = only_system;
     plan.outside = outside::known_to_dictionary(&plan.datadir)?;
     scan(&plan, None, settings.clone())
 }

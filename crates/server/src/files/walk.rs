@@ -60,6 +60,9 @@ impl<'a> Walk<'a> {
                     continue;
                 };
                 let path = entry.path();
+                if self.plan.only_system && dir == base && is_schema(&path, kind) {
+                    continue;
+                }
                 if let Some(why) = self.reason_to_leave_out(&path, kind, dir == base) {
                     self.found.excluded.push((path, why));
                 } else if kind.is_dir() {
@@ -296,4 +299,10 @@ impl<'a> Walk<'a> {
     pub(super) fn finish(self) -> Found {
         self.found
     }
+}
+
+/// Whether this is a schema's directory, for all that its name says, and none of the server's own.
+fn is_schema(path: &Path, kind: FileType) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    !kind.is_file() && name != "mysql" && !name.starts_with('#')
 }

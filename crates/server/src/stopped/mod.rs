@@ -101,6 +101,13 @@ impl StoppedServer {
         files::discover_stopped(&self.datadir, &self.settings)
     }
 
+    /// Finds the files of the server that are no tables, however many of those there are. Errors:
+    /// as [`StoppedServer::files`].
+    pub fn system_files(&self) -> Result<ServerFiles> {
+        self.refuse_running()?;
+        files::discover_stopped_system(&self.datadir, &self.settings)
+    }
+
     /// Returns the directory that a variable names, without symbolic links: the data directory
     /// when it names none.
     #[must_use]
