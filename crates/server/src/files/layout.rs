@@ -104,7 +104,6 @@ impl Plan {
                 at.add(&mut specials, id, dir.clone(), classes);
             }
         }
-        let page_size = at.value("innodb_page_size");
         Ok(Self {
             datadir: datadir.to_owned(),
             specials,
@@ -117,9 +116,7 @@ impl Plan {
             keyring: keyring::files(datadir, variables),
             outside: Vec::new(),
             only_system: false,
-            page_size: page_size
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(16384),
+            page_size: at.page_size(),
         })
     }
 }
@@ -138,6 +135,12 @@ struct Places<'a> {
 }
 
 impl Places<'_> {
+    /// In bytes.
+    fn page_size(&self) -> u32 {
+        let said = self.value("innodb_page_size");
+        said.and_then(|text| text.parse().ok()).unwrap_or(16384)
+    }
+
     fn value(&self, name: &str) -> Option<&str> {
         let value = self.variables.get(name)?.as_str();
         (!value.is_empty()).then_some(value)
