@@ -20,6 +20,27 @@ pub(crate) fn file_type(kind: Kind) -> FileType {
     }
 }
 
+/// What stands for a name that is not there: number 0.
+pub(crate) fn nothing() -> FileAttr {
+    FileAttr {
+        ino: INodeNo(0),
+        size: 0,
+        blocks: 0,
+        atime: UNIX_EPOCH,
+        mtime: UNIX_EPOCH,
+        ctime: UNIX_EPOCH,
+        crtime: UNIX_EPOCH,
+        kind: FileType::RegularFile,
+        perm: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        blksize: 0,
+        flags: 0,
+    }
+}
+
 pub(crate) fn of_tree(node: u64, attributes: &Attributes) -> FileAttr {
     let mtime = time(attributes.mtime.0, attributes.mtime.1);
     FileAttr {

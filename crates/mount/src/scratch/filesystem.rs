@@ -1,7 +1,7 @@
 //! An [`Overlay`] as the kernel asks for it.
 
 use super::overlay::{Maker, Overlay};
-use crate::attributes::KEPT_FOR;
+use crate::attributes::{KEPT_FOR, nothing};
 use crate::browse::init;
 use crate::delayed::Slow;
 use crate::listings::Listings;
@@ -114,7 +114,13 @@ impl Filesystem for Writable {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        entry(reply, self.overlay.find(parent.0, name));
+        match self.overlay.find(parent.0, name) {
+            // The kernel may believe that, too: names come and go through it alone.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                reply.entry(&KEPT_FOR, &nothing(), Generation(0));
+            }
+            outcome => entry(reply, outcome),
+        }
     }
 
     fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {

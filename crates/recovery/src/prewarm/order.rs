@@ -5,7 +5,8 @@ use evenkeel_snapshot::extents::{Extents, Place};
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Whether filesystems lie on rotating disks, asked once for each.
 #[derive(Debug, Default)]
@@ -49,17 +50,33 @@ impl Disks {
     /// Sorts jobs by where they lie, if any of them lies on a rotating disk; returns whether.
     pub(super) fn sort(&mut self, jobs: &mut [Job]) -> bool {
         let mut keys: HashMap<(PathBuf, u64), (u64, u64)> = HashMap::new();
-        let mut file: Option<(PathBuf, File, u64)> = None;
+        // A file lies on its directory's device. Asked there: files are many, and opening them is
+        // what is slow.
+        let mut devices: HashMap<PathBuf, u64> = HashMap::new();
+        let mut file: Option<(Arc<PathBuf>, File)> = None;
         for job in &*jobs {
-            if file.as_ref().is_none_or(|(path, ..)| *path != **job.path) {
-                file = opened(&job.path);
-            }
-            let Some((_, open, device)) = &file else {
-                continue;
+            let dir = job.path.parent().unwrap_or(&job.path);
+            let device = match devices.get(dir) {
+                Some(device) => *device,
+                None => {
+                    let Ok(looked) = dir.metadata() else {
+                        continue;
+                    };
+                    devices.insert(dir.to_owned(), looked.dev());
+                    looked.dev()
+                }
             };
-            if self.rotates(*device) {
+            if !self.rotates(device) {
+                continue;
+            }
+            if file.as_ref().is_none_or(|(path, _)| *path != job.path) {
+                file = File::open(&*job.path)
+                    .ok()
+                    .map(|open| (Arc::clone(&job.path), open));
+            }
+            if let Some((_, open)) = &file {
                 let address = address(open, job.start).unwrap_or(u64::MAX);
-                keys.insert((job.path.to_path_buf(), job.start), (*device, address));
+                keys.insert((job.path.to_path_buf(), job.start), (device, address));
             }
         }
         if keys.is_empty() {
@@ -71,12 +88,6 @@ impl Disks {
         });
         true
     }
-}
-
-fn opened(path: &Path) -> Option<(PathBuf, File, u64)> {
-    let file = File::open(path).ok()?;
-    let device = file.metadata().ok()?.dev();
-    Some((path.to_owned(), file, device))
 }
 
 /// Returns the address on disk of a byte of a file; nothing in a hole.
@@ -98,7 +109,7 @@ mod tests {
     use super::*;
     use crate::prewarm::job::jobs;
     use std::io::Write;
-    use std::sync::Arc;
+    use std::path::Path;
 
     /// Makes a table of devices that says this of the device that `dir` lies on.
     fn devices(dir: &Path, rotational: &str) -> PathBuf {

@@ -1,11 +1,12 @@
 //! Walks the directories once and sorts what lies there.
 
 use super::layout::Plan;
-use super::listing::{below, entries, file_type};
+use super::listing::{below, entries, file_type, looked_at};
 use super::{FileClass, FoundFile, Root, generation_name, leave_out, moving_redo, outside};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::FileType;
+use std::fs::{FileType, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What a walk found, in the order it came.
@@ -55,6 +56,7 @@ impl<'a> Walk<'a> {
     fn tree(&mut self, root: &str, base: &Path) -> Result<()> {
         let mut waiting = vec![base.to_owned()];
         while let Some(dir) = waiting.pop() {
+            let mut files = Vec::new();
             for entry in entries(&dir)? {
                 let Some(kind) = file_type(&entry)? else {
                     continue;
@@ -74,8 +76,11 @@ impl<'a> Walk<'a> {
                 } else if kind.is_symlink() {
                     self.link(root, base, &path)?;
                 } else {
-                    self.file(root, below(&path, base), &path)?;
+                    files.push(path);
                 }
+            }
+            for (path, looked) in looked_at(files) {
+                self.looked_at(root, below(&path, base), &path, looked)?;
             }
         }
         Ok(())
@@ -136,9 +141,20 @@ impl<'a> Walk<'a> {
 
     /// Adds one file, unless it is there already or was removed since it was listed.
     fn file(&mut self, root: &str, relative: &Path, path: &Path) -> Result<()> {
-        let meta = match std::fs::symlink_metadata(path) {
+        self.looked_at(root, relative, path, std::fs::symlink_metadata(path))
+    }
+
+    /// The same, once it was looked at.
+    fn looked_at(
+        &mut self,
+        root: &str,
+        relative: &Path,
+        path: &Path,
+        looked: io::Result<Metadata>,
+    ) -> Result<()> {
+        let meta = match looked {
             Ok(meta) => meta,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => {
                 return Err(error).context(|| format!("failed to look at {}", path.display()));
             }
