@@ -21,7 +21,7 @@ pub const FAULTS: [&str; 17] = [
 
 /// What an entry may stand for besides: the crash-consistency loop, corrupt pages, the server's own
 /// hot-copy tool, and encryption.
-const BEYOND: [&str; 4] = ["image", "page", "tool", "key"];
+const BEYOND: [&str; 5] = ["image", "page", "tool", "key", "schema"];
 
 /// One place to break, and the test that is to notice.
 #[derive(Debug, Clone, Deserialize)]
@@ -30,7 +30,8 @@ pub struct Entry {
     /// What it is called.
     pub name: String,
     /// The fault it stands for, `image` for the crash-consistency loop, `page` for corrupt pages,
-    /// `tool` for the server's own hot-copy tool, or `key` for encryption.
+    /// `tool` for the server's own hot-copy tool, `key` for encryption, or `schema` for the objects of
+    /// a dump.
     pub fault: String,
     /// What is broken, and what would come of it: half a sentence.
     pub why: String,
