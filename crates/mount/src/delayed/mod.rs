@@ -15,14 +15,10 @@ use evenkeel_op::{Context, Result};
 use fuser::{MountOption, OpenFlags};
 use queue::Queue;
 use rustix::fs::OFlags;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Files that a server opens beside those that were there when it started.
-const FILES_TO_COME: u64 = 4096;
 
 /// Threads that answer the kernel: one may have to wait for the real disk below.
 const THREADS: usize = 8;
@@ -55,7 +51,7 @@ pub struct Delayed {
 
 /// What makes a filesystem a slow one.
 pub(crate) struct Slow {
-    delay: Mutex<Delay>,
+    delay: Delay,
     queue: Queue,
     /// By the file's number.
     counts: Mutex<HashMap<u64, Reads>>,
@@ -64,7 +60,7 @@ pub(crate) struct Slow {
 impl Slow {
     fn start(delay: Delay) -> Result<Self> {
         Ok(Self {
-            delay: Mutex::new(delay),
+            delay,
             queue: Queue::start().context(|| "failed to start a thread".to_owned())?,
             counts: Mutex::default(),
         })
@@ -82,8 +78,7 @@ impl Slow {
         reads.requests += 1;
         reads.bytes += bytes as u64;
         drop(counts);
-        let delay = held(&self.delay).read;
-        self.queue.answer(asked, delay, answer);
+        self.queue.answer(asked, self.delay.read, answer);
     }
 
     /// Answers a write, to a file that was opened with these flags.
@@ -102,8 +97,7 @@ impl Slow {
 
     /// Answers an fsync.
     pub(crate) fn sync(&self, asked: Instant, answer: impl FnOnce() + Send + 'static) {
-        let delay = held(&self.delay).write;
-        self.queue.answer(asked, delay, answer);
+        self.queue.answer(asked, self.delay.write, answer);
     }
 }
 
@@ -119,38 +113,11 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets this process have so many files open, if it may.
-fn raise_limit(files: u64) {
-    let old = getrlimit(Resource::Nofile);
-    let reaches = |limit: Option<u64>| limit.is_none_or(|limit| limit >= files);
-    if reaches(old.current) {
-        return;
-    }
-    let hard = match reaches(old.maximum) {
-        true => old.maximum,
-        false => Some(files),
-    };
-    let wanted = Rlimit {
-        current: Some(files),
-        maximum: hard,
-    };
-    if setrlimit(Resource::Nofile, wanted).is_err() {
-        // Who opens too many is told.
-        let most = Rlimit {
-            current: old.maximum,
-            maximum: old.maximum,
-        };
-        let _ = setrlimit(Resource::Nofile, most);
-    }
-}
-
 impl Mounted {
     /// Shows `directory` at `mountpoint`, for reading and writing, as if it lay on a slow disk.
-    /// Nobody else may write below `directory` meanwhile. The limit of this process's open files is
-    /// raised where it may be: each file that is open there is open here.
+    /// Nobody else may write below `directory` meanwhile.
     pub fn delayed(directory: &Path, delay: Delay, mountpoint: &Path) -> Result<Delayed> {
         let overlay = Overlay::plain(directory)?;
-        raise_limit(overlay.count() as u64 + FILES_TO_COME);
         let slow = Arc::new(Slow::start(delay)?);
         let filesystem = Writable::slow(Arc::clone(&overlay), Arc::clone(&slow));
         Ok(Delayed {
@@ -195,11 +162,6 @@ impl Delayed {
     #[must_use]
     pub fn most_waiting(&self) -> usize {
         self.slow.queue.most()
-    }
-
-    /// Makes the disk slower or faster from now on.
-    pub fn set_delay(&self, delay: Delay) {
-        *held(&self.slow.delay) = delay;
     }
 
     /// Unmounts it; see [`Mounted::unmount`]. What the kernel kept of it is gone then.

@@ -45,17 +45,6 @@ impl Writable {
     }
 }
 
-impl Writable {
-    /// Has a file open that is about to be read or written. Whoever opens one behind a delay is not
-    /// told of: opening and closing would cost more than a page cache's answer does.
-    fn ready(&self, number: u64) -> io::Result<()> {
-        match self.slow.is_some() {
-            true => self.overlay.pin(number),
-            false => Ok(()),
-        }
-    }
-}
-
 fn maker(request: &Request) -> Maker {
     Maker {
         uid: request.uid(),
@@ -261,7 +250,9 @@ impl Filesystem for Writable {
 
     fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         if self.slow.is_some() {
-            // From now on the kernel opens and closes without asking, and keeps what it has cached.
+            // From now on the kernel opens and closes without asking, and keeps what it has cached:
+            // asking would cost more than a page cache's answer does. A file is opened for each read
+            // that arrives; a server has more files than this process may have open.
             reply.error(fuser::Errno::ENOSYS);
             return;
         }
@@ -284,6 +275,10 @@ impl Filesystem for Writable {
     ) {
         match self.overlay.create((parent.0, name), mode, maker(req)) {
             Ok(attr) => {
+                if self.slow.is_some() {
+                    // Nobody will say that it is closed.
+                    self.overlay.release(attr.ino.0);
+                }
                 let flags = FopenFlags::FOPEN_KEEP_CACHE;
                 reply.created(&KEPT_FOR, &attr, Generation(0), FileHandle(0), flags);
             }
@@ -304,8 +299,7 @@ impl Filesystem for Writable {
     ) {
         let asked = Instant::now();
         let mut buffer = vec![0; size as usize];
-        let ready = self.ready(ino.0);
-        let outcome = ready.and_then(|()| self.overlay.read(ino.0, offset, &mut buffer));
+        let outcome = self.overlay.read(ino.0, offset, &mut buffer);
         let length = *outcome.as_ref().unwrap_or(&0);
         let answer = move || match outcome {
             Ok(length) => reply.data(&buffer[..length]),
@@ -331,8 +325,7 @@ impl Filesystem for Writable {
     ) {
         let asked = Instant::now();
         let written = data.len() as u32;
-        let ready = self.ready(ino.0);
-        let outcome = ready.and_then(|()| self.overlay.write(ino.0, offset, data));
+        let outcome = self.overlay.write(ino.0, offset, data);
         let answer = move || match outcome {
             Ok(()) => reply.written(written),
             Err(error) => reply.error(error.into()),
@@ -382,8 +375,7 @@ impl Filesystem for Writable {
         reply: ReplyEmpty,
     ) {
         let asked = Instant::now();
-        let ready = self.ready(ino.0);
-        let outcome = ready.and_then(|()| self.overlay.sync(ino.0, datasync));
+        let outcome = self.overlay.sync(ino.0, datasync);
         let answer = move || done(reply, outcome);
         match &self.slow {
             Some(slow) => slow.sync(asked, answer),

@@ -73,11 +73,6 @@ impl Overlay {
         }))
     }
 
-    /// Returns how many names there are.
-    pub(crate) fn count(&self) -> usize {
-        self.nodes().numbers().len()
-    }
-
     /// Returns where something is below the top, if it still has a name.
     pub(crate) fn name(&self, number: u64) -> Option<PathBuf> {
         let path = self.nodes().path(number).ok()?;
@@ -158,11 +153,6 @@ impl Overlay {
     }
 
     /// Opens a file until the kernel forgets it: where the kernel does not say who opens it.
-    pub(super) fn pin(&self, number: u64) -> io::Result<()> {
-        let nodes = self.nodes();
-        content_of(&nodes, number)?.pin(|| nodes.path(number))
-    }
-
     /// Pins what has a name, because it is about to lose it; what is no file needs none.
     pub(super) fn pin_named(&self, parent: u64, name: &OsStr) {
         let nodes = self.nodes();
@@ -190,14 +180,16 @@ impl Overlay {
 
     pub(super) fn read(&self, number: u64, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let _served = Served::begin(&self.busy);
-        let (content, file) = self.opened(number)?;
-        content.read(&file, &*self.origin(), offset, buffer)
+        self.with_file(number, |content, file, origin| {
+            content.read(file, origin, offset, buffer)
+        })
     }
 
     pub(super) fn write(&self, number: u64, offset: u64, data: &[u8]) -> io::Result<()> {
         let _served = Served::begin(&self.busy);
-        let (content, file) = self.opened(number)?;
-        content.write(&file, &*self.origin(), offset, data)
+        self.with_file(number, |content, file, origin| {
+            content.write(file, origin, offset, data)
+        })
     }
 
     /// Runs something on a file's content, opening it for that where nobody has.
@@ -232,11 +224,10 @@ impl Overlay {
     }
 
     pub(super) fn sync(&self, number: u64, only_data: bool) -> io::Result<()> {
-        let (_, file) = self.opened(number)?;
-        match only_data {
+        self.with_file(number, |_, file, _| match only_data {
             true => file.sync_data(),
             false => file.sync_all(),
-        }
+        })
     }
 
     pub(super) fn sync_directory(&self, number: u64) -> io::Result<()> {

@@ -74,3 +74,31 @@ pub(super) fn file_type(entry: &DirEntry) -> Result<Option<FileType>> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_is_looked_at_once_and_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        // By one thread, by several with a rest, by as many as there may be.
+        for count in [0, 1, LOOKS, 2 * LOOKS + 1, LOOKS * (LOOKERS + 3) + 7] {
+            let paths: Vec<PathBuf> = (0..count).map(|n| dir.path().join(n.to_string())).collect();
+            for (number, path) in paths.iter().enumerate() {
+                if number % 50 != 3 {
+                    std::fs::write(path, vec![0; number % 9]).unwrap();
+                }
+            }
+            let looked = looked_at(paths.clone());
+            assert_eq!(looked.len(), count);
+            for (number, (path, outcome)) in looked.into_iter().enumerate() {
+                assert_eq!(path, paths[number]);
+                match number % 50 {
+                    3 => assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::NotFound),
+                    _ => assert_eq!(outcome.unwrap().len(), (number % 9) as u64),
+                }
+            }
+        }
+    }
+}
