@@ -51,8 +51,8 @@ docs: ## Build the book, the man pages and the completions under target/.
 	cargo xtask completions --out "$$CARGO_TARGET_DIR/completions"
 	mdbook build docs --dest-dir "$$CARGO_TARGET_DIR/book"
 
-bench: setup ## Measure against mariadb-backup, mariadb-dump, restic, cat | zstd, and ssh.
+bench: setup ## Measure against mariadb-backup, restic, innochecksum, cat | zstd, and ssh: hours.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench-traffic
-	for one in incremental full impact pause ssh store pitr mount; do \
+	for one in incremental full impact pause ssh store pitr mount check baseline recovery engine; do \
 	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" bench/$$one $(ARGS); \
 	done

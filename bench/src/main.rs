@@ -4,7 +4,7 @@
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use evenkeel_drive::{Drive, Outcome, Work};
+use evenkeel_drive::{Drive, Outcome, Pace, Unit, Work};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use rustix::time::{ClockId, clock_gettime};
@@ -38,26 +38,21 @@ struct Client {
     transfers: u64,
     accounts: u64,
     tables: u64,
-    random: u64,
+    random: fastrand::Rng,
     slowest_us: Arc<AtomicU64>,
 }
 
 impl Client {
-    /// xorshift64: the same transfers each time, evenly spread.
-    fn next(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
-    }
-
     fn transfer(&mut self) -> evenkeel_op::Result<()> {
         let table = match self.tables {
             1 => "account".to_owned(),
-            n => format!("account{}", 1 + self.next(n)),
+            n => format!("account{}", 1 + self.random.u64(..n)),
         };
-        let (debit, amount) = (1 + self.next(self.accounts), 1 + self.next(100));
-        let credit = 1 + (debit + self.next(self.accounts - 1)) % self.accounts;
+        let (debit, amount) = (
+            1 + self.random.u64(..self.accounts),
+            1 + self.random.u64(..100),
+        );
+        let credit = 1 + (debit + self.random.u64(..self.accounts - 1)) % self.accounts;
         self.transfers += 1;
         self.session.run("BEGIN")?;
         // Lower id first, so that two transfers cannot lock each other out.
@@ -76,15 +71,15 @@ impl Client {
 }
 
 impl Work for Client {
-    fn once(&mut self) -> Outcome {
+    fn once(&mut self) -> Unit {
         let begun = Instant::now();
         match self.transfer() {
             Ok(()) => {
                 let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                 self.slowest_us.fetch_max(us, Ordering::Relaxed);
-                Outcome::Done
+                Unit::done(0)
             }
-            Err(_) => Outcome::Lost,
+            Err(_) => Unit::ended(0, Outcome::Lost),
         }
     }
 }
@@ -100,19 +95,18 @@ fn main() -> Result<()> {
         let last = session.value(&format!(
             "SELECT CAST(COALESCE(MAX(number), 0) AS CHAR) FROM bank.ledger WHERE client = {number}"
         ))?;
-        let seed =
-            0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         clients.push(Client {
             session,
             number,
             transfers: last.and_then(|text| text.parse().ok()).unwrap_or(0),
             accounts: args.accounts,
             tables: args.tables,
-            random: seed,
+            // The same transfers each time, evenly spread.
+            random: fastrand::Rng::with_seed(number.into()),
             slowest_us: Arc::clone(&slowest_us),
         });
     }
-    let drive = Drive::start(clients)?;
+    let drive = Drive::start(clients, 1, Pace::Closed)?;
     let ended = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&ended);
     std::thread::spawn(move || {
@@ -123,7 +117,7 @@ fn main() -> Result<()> {
     while !ended.load(Ordering::Relaxed) {
         std::thread::sleep(INTERVAL);
         let now = clock_gettime(ClockId::Monotonic);
-        let (done, _, lost) = drive.counts();
+        let (done, lost) = (drive.done(), drive.lost());
         ensure!(lost == 0, "a session was lost");
         let slowest = slowest_us.swap(0, Ordering::Relaxed);
         writeln!(

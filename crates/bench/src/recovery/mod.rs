@@ -23,7 +23,8 @@ mod tree;
 pub use plot::plot;
 pub use report::{Bar, Case, Mode, ReadsSeen, RecoveryReport, Round, StepTime, Timing, Warmed};
 
-use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
+use crate::Run;
+use evenkeel_op::{Error, Result, Unit};
 use evenkeel_server::launch::Binary;
 use ground::Ground;
 use make::Crashed;
@@ -32,15 +33,6 @@ use std::time::{Duration, Instant};
 
 /// Open files below which nothing of this works.
 const OPEN_FILES_MIN: u64 = 4096;
-
-/// What it is handed besides its request: whom to tell, and whether to stop.
-#[derive(Clone, Copy)]
-pub struct Run<'a> {
-    /// Receives progress events.
-    pub progress: &'a dyn Progress,
-    /// Looked at all the time.
-    pub cancel: &'a Cancel,
-}
 
 /// What is done on a data directory before its server starts, so that it starts faster.
 pub type BeforeStart<'a> = dyn Fn(&Path) -> Result<Warmed> + 'a;
@@ -90,7 +82,8 @@ pub fn measure(
         // Rather now than after an hour of making tables.
         storage::probe(&ground)?;
     }
-    let mut random = Random(request.seed);
+    // The order of starts only has to be without a pattern, and the same for one seed.
+    let mut random = fastrand::Rng::with_seed(request.seed);
     let mut cases = Vec::new();
     for binary in &request.servers {
         for tables in &request.tables {
@@ -128,43 +121,5 @@ fn raise_open_files() -> Result<()> {
         ))
         .hint("raise the limit: ulimit -n 65536")),
         _ => Ok(()),
-    }
-}
-
-/// SplitMix64: the order of starts only has to be without a pattern, and the same for one seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, all: &mut [T]) {
-        for index in (1..all.len()).rev() {
-            all.swap(index, self.below(index + 1));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_seed_is_one_order() {
-        let order = |seed| {
-            let mut all: Vec<u32> = (0..20).collect();
-            Random(seed).shuffle(&mut all);
-            all
-        };
-        assert_eq!(order(7), order(7));
-        assert_ne!(order(7), order(8));
-        let mut sorted = order(7);
-        sorted.sort_unstable();
-        assert_eq!(sorted, (0..20).collect::<Vec<_>>());
     }
 }

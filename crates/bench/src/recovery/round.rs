@@ -5,7 +5,8 @@ use super::log::Watch;
 use super::make::Crashed;
 use super::report::{Mode, ReadsSeen, Round};
 use super::storage::{Reached, Storage};
-use super::{BeforeStart, RecoveryRequest, Run, cold, steps, tree};
+use super::{BeforeStart, RecoveryRequest, cold, steps, tree};
+use crate::Run;
 use evenkeel_op::{Context, Result};
 use std::time::Instant;
 

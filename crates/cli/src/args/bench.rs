@@ -1,13 +1,17 @@
 //! `bench`.
 
+use super::Connection;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const BENCH: &str = "\
 Examples:
   evenkeel bench recovery --tables 1000 --plot recovery.svg   How long starts after a crash take
+  evenkeel bench tpcc load -w 10                              Fill ten warehouses on a server
+  evenkeel bench tpcc run -c 16 -r 30 -l 300                  How many orders a minute it takes
 
-Each of them starts servers of its own, and touches no other.";
+`recovery` starts servers of its own, and touches no other.";
 
 const RECOVERY: &str = "\
 Examples:
@@ -35,6 +39,131 @@ pub struct Bench {
 pub enum BenchVerb {
     /// Measure how long servers with many tables take to start after a crash, with and without prewarm.
     Recovery(BenchRecovery),
+    /// Measure a server with the transactions of a wholesale supplier, after TPC-C.
+    Tpcc(BenchTpcc),
+}
+
+const TPCC: &str = "\
+Examples:
+  evenkeel bench tpcc load -w 10 -S /run/mysqld/mysqld.sock     About 1 GB, in parallel
+  evenkeel bench tpcc run -c 16 -r 30 -l 300 --plot tpcc.svg    Ramp-up 30 s, measure 300 s
+  evenkeel bench tpcc run -c 64 --rate 500                      500 a second, whether it keeps up or not
+  evenkeel bench tpcc check                                     The specification's twelve conditions
+
+The options of `run` are those of tpcc-mysql, and the tables are: each can use the other's. A result
+counts only when the tables were sound before and after; then the exit code is 0, else 4. It is not an
+audited tpmC: what differs from the specification is said with it.";
+
+/// Measure a server with the transactions of a wholesale supplier, after TPC-C.
+#[derive(Args, Debug)]
+#[command(after_help = TPCC, subcommand_required = true, arg_required_else_help = true)]
+pub struct BenchTpcc {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: TpccVerb,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum TpccVerb {
+    /// Make the tables and fill them; go on where an earlier load was interrupted.
+    Load(TpccLoad),
+    /// Run the transactions and measure them.
+    Run(TpccRun),
+    /// Check the specification's conditions on the tables.
+    Check(TpccCheck),
+}
+
+/// Make the tables and fill them; go on where an earlier load was interrupted.
+#[derive(Args, Debug)]
+pub struct TpccLoad {
+    /// How many warehouses, of about 90 MB each.
+    #[arg(long, short = 'w', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32767))]
+    pub warehouses: u16,
+    /// The schema; made when it is not there.
+    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    pub database: String,
+    /// How many connections load at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// The same rows for the same number.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// A hundredth of the items and customers: for a look at whether all works, never to measure.
+    #[arg(long)]
+    pub tiny: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// Run the transactions and measure them.
+#[derive(Args, Debug)]
+pub struct TpccRun {
+    /// How many connections.
+    #[arg(long, short = 'c', value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections: u16,
+    /// How long before anything counts; seconds without a unit.
+    #[arg(long, short = 'r', value_name = "TIME", default_value = "10", value_parser = seconds)]
+    pub ramp_up: Duration,
+    /// How long is measured.
+    #[arg(long, short = 'l', value_name = "TIME", default_value = "60", value_parser = seconds)]
+    pub measure: Duration,
+    /// How long an interval of the report is.
+    #[arg(long, short = 'i', value_name = "TIME", default_value = "10", value_parser = seconds)]
+    pub interval: Duration,
+    /// Begin so many transactions a second, and count each one's time from when it was to begin
+    /// [default: each as soon as the last of its connection has ended].
+    #[arg(long, value_name = "N", conflicts_with = "keyed", value_parser = rate)]
+    pub rate: Option<f64>,
+    /// Type and think as long as the specification says; for ten connections a warehouse.
+    #[arg(long)]
+    pub keyed: bool,
+    /// End when more transactions than these have failed; deadlocks are tried again and are none.
+    #[arg(long, value_name = "N")]
+    pub max_failures: Option<u64>,
+    /// Leave out the check of the tables before and after; then the result says so.
+    #[arg(long)]
+    pub no_check: bool,
+    /// Draw the same transactions as an earlier run [default: random].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Draw the throughput over time into this file, as SVG.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+    /// The schema with the tables.
+    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    pub database: String,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// Check the specification's conditions on the tables.
+#[derive(Args, Debug)]
+pub struct TpccCheck {
+    /// The schema with the tables.
+    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    pub database: String,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// Parses a span of time; without a unit it is seconds, as tpcc-mysql has them.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<u32>() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds.into())),
+        Err(_) => super::span(text),
+    }
+}
+
+/// Parses a number of transactions a second.
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if (0.01..=1e6).contains(&rate) => Ok(rate),
+        _ => Err("not a number from 0.01 to 1000000".to_owned()),
+    }
 }
 
 /// Measure how long servers with many tables take to start after a crash, with and without prewarm.

@@ -26,7 +26,9 @@ pub use baseline::{
     BaselineCare, BaselineDrop, BaselineList, BaselineOf, BaselineRollback, BaselineSave,
     BaselineVerb,
 };
-pub use bench::{Bench, BenchRecovery, BenchVerb};
+pub use bench::{
+    Bench, BenchRecovery, BenchTpcc, BenchVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
+};
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use check::Check;
 pub use connection::{Connection, SslModeArg};

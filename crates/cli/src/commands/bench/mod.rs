@@ -1,14 +1,29 @@
 //! `bench`.
 
 mod recovery;
+mod tpcc;
 
 use crate::args::{Bench, BenchVerb};
 use crate::show::Face;
-use evenkeel_op::Result;
+use evenkeel_op::{Context, Result};
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::BuildHasher;
+use std::path::Path;
 
 /// Runs the command.
 pub fn run(args: &Bench, face: &Face) -> Result<u8> {
     match &args.verb {
         BenchVerb::Recovery(args) => recovery::run(args, face),
+        BenchVerb::Tpcc(args) => tpcc::run(args, face),
     }
+}
+
+fn create(path: &Path) -> Result<File> {
+    File::create(path).context(|| format!("failed to create {}", path.display()))
+}
+
+/// Returns a number that nobody knows beforehand, short enough to be typed.
+fn any_number() -> u64 {
+    RandomState::new().hash_one(0) % 1_000_000
 }

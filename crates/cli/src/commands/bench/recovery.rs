@@ -1,18 +1,17 @@
 //! `bench recovery`: `prewarm` is brought together here with the starts that are timed.
 
+use super::{any_number, create};
 use crate::args::BenchRecovery;
 use crate::commands::demo::PROGRAMS;
 use crate::show::Face;
-use evenkeel_bench::recovery::{self, Place, RecoveryReport, RecoveryRequest, Run, Warmed};
+use evenkeel_bench::Run;
+use evenkeel_bench::recovery::{self, Place, RecoveryReport, RecoveryRequest, Warmed};
 use evenkeel_op::{Cancel, Context, Error, Result, Silent, exit};
 use evenkeel_recovery::prewarm::{self, PrewarmRequest};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::launch::Binary;
 use evenkeel_server::option_file::DefaultsSpec;
 use evenkeel_server::stopped::{self, StoppedServer};
-use std::collections::hash_map::RandomState;
-use std::fs::File;
-use std::hash::BuildHasher;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,10 +35,6 @@ pub(super) fn run(args: &BenchRecovery, face: &Face) -> Result<u8> {
     }
     face.answer(&report);
     Ok(exit::DONE)
-}
-
-fn create(path: &Path) -> Result<File> {
-    File::create(path).context(|| format!("failed to create {}", path.display()))
 }
 
 fn request(args: &BenchRecovery) -> Result<RecoveryRequest> {
@@ -110,9 +105,4 @@ fn warm(datadir: &Path, iodepth: Option<u16>, cancel: &Cancel) -> Result<Warmed>
         reader: report.reader,
         is_complete: report.is_complete(),
     })
-}
-
-/// Returns a number that nobody knows beforehand, short enough to be typed.
-fn any_number() -> u64 {
-    RandomState::new().hash_one(0) % 1_000_000
 }

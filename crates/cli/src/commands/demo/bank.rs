@@ -4,7 +4,7 @@
 //! transaction, and keeps its own record of when it began and when it was told "committed". After
 //! a restore, that record says exactly which transfers must be there and which must not.
 
-use evenkeel_drive::{Outcome, Work};
+use evenkeel_drive::{Outcome, Unit, Work};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
@@ -65,14 +65,14 @@ pub(super) struct Client {
     session: Session,
     number: u32,
     diary: Arc<Mutex<Diary>>,
-    random: u64,
+    random: fastrand::Rng,
 }
 
 impl Client {
     pub(super) fn open(options: &ConnectOptions, number: u32) -> Result<Self> {
         let session = Session::open(options)?;
-        let random =
-            0x9e37_79b9_7f4a_7c15 ^ u64::from(number + 1).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        // Transfers only have to be spread evenly, and the same each time.
+        let random = fastrand::Rng::with_seed(number.into());
         Ok(Self {
             session,
             number,
@@ -85,17 +85,9 @@ impl Client {
         Arc::clone(&self.diary)
     }
 
-    /// xorshift64: the demo only needs transfers to be spread evenly and to be the same each time.
-    fn next(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
-    }
-
     fn transfer(&mut self, number: usize) -> Result<()> {
-        let (debit, amount) = (1 + self.next(ACCOUNTS), 1 + self.next(100));
-        let credit = 1 + (debit + self.next(ACCOUNTS - 1)) % ACCOUNTS;
+        let (debit, amount) = (1 + self.random.u64(..ACCOUNTS), 1 + self.random.u64(..100));
+        let credit = 1 + (debit + self.random.u64(..ACCOUNTS - 1)) % ACCOUNTS;
         // Lower id first, so that two transfers cannot lock each other out.
         let (first, second) = (debit.min(credit), debit.max(credit));
         self.session.run("BEGIN")?;
@@ -114,7 +106,7 @@ impl Client {
 }
 
 impl Work for Client {
-    fn once(&mut self) -> Outcome {
+    fn once(&mut self) -> Unit {
         let number = {
             let mut diary = self.diary.lock().unwrap_or_else(|e| e.into_inner());
             diary.begun.push(Instant::now());
@@ -124,11 +116,11 @@ impl Work for Client {
             Ok(()) => {
                 let mut diary = self.diary.lock().unwrap_or_else(|e| e.into_inner());
                 diary.committed.push(Instant::now());
-                Outcome::Done
+                Unit::done(0)
             }
             // A failed transfer would leave a gap in the numbers, so the client stops instead: with
             // ordered locks nothing but the end of the server makes a transfer fail.
-            Err(_) => Outcome::Lost,
+            Err(_) => Unit::ended(0, Outcome::Lost),
         }
     }
 }

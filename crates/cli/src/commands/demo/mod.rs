@@ -16,7 +16,7 @@ use bank::{Client, Diary};
 use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::{restore, verify};
-use evenkeel_drive::Drive;
+use evenkeel_drive::{Drive, Pace};
 use evenkeel_op::{Error, Result, Unit};
 use evenkeel_server::launch::{Binary, Launch, Running};
 use ground::Ground;
@@ -183,7 +183,7 @@ impl Traffic {
             .collect::<Result<_>>()?;
         let diaries = clients.iter().map(Client::diary).collect();
         Ok(Self {
-            drive: Drive::start(clients)?,
+            drive: Drive::start(clients, 1, Pace::Closed)?,
             diaries,
         })
     }
@@ -199,7 +199,7 @@ impl Traffic {
             std::thread::sleep(Duration::from_millis(50));
         }
         run.progress.end();
-        if self.drive.counts().2 > 0 {
+        if self.drive.lost() > 0 {
             return Err(Error::failed("a client of the demo lost its session"));
         }
         Ok(self.drive.since(&mark).per_s())

@@ -18,6 +18,7 @@ mod prewarm;
 mod rebuild;
 mod restore;
 mod settings;
+mod tpcc;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use binlog::ExtractAnswer;
@@ -31,6 +32,7 @@ pub use lock::LockReport;
 pub use rebuild::RebuildAnswer;
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};
+pub use tpcc::TpccConditions;
 
 use evenkeel_op::Error;
 use serde::Serialize;

@@ -1,0 +1,132 @@
+//! A run: conditions checked, sessions driven, conditions checked again.
+
+use super::random::Constants;
+use super::report::TpccReport;
+use super::terminal::{Terminal, Told};
+use super::transactions::Draw;
+use super::{Kind, consistency, schema};
+use crate::Run;
+use evenkeel_drive::{Pace, Plan};
+use evenkeel_op::{Error, Result, Unit};
+use evenkeel_server::connect::{Session, quote_name};
+use evenkeel_server::options::ConnectOptions;
+use fastrand::Rng;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When transactions begin.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Keying {
+    /// Each as soon as the last one of its connection has ended, as tpcc-mysql does it. The warehouse
+    /// is another one for each.
+    None,
+    /// So many a second from all connections together, whether the server keeps up or not.
+    Rate(f64),
+    /// With the specification's times for typing and thinking, by terminals at home in a warehouse.
+    Specified,
+}
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct TpccRequest {
+    /// The schema with the tables.
+    pub database: String,
+    /// How many connections; at least 1.
+    pub connections: usize,
+    /// When transactions begin.
+    pub keying: Keying,
+    /// How long before anything counts.
+    pub ramp_up: Duration,
+    /// How long is measured.
+    pub measure: Duration,
+    /// How long an interval of the report is.
+    pub interval: Duration,
+    /// More failed transactions than this end the run.
+    pub failures_allowed: Option<u64>,
+    /// Check the specification's conditions before and after.
+    pub check: bool,
+    /// What transactions are drawn from.
+    pub seed: u64,
+}
+
+/// Runs the workload.
+///
+/// Errors: `Refused` where the tables are empty or break a condition before the run; those of
+/// connecting, too many connections among them. Whatever happens later is in the report.
+pub fn measure(
+    options: &ConnectOptions,
+    request: &TpccRequest,
+    run: Run<'_>,
+) -> Result<TpccReport> {
+    let mut session = Session::open(options)?;
+    session.run(&format!("USE {}", quote_name(&request.database)))?;
+    let scale = schema::scale(&mut session)?;
+    let before = conditions(&mut session, request, run)?;
+    if let Some(broken) = before.iter().find(|condition| condition.broken > 0) {
+        return Err(Error::refused(format!(
+            "the tables break condition {}: {}",
+            broken.number, broken.says
+        ))
+        .hint(
+            "load them anew into a schema of their own: evenkeel bench tpcc load --database NEW",
+        ));
+    }
+    let told = Arc::new(Told::default());
+    let mut random = Rng::with_seed(request.seed);
+    let constants = Constants::of_run(&mut random);
+    let mut terminals = Vec::new();
+    for number in 0..request.connections {
+        run.cancel.check()?;
+        let home = number as u32 % scale.warehouses + 1;
+        let draw = Draw {
+            random: random.fork(),
+            constants,
+            scale,
+            home: (request.keying == Keying::Specified).then_some(home),
+        };
+        let keyed = request.keying == Keying::Specified;
+        let told = Arc::clone(&told);
+        let terminal = Terminal::new(options, &request.database, draw, told, keyed)?;
+        terminals.push(terminal);
+    }
+    let plan = Plan {
+        kinds: Kind::ALL.len(),
+        pace: match request.keying {
+            Keying::Rate(per_s) => Pace::Rate(per_s),
+            Keying::None | Keying::Specified => Pace::Closed,
+        },
+        ramp_up: request.ramp_up,
+        measure: request.measure,
+        interval: request.interval,
+        failures_allowed: request.failures_allowed,
+    };
+    let seconds = (request.ramp_up + request.measure).as_secs();
+    run.progress
+        .phase("running transactions", Some(seconds), Unit::Items);
+    let mut passed = 0.0;
+    let watch = |sample: &evenkeel_drive::Sample| {
+        let before = passed as u64;
+        passed += sample.seconds;
+        run.progress
+            .advance((passed as u64).min(seconds) - before.min(seconds));
+    };
+    let driven = evenkeel_drive::run(terminals, &plan, watch, run.cancel)?;
+    run.progress.end();
+    run.cancel.check()?;
+    let after = match Session::open(options) {
+        Ok(mut session) => conditions(&mut session, request, run)?,
+        Err(_) => return Ok(TpccReport::of(request, scale, &driven, &told, None)),
+    };
+    Ok(TpccReport::of(request, scale, &driven, &told, Some(after)))
+}
+
+fn conditions(
+    session: &mut Session,
+    request: &TpccRequest,
+    run: Run<'_>,
+) -> Result<Vec<consistency::Condition>> {
+    match request.check {
+        true => consistency::check(session, &request.database, run),
+        false => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,36 @@
+//! The chart: throughput over time, with the ramp-up left of zero.
+
+use super::report::TpccReport;
+use evenkeel_report::{Axis, Plot, Point, Series};
+
+/// Draws new orders and all transactions, per second, in each interval.
+#[must_use]
+pub fn plot(report: &TpccReport) -> Plot {
+    let line = |name: &str, group, count: fn(&super::SampleReport) -> u64| Series {
+        name: name.to_owned(),
+        group,
+        is_dashed: false,
+        points: report
+            .intervals
+            .iter()
+            .filter(|sample| sample.seconds > 0.0)
+            .map(|sample| Point {
+                x: sample.at_s - sample.seconds / 2.0,
+                y: count(sample) as f64 / sample.seconds,
+                spread: None,
+            })
+            .collect(),
+    };
+    Plot {
+        title: format!(
+            "{} warehouses, {} connections: {:.0} TpmC",
+            report.scale.warehouses, report.connections, report.tpmc
+        ),
+        x: Axis::linear("seconds; before 0 the ramp-up"),
+        y: Axis::linear("transactions per second"),
+        series: vec![
+            line("New-Order", 0, |sample| sample.new_orders),
+            line("all", 1, |sample| sample.done),
+        ],
+    }
+}

@@ -1,0 +1,88 @@
+//! `bench tpcc`.
+
+use super::{any_number, create};
+use crate::args::{BenchTpcc, TpccCheck, TpccLoad, TpccRun, TpccVerb};
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::TpccConditions;
+use evenkeel_bench::Run;
+use evenkeel_bench::tpcc::{self, Keying, LoadRequest, Scale, TpccRequest};
+use evenkeel_op::{Context, Result, exit};
+use evenkeel_server::connect::Session;
+use std::io::Write;
+
+/// Runs the command.
+pub(super) fn run(args: &BenchTpcc, face: &Face) -> Result<u8> {
+    match &args.verb {
+        TpccVerb::Load(args) => load(args, face),
+        TpccVerb::Run(args) => measure(args, face),
+        TpccVerb::Check(args) => check(args, face),
+    }
+}
+
+fn whom(face: &Face) -> Run<'_> {
+    Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    }
+}
+
+fn load(args: &TpccLoad, face: &Face) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", face)?;
+    let whole = Scale::of(args.warehouses.into());
+    let request = LoadRequest {
+        database: args.database.clone(),
+        scale: match args.tiny {
+            true => Scale {
+                items: tpcc::ITEMS / 100,
+                customers: tpcc::CUSTOMERS / 100,
+                ..whole
+            },
+            false => whole,
+        },
+        threads: args.threads.into(),
+        seed: args.seed,
+    };
+    face.answer(&tpcc::load(&options, &request, whom(face))?);
+    Ok(exit::DONE)
+}
+
+fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", face)?;
+    let request = TpccRequest {
+        database: args.database.clone(),
+        connections: args.connections.into(),
+        keying: match (args.keyed, args.rate) {
+            (true, _) => Keying::Specified,
+            (false, Some(per_s)) => Keying::Rate(per_s),
+            (false, None) => Keying::None,
+        },
+        ramp_up: args.ramp_up,
+        measure: args.measure,
+        interval: args.interval,
+        failures_allowed: args.max_failures,
+        check: !args.no_check,
+        seed: args.seed.unwrap_or_else(any_number),
+    };
+    // Rather now than after the run.
+    let mut plot = args.plot.as_deref().map(create).transpose()?;
+    let report = tpcc::measure(&options, &request, whom(face))?;
+    if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
+        file.write_all(tpcc::plot(&report).to_svg().as_bytes())
+            .context(|| format!("failed to write {}", path.display()))?;
+    }
+    face.answer(&report);
+    Ok(match report.counts() {
+        true => exit::DONE,
+        false => exit::DIFFERS,
+    })
+}
+
+fn check(args: &TpccCheck, face: &Face) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", face)?;
+    let mut session = Session::open(&options)?;
+    let conditions = tpcc::check(&mut session, &args.database, whom(face))?;
+    let sound = conditions.iter().all(|condition| condition.broken == 0);
+    face.answer(&TpccConditions { sound, conditions });
+    Ok(if sound { exit::DONE } else { exit::DIFFERS })
+}

@@ -1,0 +1,166 @@
+//! The answers of `bench tpcc`.
+
+use super::Answer;
+use crate::show::{Align, Table};
+use evenkeel_bench::tpcc::{Condition, KindReport, LoadReport, TpccReport};
+use evenkeel_op::units;
+use serde::Serialize;
+use std::time::Duration;
+
+impl Answer for LoadReport {
+    const SCHEMA: &'static str = "evenkeel/bench-tpcc-load/1";
+
+    fn text(&self) -> String {
+        let found = match self.parts_found {
+            0 => String::new(),
+            some => format!(" ({some} parts were there)"),
+        };
+        format!(
+            "{} warehouses loaded in {}, indexes {}{found}\n",
+            self.warehouses,
+            seconds(self.seconds),
+            seconds(self.indexes_s)
+        )
+    }
+}
+
+/// The conditions of the tables.
+#[derive(Debug, Serialize)]
+pub struct TpccConditions {
+    /// Whether none is broken.
+    pub sound: bool,
+    /// All of them.
+    pub conditions: Vec<Condition>,
+}
+
+impl Answer for TpccConditions {
+    const SCHEMA: &'static str = "evenkeel/bench-tpcc-check/1";
+
+    fn text(&self) -> String {
+        conditions(&self.conditions)
+    }
+}
+
+impl Answer for TpccReport {
+    const SCHEMA: &'static str = "evenkeel/bench-tpcc/1";
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} warehouses, {} connections, measured for {} (--seed {})\n\n{}\n{}",
+            self.scale.warehouses,
+            self.connections,
+            seconds(self.seconds),
+            self.seed,
+            kinds(&self.kinds),
+            constraints(&self.kinds),
+        );
+        if !self.conditions.is_empty() {
+            text.push_str(&format!("\n{}", conditions(&self.conditions)));
+        }
+        for (told, times) in &self.failures {
+            text.push_str(&format!("failed {times} times: {told}\n"));
+        }
+        if self.sessions_lost > 0 {
+            text.push_str(&format!(
+                "sessions were lost {} times\n",
+                self.sessions_lost
+            ));
+        }
+        let verdict = match (self.ended, self.counts()) {
+            ("time", true) => "",
+            ("time", false) => " (DOES NOT COUNT: the tables are not sound)",
+            ("failures", _) => " (DOES NOT COUNT: ended early, too many transactions failed)",
+            ("server", _) => " (DOES NOT COUNT: the server is gone)",
+            _ => " (DOES NOT COUNT: ended early)",
+        };
+        text.push_str(&format!(
+            "\n{:.3} TpmC{verdict}, {:.1} statements a transaction\n{}\n",
+            self.tpmc,
+            self.statements_per_transaction,
+            self.deviations.join("; ")
+        ));
+        text
+    }
+}
+
+/// The counts, by the names that tpcc-mysql prints them under.
+fn kinds(kinds: &[KindReport]) -> String {
+    let right = |name| (name, Align::Right);
+    let mut table = Table::new(&[
+        ("", Align::Left),
+        right("sc"),
+        right("lt"),
+        right("rt"),
+        right("fl"),
+        right("avg ms"),
+        right("p50"),
+        right("p90"),
+        right("p95"),
+        right("p99"),
+        right("max"),
+    ]);
+    for kind in kinds {
+        let ms = |value: f64| format!("{value:.1}");
+        table.row([
+            kind.name.to_owned(),
+            kind.in_time.to_string(),
+            kind.late.to_string(),
+            kind.retries.to_string(),
+            kind.failed.to_string(),
+            ms(kind.mean_ms),
+            ms(kind.p50_ms),
+            ms(kind.p90_ms),
+            ms(kind.p95_ms),
+            ms(kind.p99_ms),
+            ms(kind.max_ms),
+        ]);
+    }
+    format!(
+        "{}sc in time, lt late, rt begun anew, fl failed\n",
+        table.text()
+    )
+}
+
+/// The specification's demands on the mix and on response times.
+fn constraints(kinds: &[KindReport]) -> String {
+    let verdict = |held| if held { "[OK]" } else { "[NG] *" };
+    let mut text = String::new();
+    for kind in kinds {
+        if let Some(least) = kind.least_percent {
+            text.push_str(&format!(
+                "{:>14}: {:6.2} % of all (>= {least:.1} %) {}\n",
+                kind.name,
+                kind.share_percent,
+                verdict(kind.has_its_share())
+            ));
+        }
+    }
+    for kind in kinds {
+        text.push_str(&format!(
+            "{:>14}: {:6.2} % within {:.0} s (>= 90 %) {}\n",
+            kind.name,
+            kind.in_time_percent(),
+            kind.limit_s,
+            verdict(kind.is_in_time())
+        ));
+    }
+    text
+}
+
+fn conditions(conditions: &[Condition]) -> String {
+    let broken: Vec<&Condition> = conditions.iter().filter(|one| one.broken > 0).collect();
+    if broken.is_empty() {
+        return format!("all {} conditions hold\n", conditions.len());
+    }
+    let lines = broken.iter().map(|one| {
+        format!(
+            "BROKEN {} times: condition {}: {}\n",
+            one.broken, one.number, one.says
+        )
+    });
+    lines.collect()
+}
+
+fn seconds(seconds: f64) -> String {
+    units::duration(Duration::from_secs_f64(seconds.max(0.0)))
+}
