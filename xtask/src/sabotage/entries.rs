@@ -21,7 +21,7 @@ pub const FAULTS: [&str; 17] = [
 
 /// What an entry may stand for besides: the crash-consistency loop, corrupt pages, the server's own
 /// hot-copy tool, and encryption.
-const BEYOND: [&str; 5] = ["image", "page", "tool", "key", "schema"];
+const BEYOND: [&str; 6] = ["image", "page", "tool", "key", "schema", "figure"];
 
 /// One place to break, and the test that is to notice.
 #[derive(Debug, Clone, Deserialize)]
