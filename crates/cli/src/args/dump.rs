@@ -30,12 +30,27 @@ pub struct Dump {
     /// Dump this database only; may be given several times [default: all but the server's own].
     #[arg(long, value_name = "NAME", help_heading = "What to dump")]
     pub database: Vec<String>,
-    /// Dump only tables whose SCHEMA.TABLE matches this regular expression in whole.
+    /// Dump only what has a SCHEMA.NAME that matches this regular expression in whole.
     #[arg(long, value_name = "REGEX", help_heading = "What to dump")]
     pub table: Vec<String>,
-    /// Leave tables out whose SCHEMA.TABLE matches this regular expression in whole.
+    /// Leave out what has a SCHEMA.NAME that matches this regular expression in whole.
     #[arg(long, value_name = "REGEX", help_heading = "What to dump")]
     pub exclude: Vec<String>,
+    /// Leave views out.
+    #[arg(long, help_heading = "What to dump")]
+    pub no_views: bool,
+    /// Leave procedures, functions and packages out.
+    #[arg(long, help_heading = "What to dump")]
+    pub no_routines: bool,
+    /// Leave triggers out.
+    #[arg(long, help_heading = "What to dump")]
+    pub no_triggers: bool,
+    /// Leave events out.
+    #[arg(long, help_heading = "What to dump")]
+    pub no_events: bool,
+    /// Dump users and roles too, with their grants and the hashes of their passwords.
+    #[arg(long, help_heading = "What to dump")]
+    pub users: bool,
     /// Of this table, dump only rows that meet the condition.
     #[arg(
         long = "where",

@@ -5,6 +5,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::DumpAnswer;
 use evenkeel_logical::dump::{self, Filter, Format, Request};
+use evenkeel_logical::objects::Selection;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::lock::LockChoice;
 
@@ -28,7 +29,7 @@ fn request(args: &Dump) -> Result<Request> {
         output: args.output.clone(),
         overwrite_unfinished: args.overwrite_unfinished,
         threads: usize::from(args.threads),
-        filter: Filter::new(&args.database, &args.table, &args.exclude, &args.conditions)?,
+        filter: Filter::new(selection(args)?, &args.conditions)?,
         format: match args.format {
             DumpFormat::Tab => Format::Tab,
             DumpFormat::Sql => Format::Sql,
@@ -42,5 +43,19 @@ fn request(args: &Dump) -> Result<Request> {
             DumpLock::None => None,
         },
         limits: settings::limits(&args.locking),
+    })
+}
+
+fn selection(args: &Dump) -> Result<Selection> {
+    let patterns = |list: &[String]| list.iter().map(|text| Selection::pattern(text)).collect();
+    Ok(Selection {
+        databases: args.database.clone(),
+        include: patterns(&args.table)?,
+        exclude: patterns(&args.exclude)?,
+        views: !args.no_views,
+        triggers: !args.no_triggers,
+        routines: !args.no_routines,
+        events: !args.no_events,
+        accounts: args.users,
     })
 }

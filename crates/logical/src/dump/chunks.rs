@@ -55,7 +55,10 @@ impl<'t> Cursor<'t> {
         Self {
             table,
             chunk_bytes,
-            position: Position::Start,
+            position: match table.has_rows {
+                true => Position::Start,
+                false => Position::End,
+            },
             number: 0,
             rows: 0,
             bytes: 0,

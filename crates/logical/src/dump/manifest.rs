@@ -1,17 +1,25 @@
 //! What is in a dump's directory, as `manifest.json` says it. docs/src/formats/dump.md describes it.
 
 use super::Request;
-use super::catalog::Catalog;
+use super::catalog::Table;
 use super::encode::Format;
+use super::output::MARK;
 use super::work::Written;
-use evenkeel_op::Result;
+use crate::objects::Objects;
+use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use serde::{Deserialize, Serialize};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
 
 /// The file's name.
 pub const MANIFEST: &str = "manifest.json";
+/// The file of what is not rows.
+pub(super) const OBJECTS: &str = "objects.json.zst";
+/// How much a program reads back at most of it, in bytes: a million tables have less.
+const OBJECTS_MAX: u64 = 4 << 30;
 /// The format's name and version.
 pub const MANIFEST_SCHEMA: &str = "evenkeel/dump-directory/1";
 
@@ -32,6 +40,8 @@ pub struct Manifest {
     pub format: Format,
     /// `none`, `gzip` or `zstd`.
     pub compression: String,
+    /// Everything that is not rows.
+    pub objects: ObjectsEntry,
     /// Databases.
     pub schemas: Vec<SchemaEntry>,
     /// Tables, by schema and name.
@@ -62,6 +72,19 @@ impl ServerEntry {
             place: session.place().to_owned(),
         })
     }
+}
+
+/// The file with everything that is not rows: [`Objects`] as JSON, packed with zstd.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectsEntry {
+    /// Its path from the directory.
+    pub file: String,
+    /// Bytes before they were packed.
+    pub bytes: u64,
+    /// Bytes of the file.
+    pub bytes_stored: u64,
+    /// BLAKE3 of the bytes before they were packed, in hexadecimal.
+    pub blake3: String,
 }
 
 /// A database.
@@ -136,15 +159,15 @@ pub(super) struct Facts<'a> {
     pub(super) server: ServerEntry,
     pub(super) coordinates: Coordinates,
     pub(super) one_view: bool,
+    pub(super) objects: ObjectsEntry,
     pub(super) schemas: Vec<SchemaEntry>,
-    /// By table, in the catalog's order.
+    /// By table, in the tables' order.
     pub(super) chunks: Vec<Vec<Written>>,
 }
 
 impl Manifest {
-    pub(super) fn of(catalog: &Catalog, facts: Facts<'_>) -> Self {
-        let mut tables: Vec<TableEntry> = catalog
-            .tables
+    pub(super) fn of(tables: &[Table], facts: Facts<'_>) -> Self {
+        let mut tables: Vec<TableEntry> = tables
             .iter()
             .zip(facts.chunks)
             .map(|(table, mut chunks)| {
@@ -161,7 +184,7 @@ impl Manifest {
                         .iter()
                         .map(|column| ColumnEntry {
                             name: column.name.clone(),
-                            full_type: column.full_type.clone(),
+                            full_type: column.column_type.clone(),
                             charset: column.charset.clone(),
                         })
                         .collect(),
@@ -184,8 +207,70 @@ impl Manifest {
             one_view: facts.one_view,
             format: facts.request.format,
             compression: facts.request.compression.name().to_owned(),
+            objects: facts.objects,
             schemas: facts.schemas,
             tables,
         }
     }
+
+    /// Reads the manifest of the dump in a directory.
+    ///
+    /// Errors: `Usage` where there is no dump, or one that did not end; `Failed` for a manifest that
+    /// cannot be read, by name.
+    pub fn read(dir: &Path) -> Result<Self> {
+        let path = dir.join(MANIFEST);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_dump(dir)),
+            Err(error) => {
+                return Err(error).context(|| format!("failed to read {}", path.display()));
+            }
+        };
+        let damaged = || format!("{} is not the manifest of a dump", path.display());
+        let value: serde_json::Value = serde_json::from_slice(&text).context(damaged)?;
+        if value["schema"] != MANIFEST_SCHEMA {
+            return Err(Error::failed(damaged()).hint(format!(
+                "this program reads {MANIFEST_SCHEMA}; the manifest says {}",
+                value["schema"]
+            )));
+        }
+        serde_json::from_value(value).context(damaged)
+    }
+
+    /// Reads what is not rows of the dump in `dir`.
+    ///
+    /// Errors: `Failed`, with the file's name, when it is not there or not what was written.
+    pub fn objects(&self, dir: &Path) -> Result<Objects> {
+        let path = dir.join(&self.objects.file);
+        let failed = || format!("failed to read {}", path.display());
+        let stored = std::fs::File::open(&path).context(failed)?;
+        let mut text = Vec::new();
+        zstd::Decoder::new(stored)
+            .and_then(|decoder| {
+                let most = self.objects.bytes.min(OBJECTS_MAX);
+                decoder.take(most + 1).read_to_end(&mut text)
+            })
+            .context(failed)
+            .map_err(|error| error.hint(OTHER_COPY))?;
+        if blake3::hash(&text).to_hex().as_str() != self.objects.blake3 {
+            return Err(
+                Error::failed(format!("{} is not what was dumped", path.display()))
+                    .hint(OTHER_COPY),
+            );
+        }
+        serde_json::from_slice(&text).context(failed)
+    }
+}
+
+/// What to do about a damaged file.
+const OTHER_COPY: &str =
+    "the file is damaged: take it from another copy of the dump, or dump again";
+
+fn no_dump(dir: &Path) -> Error {
+    if dir.join(MARK).exists() {
+        return Error::usage(format!("{} holds a dump that did not end", dir.display()))
+            .hint("wait for it, or dump again with --overwrite-unfinished");
+    }
+    Error::usage(format!("there is no dump in {}", dir.display()))
+        .hint(format!("give the directory that has a {MANIFEST}"))
 }

@@ -2,9 +2,10 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `filter` | which tables are meant |
+//! | `filter` | which objects are meant, and which rows |
 //! | `output` | a directory that is a dump only once its manifest is in it |
-//! | `catalog` | tables, columns and keys as the server has them |
+//! | `catalog`, `column` | the tables with their columns and keys, and whether they changed meanwhile |
+//! | `definitions` | the files of what is not rows |
 //! | `snapshot` | N connections that all see one instant |
 //! | `chunks`, `predicate` | ranges of a table's key, sized by the rows seen |
 //! | `encode` | a row's cells as tab-separated text or as INSERT |
@@ -14,6 +15,8 @@
 
 mod catalog;
 mod chunks;
+mod column;
+mod definitions;
 mod encode;
 mod filter;
 mod manifest;
@@ -26,12 +29,12 @@ mod write;
 pub use encode::Format;
 pub use filter::Filter;
 pub use manifest::{
-    ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, SchemaEntry, ServerEntry,
-    TableEntry,
+    ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
+    ServerEntry, TableEntry,
 };
 pub use write::Compression;
 
-use catalog::Catalog;
+use catalog::{Look, Table};
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
@@ -103,36 +106,36 @@ pub fn dump(
     let begun = Instant::now();
     let output = Output::begin(&request.output, request.overwrite_unfinished)?;
     let mut session = catalog::session(options)?;
-    let (snapshot, catalog) = one_instant(options, &mut session, request, progress, cancel)?;
+    let (snapshot, look) = one_instant(options, &mut session, request, progress, cancel)?;
+    let tables = look.tables(&request.filter)?;
     progress.note(format!(
         "one view over {} connections, locked for {}",
         request.threads,
         evenkeel_op::units::duration(snapshot.held.lock)
     ));
-    for table in catalog.tables.iter().filter(|t| !t.transactional) {
-        progress.warn(format!(
-            "{} is in {}, which has no transactions: it is dumped as it is later, not at the instant of the others",
-            table.shown(),
-            table.engine
-        ));
-    }
-    progress.phase("dumping rows", Some(catalog.rows_estimate()), Unit::Items);
+    warn(&look, &tables, progress);
+    progress.phase(
+        "dumping rows",
+        Some(tables.iter().map(|table| table.rows).sum()),
+        Unit::Items,
+    );
     let held = snapshot.held;
     let coordinates = snapshot.coordinates.clone();
     let one_view = snapshot.one_view;
     let started = snapshot.started.clone();
     fail::fail_point!("dump.snapshot-taken");
-    let schemas = catalog::write_definitions(&mut session, &catalog, &output)?;
+    let objects = output.write_objects(&look.objects)?;
+    let schemas = definitions::write(&look.objects, &output)?;
     let chunks = work::all(
         snapshot.connections,
-        &catalog,
+        &tables,
         request,
         &output,
         progress,
         cancel,
     )?;
     progress.end();
-    catalog.still_there(&mut session)?;
+    look.still_holds(&mut session, &request.filter, &tables)?;
     fail::fail_point!("dump.before-manifest");
     let facts = manifest::Facts {
         request,
@@ -140,10 +143,11 @@ pub fn dump(
         server: ServerEntry::of(&mut session)?,
         coordinates: coordinates.clone(),
         one_view,
+        objects,
         schemas,
         chunks,
     };
-    let manifest = Manifest::of(&catalog, facts);
+    let manifest = Manifest::of(&tables, facts);
     output.finish(&manifest)?;
     let sum = |pick: fn(&ChunkEntry) -> u64| -> u64 {
         let chunks = manifest.tables.iter().flat_map(|table| &table.chunks);
@@ -161,7 +165,7 @@ pub fn dump(
     })
 }
 
-/// Takes a snapshot between two equal looks at the catalog: no table was made, dropped or changed
+/// Takes a snapshot between two equal looks at what there is: nothing was made, dropped or changed
 /// around the instant, so what was looked at is what the snapshot sees.
 fn one_instant(
     options: &ConnectOptions,
@@ -169,17 +173,40 @@ fn one_instant(
     request: &Request,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<(Snapshot, Catalog)> {
+) -> Result<(Snapshot, Look)> {
+    let mut before = Look::at(session, &request.filter)?;
+    before.tables(&request.filter)?;
     for _ in 0..TRIES {
-        let before = Catalog::read(session, &request.filter)?;
+        fail::fail_point!("dump.looked");
         let snapshot = Snapshot::take(options, request, progress, cancel)?;
-        match before.still_is(session, &request.filter)? {
-            None => return Ok((snapshot, before)),
-            Some(table) => progress.note(format!("{table} was just changed, trying again")),
+        let after = Look::at(session, &request.filter)?;
+        match after.change_since(&before) {
+            None => return Ok((snapshot, after)),
+            Some(what) => progress.note(format!("{what} just now: trying again")),
         }
+        before = after;
     }
     Err(
-        Error::failed("tables are made, dropped or changed all the time: no view holds still")
+        Error::failed("objects are made, dropped or changed all the time: no view holds still")
             .hint("keep DDL away for the first moment of a dump"),
     )
+}
+
+/// Says what a dump cannot hold as it should.
+fn warn(look: &Look, tables: &[Table], progress: &dyn Progress) {
+    for table in tables.iter().filter(|t| t.has_rows && !t.transactional) {
+        progress.warn(format!(
+            "{} is in {}, which has no transactions: it is dumped as it is later, not at the instant of the others",
+            table.shown(),
+            table.engine
+        ));
+    }
+    for database in &look.objects.databases {
+        for view in &database.views {
+            if let Some(why) = &view.broken {
+                let name = &view.program.name;
+                progress.warn(format!("view {}.{name} is broken: {why}", database.name));
+            }
+        }
+    }
 }

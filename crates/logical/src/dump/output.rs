@@ -1,6 +1,7 @@
 //! A directory that is a dump only once its manifest is in it.
 
-use super::manifest::{MANIFEST, Manifest};
+use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
+use crate::objects::Objects;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -8,9 +9,11 @@ use std::path::{Path, PathBuf};
 
 /// What a directory holds from the first moment until its manifest is there. Its holder's lock is
 /// on it.
-const MARK: &str = "UNFINISHED";
+pub(super) const MARK: &str = "UNFINISHED";
 const MARK_TEXT: &str = "evenkeel: a dump is being written here, or was interrupted.\n\
     Without manifest.json nothing in this directory may be relied on.\n";
+/// The level of zstd for what is not rows: small beside them.
+const OBJECTS_LEVEL: i32 = 3;
 /// Longest piece of a name that is kept as it is, in bytes: file names end at 255.
 const LONGEST_NAME: usize = 150;
 
@@ -97,9 +100,24 @@ impl Output {
     }
 
     /// Writes a small file.
-    pub(super) fn write(&self, name: &str, text: &str) -> Result<()> {
+    pub(super) fn write(&self, name: &str, text: &[u8]) -> Result<()> {
         let path = self.path(name);
         std::fs::write(&path, text).context(|| format!("failed to write {}", path.display()))
+    }
+
+    /// Writes what is not rows.
+    pub(super) fn write_objects(&self, objects: &Objects) -> Result<ObjectsEntry> {
+        let path = self.path(OBJECTS);
+        let failed = || format!("failed to write {}", path.display());
+        let text = serde_json::to_vec(objects).context(failed)?;
+        let stored = zstd::encode_all(&text[..], OBJECTS_LEVEL).context(failed)?;
+        std::fs::write(&path, &stored).context(failed)?;
+        Ok(ObjectsEntry {
+            file: OBJECTS.to_owned(),
+            bytes: text.len() as u64,
+            bytes_stored: stored.len() as u64,
+            blake3: blake3::hash(&text).to_hex().to_string(),
+        })
     }
 
     /// Makes everything durable and then, by its manifest, a dump.
@@ -179,7 +197,7 @@ mod tests {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
         let first = Output::begin(&dir, false).unwrap();
-        first.write("x.sql", "x").unwrap();
+        first.write("x.sql", b"x").unwrap();
         let busy = Output::begin(&dir, true).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::Busy);
         assert!(dir.join("x.sql").exists());

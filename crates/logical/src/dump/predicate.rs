@@ -1,6 +1,7 @@
 //! Ranges of a key as conditions. The server compares, in the columns' own collations.
 
-use super::catalog::{Column, Key, Table};
+use super::catalog::{Key, Table};
+use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use std::fmt::Write;
 
@@ -83,12 +84,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn column(data_type: &str, charset: Option<&str>) -> Column {
-        Column {
-            name: "c".into(),
-            data_type: data_type.into(),
-            full_type: data_type.into(),
-            charset: charset.map(Into::into),
-        }
+        Column::for_tests("c", data_type, charset)
     }
 
     #[test]

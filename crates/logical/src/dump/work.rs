@@ -2,7 +2,7 @@
 //! threads read one table.
 
 use super::Request;
-use super::catalog::{Catalog, Table, named};
+use super::catalog::{Table, named};
 use super::chunks::{Cursor, Range};
 use super::encode::Encoder;
 use super::manifest::ChunkEntry;
@@ -29,7 +29,7 @@ pub(super) struct Written {
 
 /// What all threads share.
 struct Shared<'a> {
-    catalog: &'a Catalog,
+    tables: &'a [Table],
     cursors: Vec<Mutex<Cursor<'a>>>,
     written: Vec<Mutex<Vec<Written>>>,
     request: &'a Request,
@@ -40,24 +40,23 @@ struct Shared<'a> {
     stop: AtomicBool,
 }
 
-/// Dumps every table and returns the files by table, in the catalog's order.
+/// Dumps every table and returns the files by table, in the tables' order.
 pub(super) fn all(
     connections: Vec<Connection>,
-    catalog: &Catalog,
+    tables: &[Table],
     request: &Request,
     output: &Output,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Vec<Vec<Written>>> {
-    let tables = catalog.tables.iter();
     let dir = output.path("");
     let shared = Shared {
-        catalog,
+        tables,
         cursors: tables
-            .clone()
+            .iter()
             .map(|table| Mutex::new(Cursor::new(table, request.chunk_bytes)))
             .collect(),
-        written: tables.map(|_| Mutex::default()).collect(),
+        written: tables.iter().map(|_| Mutex::default()).collect(),
         request,
         dir: &dir,
         progress,
@@ -101,7 +100,7 @@ impl Shared<'_> {
 
     fn until_nothing_is_left(&self, connection: &mut Connection) -> Result<()> {
         while let Some((at, range)) = self.claim(connection)? {
-            let table = &self.catalog.tables[at];
+            let table = &self.tables[at];
             self.read(connection, at, table, &range)
                 .map_err(|error| named(error, table))?;
             if self.stop.load(Ordering::SeqCst) {
@@ -146,7 +145,7 @@ impl Shared<'_> {
     ) -> Result<Option<Range>> {
         cursor
             .next(connection)
-            .map_err(|error| named(error, &self.catalog.tables[at]))
+            .map_err(|error| named(error, &self.tables[at]))
     }
 
     fn read(

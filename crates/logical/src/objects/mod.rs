@@ -5,6 +5,7 @@
 //! any character set.
 
 mod compare;
+mod json;
 mod order;
 mod read;
 mod run;
@@ -15,15 +16,18 @@ mod text;
 pub use compare::{Closeness, differences};
 pub use read::read;
 pub use run::Runner;
+pub(crate) use select::SYSTEM;
 pub use select::Selection;
 pub use statements::{Phase, Rendering, Settings, Statement};
 pub use text::{Account, Definer, SplitTable, split_table};
 
 use evenkeel_server::abilities::Flavour;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What sort of object it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A schema.
     Database,
@@ -70,7 +74,7 @@ impl Kind {
 }
 
 /// Which object: its kind, schema and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName {
     /// What it is.
     pub kind: Kind,
@@ -92,7 +96,7 @@ impl fmt::Display for ObjectName {
 }
 
 /// All objects that were asked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Objects {
     /// Whose server they come from.
     pub flavour: Flavour,
@@ -110,7 +114,7 @@ pub struct Objects {
 }
 
 /// A schema with its objects.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {
     /// Its name.
     pub name: String,
@@ -137,11 +141,12 @@ pub struct Database {
 }
 
 /// A sequence of MariaDB.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Its name.
     pub name: String,
     /// `CREATE SEQUENCE …`.
+    #[serde(with = "json::bytes")]
     pub create: Vec<u8>,
     /// The first value that the server has not handed out nor cached.
     pub next_value: String,
@@ -150,13 +155,14 @@ pub struct Sequence {
 }
 
 /// A table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     /// Its name.
     pub name: String,
     /// Its engine.
     pub engine: String,
     /// `CREATE TABLE …` as the server prints it, in UTF-8 but for literals of other bytes.
+    #[serde(with = "json::bytes")]
     pub create: Vec<u8>,
     /// Its columns, in order.
     pub columns: Vec<Column>,
@@ -198,7 +204,7 @@ impl Table {
 }
 
 /// A histogram of a column's values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
     /// The column.
     pub column: String,
@@ -207,7 +213,8 @@ pub struct Histogram {
 }
 
 /// How a column gets its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Generated {
     /// It is given one.
     No,
@@ -220,7 +227,7 @@ pub enum Generated {
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -242,17 +249,19 @@ pub struct Column {
     pub auto_increment: bool,
 }
 
-/// A unique key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A unique key, as far as it orders rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UniqueKey {
     /// Its name: `PRIMARY` for the primary one.
     pub name: String,
-    /// Its columns, in order; none takes NULL.
+    /// Its leading columns, in order: none takes NULL, is there with a prefix only, or descends.
     pub columns: Vec<String>,
+    /// These are all of its columns: they tell each row from every other.
+    pub whole: bool,
 }
 
 /// A view.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     /// Its name, text and settings.
     pub program: Program,
@@ -264,7 +273,7 @@ pub struct View {
 
 /// A view, routine, trigger or event: a text with the settings that it was made under, which decide
 /// what it means.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// What it is.
     pub kind: Kind,
@@ -273,6 +282,7 @@ pub struct Program {
     /// The table of a trigger.
     pub table: Option<String>,
     /// `CREATE …`, in its own character set.
+    #[serde(with = "json::bytes")]
     pub create: Vec<u8>,
     /// `sql_mode`; views have none.
     pub sql_mode: Option<String>,
@@ -287,14 +297,16 @@ pub struct Program {
 }
 
 /// A user or a role with what it may do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountObject {
     /// Who.
     pub account: Account,
     /// It is a role of MariaDB; MySQL's roles are accounts.
     pub role: bool,
     /// `CREATE USER IF NOT EXISTS …` or `CREATE ROLE IF NOT EXISTS …`.
+    #[serde(with = "json::bytes")]
     pub create: Vec<u8>,
     /// `GRANT …`, `SET DEFAULT ROLE …`, in order, for when all accounts and objects are there.
+    #[serde(with = "json::list")]
     pub grants: Vec<Vec<u8>>,
 }

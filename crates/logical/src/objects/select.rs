@@ -4,7 +4,13 @@ use evenkeel_op::{Error, Result};
 use regex::Regex;
 
 /// Schemas that belong to the server.
-const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
+pub(crate) const SYSTEM: [&str; 5] = [
+    "information_schema",
+    "mysql",
+    "ndbinfo",
+    "performance_schema",
+    "sys",
+];
 
 /// Which objects to read: patterns over `schema.object`, and kinds to leave out.
 #[derive(Debug, Clone)]
@@ -43,13 +49,16 @@ impl Default for Selection {
 }
 
 impl Selection {
-    /// Returns a pattern for [`Selection::include`] and [`Selection::exclude`], found anywhere in
-    /// `schema.object` unless it is anchored.
+    /// Returns a pattern for [`Selection::include`] and [`Selection::exclude`], which has to match
+    /// `schema.object` in whole.
     ///
     /// Errors: `Usage` for a text that is no regular expression.
     pub fn pattern(text: &str) -> Result<Regex> {
-        Regex::new(text)
-            .map_err(|e| Error::usage(format!("'{text}' is no regular expression")).because(e))
+        Regex::new(&format!("^(?:{text})$")).map_err(|error| {
+            Error::usage(format!("'{text}' is not a regular expression"))
+                .because(error)
+                .hint("a pattern matches SCHEMA.NAME in whole: 'shop\\.order.*'")
+        })
     }
 
     /// Returns whether objects of this schema may be wanted.
@@ -82,13 +91,13 @@ mod tests {
         assert!(all.wants("shop", "t"));
         let some = Selection {
             databases: vec!["shop".to_owned()],
-            include: vec![Selection::pattern(r"^shop\.").unwrap()],
-            exclude: vec![Selection::pattern(r"\.tmp_").unwrap()],
+            include: vec![Selection::pattern(r"shop\..*|a").unwrap()],
+            exclude: vec![Selection::pattern(r".*\.tmp_.*").unwrap()],
             ..Selection::default()
         };
         assert!(some.wants_database("shop") && !some.wants_database("other"));
         assert!(some.wants("shop", "t") && !some.wants("shop", "tmp_1"));
-        assert!(!some.wants("workshop", "t"));
+        assert!(!some.wants("workshop", "t") && !some.wants("a", "t"));
         assert!(Selection::pattern("(").is_err());
     }
 }

@@ -1,11 +1,13 @@
 //! Flavours and versions, out of what `VERSION()` says.
 
 use evenkeel_op::{Error, Result};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// Whose server it is. Percona Server counts as MySQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Flavour {
     /// MariaDB Server.
     MariaDb,

@@ -83,16 +83,13 @@ fn escaped(cell: &[u8], escape: &[u8; 256], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dump::catalog::Column;
+    use crate::objects::Column;
 
     /// A table with columns of these types.
     pub(super) fn table(columns: &[(&str, &str, Option<&str>)]) -> Table {
-        let columns = columns.iter().map(|(name, data_type, charset)| Column {
-            name: (*name).to_owned(),
-            data_type: (*data_type).to_owned(),
-            full_type: (*data_type).to_owned(),
-            charset: charset.map(str::to_owned),
-        });
+        let columns = columns
+            .iter()
+            .map(|(name, data_type, charset)| Column::for_tests(name, data_type, *charset));
         Table::for_tests("s", "t", columns.collect())
     }
 

@@ -1,7 +1,7 @@
 //! INSERT statements of many rows, for any client: text as quoted bytes, bytes as hexadecimal.
 
 use super::{Table, escaped};
-use crate::dump::catalog::Column;
+use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use evenkeel_wire::{Malformed, Row};
 

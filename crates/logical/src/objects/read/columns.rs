@@ -62,7 +62,7 @@ pub(super) fn keys(
     columns: &HashMap<String, Vec<Column>>,
 ) -> Result<HashMap<String, UniqueKey>> {
     let sql = format!(
-        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, INDEX_TYPE \
+        "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, SUB_PART, COLLATION, INDEX_TYPE \
          FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {} AND NON_UNIQUE = 0 \
          ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX",
         quote(database)
@@ -89,26 +89,26 @@ pub(super) fn keys(
     Ok(best)
 }
 
-/// Returns a unique key if it tells every row from every other and orders them: whole columns that
-/// take no NULL.
+/// Returns a unique key as far as it orders rows. Of a primary one a part is worth something too:
+/// it is the order that rows lie in.
 fn usable(parts: &[Answer], columns: &[Column]) -> Option<UniqueKey> {
-    let mut names = Vec::new();
-    for part in parts {
-        // A part without a column is an expression; a hash orders nothing.
+    let name = parts.first()?.text("INDEX_NAME");
+    let ordering = parts.iter().map_while(|part| {
+        // A part without a column is an expression; a hash has no direction, and orders nothing.
         let name = part.some("COLUMN_NAME")?;
         let column = columns.iter().find(|one| one.name == name)?;
-        let whole = part.bytes("SUB_PART").is_none();
-        if column.nullable
-            || !whole
-            || !part.is("INDEX_TYPE", "BTREE") && !part.is("INDEX_TYPE", "HASH")
-        {
-            return None;
-        }
-        names.push(name);
-    }
-    Some(UniqueKey {
-        name: parts.first()?.text("INDEX_NAME"),
-        columns: names,
+        let orders = !column.nullable
+            && part.bytes("SUB_PART").is_none()
+            && part.is("COLLATION", "A")
+            && part.is("INDEX_TYPE", "BTREE");
+        orders.then_some(name)
+    });
+    let ordering: Vec<String> = ordering.collect();
+    let whole = ordering.len() == parts.len();
+    (!ordering.is_empty() && (whole || name == "PRIMARY")).then_some(UniqueKey {
+        name,
+        columns: ordering,
+        whole,
     })
 }
 

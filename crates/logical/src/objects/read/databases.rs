@@ -6,7 +6,7 @@ use evenkeel_op::{Error, Result};
 
 /// Returns the wanted schemas by name, still empty.
 ///
-/// Errors: `Failed` for a schema that was asked for by name and is not there.
+/// Errors: `Usage` for a schema that was asked for by name and is not there.
 pub(super) fn list(reader: &mut Reader<'_>) -> Result<Vec<Database>> {
     let rows = ask::rows(
         reader.session,
@@ -30,7 +30,7 @@ pub(super) fn list(reader: &mut Reader<'_>) -> Result<Vec<Database>> {
     }
     let there = |name: &&String| found.iter().all(|one| one.name != **name);
     if let Some(missing) = reader.selection.databases.iter().find(there) {
-        return Err(Error::failed(format!("there is no schema {missing}"))
+        return Err(Error::usage(format!("there is no database '{missing}'"))
             .hint("SHOW DATABASES lists those that this account may see"));
     }
     Ok(found)

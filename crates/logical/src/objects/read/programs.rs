@@ -34,7 +34,11 @@ pub(super) fn triggers(
     let hidden = |one: &&Listed| !reader.grants.hold("TRIGGER", database, Some(&one.name));
     if let Some(hidden) = tables.find(hidden) {
         let what = format!("the triggers of table {database}.{}", hidden.name);
-        return Err(ask::lacking(&what, "TRIGGER", "leave triggers out"));
+        return Err(ask::lacking(
+            &what,
+            "TRIGGER",
+            "leave triggers out (--no-triggers)",
+        ));
     }
     let sql = format!(
         "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS \
@@ -76,7 +80,7 @@ pub(super) fn events(reader: &mut Reader<'_>, database: &str) -> Result<Vec<Prog
     let rows = ask::rows(reader.session, &sql).map_err(|error| match error.kind() {
         ErrorKind::Refused => {
             let what = format!("the events of {database}");
-            ask::lacking(&what, "EVENT", "leave events out").because(error)
+            ask::lacking(&what, "EVENT", "leave events out (--no-events)").because(error)
         }
         _ => error,
     })?;

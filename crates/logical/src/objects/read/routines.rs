@@ -14,7 +14,7 @@ const KINDS: [(Kind, &str, &str); 4] = [
 ];
 
 /// How to go on without the privilege.
-const WAY_OUT: &str = "leave routines out";
+const WAY_OUT: &str = "leave routines out (--no-routines)";
 
 /// Reads the routines of a schema, by kind and name.
 ///

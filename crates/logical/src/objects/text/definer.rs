@@ -3,6 +3,7 @@
 use super::token::{Kind, Token, Tokens, name_of};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -17,7 +18,7 @@ const WHAT: [&str; 6] = [
 ];
 
 /// An account: `'user'@'host'`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Account {
     /// The user's name.
     pub user: String,

@@ -1,0 +1,85 @@
+//! What a column's type means for reading it.
+
+use crate::objects::Column;
+use evenkeel_server::connect::quote_name;
+
+impl Column {
+    /// Returns whether a literal of a value compares with the column as its index orders it. ENUM
+    /// and SET do not (by number, not by text), BIT and FLOAT are not worth the care.
+    pub(super) fn compares(&self) -> bool {
+        self.is_integer()
+            || self.is_text()
+            || self.is_binary()
+            || matches!(
+                &*self.data_type,
+                "decimal" | "date" | "datetime" | "timestamp" | "time" | "year"
+            )
+    }
+
+    pub(super) fn is_integer(&self) -> bool {
+        matches!(
+            &*self.data_type,
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint"
+        )
+    }
+
+    pub(super) fn is_text(&self) -> bool {
+        self.charset.is_some()
+            && matches!(
+                &*self.data_type,
+                "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext"
+            )
+    }
+
+    pub(super) fn is_binary(&self) -> bool {
+        matches!(
+            &*self.data_type,
+            "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob"
+        )
+    }
+
+    /// Returns whether its values are digits and punctuation that no format has to escape.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_integer()
+            || matches!(
+                &*self.data_type,
+                "decimal"
+                    | "float"
+                    | "double"
+                    | "date"
+                    | "datetime"
+                    | "timestamp"
+                    | "time"
+                    | "year"
+            )
+    }
+
+    /// Returns what to select, so that the value comes out exactly.
+    pub(super) fn selected(&self) -> String {
+        let name = quote_name(&self.name);
+        // The text of a FLOAT has six digits; as DOUBLE it has all that it needs. Times one, and
+        // not plus zero, which would lose the sign of a negative zero.
+        match &*self.data_type {
+            "float" => format!("{name} * 1e0"),
+            _ => name,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Column {
+    /// Makes a column that nothing else is known of.
+    pub(super) fn for_tests(name: &str, data_type: &str, charset: Option<&str>) -> Self {
+        Self {
+            name: name.to_owned(),
+            data_type: data_type.to_owned(),
+            column_type: data_type.to_owned(),
+            charset: charset.map(str::to_owned),
+            collation: None,
+            nullable: true,
+            generated: crate::objects::Generated::No,
+            invisible: false,
+            auto_increment: false,
+        }
+    }
+}
