@@ -4,7 +4,8 @@
 use evenkeel_cases::SMALL;
 use evenkeel_cases::dumps::{checksums, dump, load, make_hard, make_special, manifest};
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
-use evenkeel_logical::dump::{Compression, Filter, Format, Request};
+use evenkeel_logical::dump::{Compression, Directory, Filter, Format, Request, Throttling};
+use evenkeel_logical::objects::Definer;
 use evenkeel_op::{Cancel, Error, Silent};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
@@ -218,8 +219,6 @@ fn killed_dumps_are_no_dumps() {
 
 fn in_process(running: &Running, output: &Path) -> Result<(), Error> {
     let request = Request {
-        output: output.to_owned(),
-        overwrite_unfinished: false,
         threads: 2,
         filter: Filter::default(),
         format: Format::Tab,
@@ -227,9 +226,16 @@ fn in_process(running: &Running, output: &Path) -> Result<(), Error> {
         chunk_bytes: 1 << 20,
         lock: Some(evenkeel_server::lock::LockChoice::Auto),
         limits: evenkeel_server::lock::Limits::default(),
+        definer: Definer::Keep,
+        throttle: Throttling::default(),
+    };
+    let directory = Directory {
+        path: output.to_owned(),
+        overwrite_unfinished: false,
     };
     let options = running.connect_options();
-    evenkeel_logical::dump::dump(&options, &request, &Silent, &Cancel::new()).map(|_| ())
+    evenkeel_logical::dump::dump(&options, &request, &directory, &Silent, &Cancel::new())
+        .map(|_| ())
 }
 
 /// A table that changes its shape during the dump fails it, by name.

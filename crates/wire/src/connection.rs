@@ -4,7 +4,7 @@ use crate::decode::{Ending, Malformed, ServerError};
 use crate::greeting::can;
 use crate::login::{Failure, login};
 use crate::packet::Packets;
-use crate::rows::{Rows, read_columns};
+use crate::rows::{Part, Row, Rows, read_columns};
 use crate::stream::{Stream, place};
 use evenkeel_op::{Cancel, Error, Result};
 use evenkeel_server::connect::{connect_error, mysql, query_error};
@@ -358,6 +358,26 @@ impl Connection {
                 Err(self.refused(error, sql))
             }
             Some(Err(malformed)) => Err(self.malformed(malformed, sql)),
+        }
+    }
+
+    /// Reads the next row's packet, or the next piece of one that is longer than `whole` bytes.
+    pub(crate) fn part(&mut self, sql: &str, whole: usize) -> Result<Option<Part<'_>>> {
+        if self.state != State::Rows {
+            return Ok(None);
+        }
+        if self.packets.is_long() {
+            return match self.packets.more() {
+                Ok(Some(range)) => Ok(Some(Part::Piece(self.packets.piece(range)))),
+                Ok(None) => Ok(Some(Part::End)),
+                Err(error) => Err(self.lost(error, sql)),
+            };
+        }
+        match self.packets.begin_long(whole) {
+            // What ends the rows is short.
+            Ok(true) => Ok(Some(Part::Begin)),
+            Ok(false) => Ok(self.row(sql)?.map(|bytes| Part::Row(Row::of(bytes)))),
+            Err(error) => Err(self.lost(error, sql)),
         }
     }
 

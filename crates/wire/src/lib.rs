@@ -23,7 +23,7 @@ mod tls;
 
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed};
-pub use rows::{Cells, Row, Rows};
+pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};
 
 /// What fuzzing and property tests feed bytes to.
 #[doc(hidden)]

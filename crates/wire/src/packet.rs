@@ -28,6 +28,19 @@ pub struct Packets<S> {
     limit: usize,
     /// A packet that was read and not taken yet.
     peeked: Option<Range<usize>>,
+    /// A packet that is read in pieces.
+    long: Option<Long>,
+}
+
+/// What is still to come of a packet that is read in pieces.
+#[derive(Debug)]
+struct Long {
+    /// Bytes of the part that is being read.
+    left: usize,
+    /// Another part follows it.
+    goes_on: bool,
+    /// Bytes of all parts so far.
+    sum: usize,
 }
 
 impl<S> Packets<S> {
@@ -46,6 +59,7 @@ impl<S> Packets<S> {
             sequence: 0,
             limit,
             peeked: None,
+            long: None,
         }
     }
 
@@ -73,6 +87,7 @@ impl<S> Packets<S> {
             sequence: self.sequence,
             limit: self.limit,
             peeked: None,
+            long: None,
         })
     }
 
@@ -84,6 +99,16 @@ impl<S> Packets<S> {
     /// Takes the packet that was peeked at.
     pub(crate) fn take_peeked(&mut self) -> Option<&[u8]> {
         self.peeked.take().map(|range| &self.buffer[range])
+    }
+
+    /// Returns whether a packet is being read in pieces.
+    pub(crate) fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// Returns a piece that [`Packets::more`] has read.
+    pub(crate) fn piece(&self, range: Range<usize>) -> &[u8] {
+        &self.buffer[range]
     }
 
     /// Begins a new exchange: its first packet has number 0.
@@ -112,7 +137,61 @@ impl<S: Read> Packets<S> {
         Ok(())
     }
 
+    /// Begins to read the next packet in pieces if its payload is longer than `whole` bytes; else
+    /// it stays where it is, and is to be read as one.
+    pub(crate) fn begin_long(&mut self, whole: usize) -> io::Result<bool> {
+        if self.peeked.is_some() {
+            return Ok(false);
+        }
+        self.fill(HEADER)?;
+        let header = &self.buffer[self.at..];
+        let length =
+            usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
+        if length <= whole {
+            return Ok(false);
+        }
+        self.long = Some(Long {
+            left: 0,
+            goes_on: true,
+            sum: 0,
+        });
+        Ok(true)
+    }
+
+    /// Reads on in a packet that comes in pieces; `None` at its end.
+    pub(crate) fn more(&mut self) -> io::Result<Option<Range<usize>>> {
+        while let Some(Long { left, goes_on, sum }) = &self.long {
+            let (left, sum) = (*left, *sum);
+            if left > 0 {
+                self.fill(1)?;
+                let count = left.min(self.end - self.at);
+                let start = self.at;
+                self.at += count;
+                if let Some(long) = &mut self.long {
+                    long.left -= count;
+                }
+                return Ok(Some(start..start + count));
+            }
+            if !goes_on {
+                self.long = None;
+                break;
+            }
+            let length = self.header(0)?;
+            self.at += HEADER;
+            if sum + length > self.limit {
+                return Err(broken("a packet is longer than any server may send"));
+            }
+            self.long = Some(Long {
+                left: length,
+                goes_on: length == LONGEST,
+                sum: sum + length,
+            });
+        }
+        Ok(None)
+    }
+
     fn read(&mut self) -> io::Result<Range<usize>> {
+        while self.more()?.is_some() {}
         // All offsets are from `self.at`: filling may move what lies there.
         let mut joined = self.header(0)?;
         let mut taken = HEADER + joined;
@@ -255,6 +334,29 @@ mod tests {
                     io::ErrorKind::UnexpectedEof
                 );
             }
+        }
+    }
+
+    #[test]
+    fn long_payloads_come_in_pieces() {
+        for length in [3000, LONGEST, LONGEST + 70_000, LONGEST * 2] {
+            let long: Vec<u8> = (0..length).map(|n| (n / 3) as u8).collect();
+            let bytes = sent(&[vec![1], long.clone(), vec![2; 5], long.clone(), vec![3]]);
+            let mut packets = Packets::new(Drops(&bytes, usize::MAX));
+            assert!(!packets.begin_long(2999).unwrap());
+            assert_eq!(packets.next().unwrap(), [1]);
+            assert!(packets.begin_long(2999).unwrap());
+            let mut pieces = Vec::new();
+            while let Some(range) = packets.more().unwrap() {
+                pieces.extend_from_slice(packets.piece(range));
+            }
+            assert!(pieces == long && !packets.is_long(), "{length}");
+            assert_eq!(packets.next().unwrap(), [2; 5]);
+            // Given up in the middle, it is passed over.
+            assert!(packets.begin_long(2999).unwrap());
+            packets.more().unwrap();
+            assert_eq!(packets.next().unwrap(), [3]);
+            assert!(packets.buffer.len() == BUFFER);
         }
     }
 

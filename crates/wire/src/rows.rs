@@ -39,6 +39,14 @@ impl<'c> Rows<'c> {
         Ok(row.map(|bytes| Row { bytes }))
     }
 
+    /// Reads the next row, or the next piece of one that is longer than [`WHOLE`]; `None` after the
+    /// last. So the longest row needs no more memory than others.
+    ///
+    /// Errors: as [`Rows::next`].
+    pub fn next_part(&mut self) -> Result<Option<Part<'_>>> {
+        self.connection.part(self.sql, WHOLE)
+    }
+
     /// Reads to the end and returns how many warnings there are.
     pub(crate) fn drop_all(mut self) -> Result<u16> {
         while self.next()?.is_some() {}
@@ -100,6 +108,92 @@ impl<'a> Row<'a> {
     }
 }
 
+/// The longest row that [`Rows::next_part`] gives as one, in bytes.
+pub const WHOLE: usize = 1 << 20;
+
+/// A row, or a part of a long one.
+#[derive(Debug)]
+pub enum Part<'a> {
+    /// A whole row.
+    Row(Row<'a>),
+    /// A long row begins.
+    Begin,
+    /// Bytes of a long row, for [`Pieces`].
+    Piece(&'a [u8]),
+    /// The long row ends.
+    End,
+}
+
+/// What a long row's bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellPart<'a> {
+    /// A cell is NULL.
+    Null,
+    /// A cell of so many bytes begins.
+    Begin(u64),
+    /// Some of its bytes.
+    Bytes(&'a [u8]),
+    /// It ends.
+    End,
+}
+
+/// The cells of a long row, from its pieces.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    /// What is there of a cell's length.
+    head: Vec<u8>,
+    /// Bytes that the cell still has; `None` between cells.
+    left: Option<u64>,
+}
+
+impl Pieces {
+    /// Takes the next part off `piece`; `None` when it holds no more.
+    ///
+    /// Errors: [`Malformed`] for bytes that are no cell.
+    pub fn next<'a>(&mut self, piece: &mut &'a [u8]) -> Result<Option<CellPart<'a>>, Malformed> {
+        match self.left {
+            Some(0) => {
+                self.left = None;
+                Ok(Some(CellPart::End))
+            }
+            Some(left) => {
+                let count = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let (bytes, rest) = piece.split_at(count);
+                *piece = rest;
+                self.left = Some(left - count as u64);
+                Ok((count > 0).then_some(CellPart::Bytes(bytes)))
+            }
+            None => self.begin(piece),
+        }
+    }
+
+    fn begin<'a>(&mut self, piece: &mut &'a [u8]) -> Result<Option<CellPart<'a>>, Malformed> {
+        while let Some((byte, rest)) = piece.split_first() {
+            self.head.push(*byte);
+            *piece = rest;
+            let wanted = match self.head[0] {
+                0xFC => 3,
+                0xFD => 4,
+                0xFE => 9,
+                _ => 1,
+            };
+            if self.head.len() == wanted {
+                let length = Bytes(&self.head).length()?;
+                self.head.clear();
+                self.left = length;
+                return Ok(Some(length.map_or(CellPart::Null, CellPart::Begin)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether no cell is in the middle: a row may end here.
+    #[must_use]
+    pub fn is_between(&self) -> bool {
+        self.head.is_empty() && self.left.is_none()
+    }
+}
+
 /// The cells of a row, in order.
 #[derive(Debug, Clone, Copy)]
 pub struct Cells<'a>(Bytes<'a>);
@@ -118,5 +212,50 @@ impl<'a> Cells<'a> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However a row is cut, its cells are the same.
+        #[test]
+        fn cells_come_back_from_pieces(
+            cells in proptest::collection::vec(proptest::option::of(0usize..70_000), 0..6),
+            step in 1usize..9000,
+        ) {
+            let mut row = Vec::new();
+            let mut wanted: Vec<Option<Vec<u8>>> = Vec::new();
+            for length in cells {
+                match length {
+                    None => row.push(0xFB),
+                    Some(short @ ..=0xFA) => row.push(short as u8),
+                    Some(long) => {
+                        row.push(0xFD);
+                        row.extend_from_slice(&(long as u32).to_le_bytes()[..3]);
+                    }
+                }
+                let cell = length.map(|length| (0..length).map(|n| n as u8).collect::<Vec<u8>>());
+                row.extend_from_slice(cell.as_deref().unwrap_or_default());
+                wanted.push(cell);
+            }
+            let (mut pieces, mut found) = (Pieces::default(), Vec::new());
+            let mut open: Option<Vec<u8>> = None;
+            for mut piece in row.chunks(step) {
+                while let Some(part) = pieces.next(&mut piece).unwrap() {
+                    match part {
+                        CellPart::Null => found.push(None),
+                        CellPart::Begin(_) => open = Some(Vec::new()),
+                        CellPart::Bytes(bytes) => open.as_mut().unwrap().extend_from_slice(bytes),
+                        CellPart::End => found.push(open.take()),
+                    }
+                }
+            }
+            prop_assert!(pieces.is_between());
+            prop_assert_eq!(found, wanted);
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Connection, Locking};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -10,6 +11,7 @@ Examples:
   evenkeel dump --output d --exclude 'shop\\.log_.*' --where \"shop.orders=placed >= '2026-01-01'\"
   evenkeel dump --output d --format sql --compress gzip    Files that any client can load
   evenkeel dump --output d --lock none --threads 1         No lock: one connection sees one instant
+  evenkeel dump --output - --database shop | mariadb --binary-mode --comments   One script, in order
 
 All connections see one instant, for which writes stand still for a moment. The directory is a dump
 once manifest.json is in it; it says for each table which files hold its rows. A dump that was
@@ -21,7 +23,8 @@ written there; 15 gave up waiting for the lock.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Dump {
-    /// The directory to write; it must be empty or not there.
+    /// The directory to write, which must be empty or not there; `-` writes one script, for the
+    /// mariadb and mysql clients, to standard output.
     #[arg(long, short = 'o', value_name = "DIR")]
     pub output: PathBuf,
     /// Clear what a dump that did not end left in that directory.
@@ -58,18 +61,42 @@ pub struct Dump {
         help_heading = "What to dump"
     )]
     pub conditions: Vec<String>,
-    /// How rows are written.
-    #[arg(long, value_name = "FORMAT", default_value = "tab")]
-    pub format: DumpFormat,
-    /// How files are packed: none, gzip or zstd, with a level if you like (zstd:3).
-    #[arg(long, value_name = "HOW", default_value = "zstd")]
-    pub compress: String,
+    /// What becomes of the definers of views, routines, triggers and events: keep, drop, or the
+    /// account that takes their place.
+    #[arg(
+        long,
+        value_name = "keep|drop|USER@HOST",
+        default_value = "keep",
+        help_heading = "What to dump"
+    )]
+    pub definer: String,
+    /// How rows are written [default: tab; a script is always sql].
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<DumpFormat>,
+    /// How files are packed: none, gzip or zstd, with a level if you like (zstd:3) [default: zstd;
+    /// a script is not packed].
+    #[arg(long, value_name = "HOW")]
+    pub compress: Option<String>,
     /// How many connections read at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
     /// Cut tables into files of about this size, before they are packed.
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = super::size)]
     pub chunk_size: u64,
+    /// Rest between chunks while the server runs more than N statements of others.
+    #[arg(long, value_name = "N", help_heading = "Throttling")]
+    pub max_threads_running: Option<u64>,
+    /// Rest between chunks while the replica is farther behind than this.
+    #[arg(long, value_name = "TIME", help_heading = "Throttling", value_parser = super::span)]
+    pub max_lag: Option<Duration>,
+    /// The replica of --max-lag, reached with the same account [default: the server itself].
+    #[arg(
+        long,
+        value_name = "HOST[:PORT]",
+        help_heading = "Throttling",
+        requires = "max_lag"
+    )]
+    pub throttle_host: Option<String>,
     /// What makes all connections see one instant.
     #[arg(
         long,

@@ -4,37 +4,82 @@ use crate::args::{self, Dump, DumpFormat, DumpLock};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::DumpAnswer;
-use evenkeel_logical::dump::{self, Filter, Format, Request};
+use evenkeel_logical::dump::{self, Compression, Directory, Filter, Format, Request, Throttling};
 use evenkeel_logical::objects::Selection;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::lock::LockChoice;
+use evenkeel_server::options::ConnectOptions;
+use std::io;
 
 /// The smallest size that files are cut to, in bytes: smaller ones are only more of them.
 const CHUNK_MIN: u64 = 1 << 16;
 
 /// Runs the command.
 pub fn run(args: &args::Dump, face: &Face) -> Result<u8> {
-    let request = request(args)?;
+    let mut request = request(args)?;
     let options = settings::connect(&args.connection, "dump", face)?;
-    let report = dump::dump(&options, &request, face.progress(), face.cancel())?;
-    face.answer(&DumpAnswer::new(&request, report));
+    request.throttle.replica = args.throttle_host.as_deref().map(|host| at(host, &options));
+    let (progress, cancel) = (face.progress(), face.cancel());
+    if is_stream(args) {
+        let report = dump::stream(&options, &request, &mut io::stdout(), progress, cancel)?;
+        face.answer_aside(&DumpAnswer::new(None, report));
+        return Ok(exit::DONE);
+    }
+    let directory = Directory {
+        path: args.output.clone(),
+        overwrite_unfinished: args.overwrite_unfinished,
+    };
+    let report = dump::dump(&options, &request, &directory, progress, cancel)?;
+    face.answer(&DumpAnswer::new(Some(&directory.path), report));
     Ok(exit::DONE)
+}
+
+fn is_stream(args: &Dump) -> bool {
+    args.output.as_os_str() == "-"
+}
+
+/// Returns options that lead to another host with the same account.
+fn at(host: &str, options: &ConnectOptions) -> ConnectOptions {
+    let (name, port) = match host
+        .rsplit_once(':')
+        .map(|(name, port)| (name, port.parse()))
+    {
+        Some((name, Ok(port))) => (name, Some(port)),
+        _ => (host, None),
+    };
+    ConnectOptions {
+        host: Some(name.to_owned()),
+        port: port.or(options.port),
+        ..options.clone()
+    }
 }
 
 fn request(args: &Dump) -> Result<Request> {
     if args.chunk_size < CHUNK_MIN {
         return Err(Error::usage("--chunk-size is less than 64K"));
     }
+    if is_stream(args) {
+        let given = [
+            (args.format == Some(DumpFormat::Tab), "--format tab"),
+            (args.compress.is_some(), "--compress"),
+            (args.overwrite_unfinished, "--overwrite-unfinished"),
+        ];
+        if let Some((_, flag)) = given.into_iter().find(|(is_given, _)| *is_given) {
+            return Err(Error::usage(format!("{flag} does not go with --output -"))
+                .hint("a script is SQL, and can be piped through a compressor"));
+        }
+    }
     Ok(Request {
-        output: args.output.clone(),
-        overwrite_unfinished: args.overwrite_unfinished,
         threads: usize::from(args.threads),
         filter: Filter::new(selection(args)?, &args.conditions)?,
         format: match args.format {
-            DumpFormat::Tab => Format::Tab,
-            DumpFormat::Sql => Format::Sql,
+            Some(DumpFormat::Sql) => Format::Sql,
+            _ => Format::Tab,
         },
-        compression: args.compress.parse()?,
+        compression: match &args.compress {
+            Some(how) => how.parse()?,
+            None => Compression::default(),
+        },
         chunk_bytes: args.chunk_size,
         lock: match args.lock {
             DumpLock::Auto => Some(LockChoice::Auto),
@@ -43,15 +88,20 @@ fn request(args: &Dump) -> Result<Request> {
             DumpLock::None => None,
         },
         limits: settings::limits(&args.locking),
+        definer: args.definer.parse()?,
+        throttle: Throttling {
+            threads_running: args.max_threads_running,
+            lag: args.max_lag,
+            replica: None,
+        },
     })
 }
 
 fn selection(args: &Dump) -> Result<Selection> {
-    let patterns = |list: &[String]| list.iter().map(|text| Selection::pattern(text)).collect();
     Ok(Selection {
         databases: args.database.clone(),
-        include: patterns(&args.table)?,
-        exclude: patterns(&args.exclude)?,
+        include: Selection::patterns(&args.table)?,
+        exclude: Selection::patterns(&args.exclude)?,
         views: !args.no_views,
         triggers: !args.no_triggers,
         routines: !args.no_routines,

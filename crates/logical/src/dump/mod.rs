@@ -11,6 +11,9 @@
 //! | `encode` | a row's cells as tab-separated text or as INSERT |
 //! | `write` | one chunk: encoded, hashed, compressed |
 //! | `work` | N threads, the largest tables first |
+//! | `pour` | rows as encoded bytes, however long a row is |
+//! | `stream`, `script` | all of it as one ordered script |
+//! | `throttle` | rests while the server has too much to do |
 //! | `manifest` | what is in the directory |
 
 mod catalog;
@@ -21,8 +24,12 @@ mod encode;
 mod filter;
 mod manifest;
 mod output;
+mod pour;
 mod predicate;
+mod script;
 mod snapshot;
+mod stream;
+mod throttle;
 mod work;
 mod write;
 
@@ -32,8 +39,10 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
 };
+pub use throttle::Limits as Throttling;
 pub use write::Compression;
 
+use crate::objects::Definer;
 use catalog::{Look, Table};
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 use evenkeel_server::connect::Session;
@@ -42,16 +51,23 @@ use evenkeel_server::lock::{Held, Limits, LockChoice};
 use evenkeel_server::options::ConnectOptions;
 use output::Output;
 use snapshot::Snapshot;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
+use throttle::Throttle;
 
-/// What to dump, how, and where to.
+/// Where to.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    /// Made when it is not there, and refused when something is in it.
+    pub path: PathBuf,
+    /// Clear what a dump that did not end left in it.
+    pub overwrite_unfinished: bool,
+}
+
+/// What to dump, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The directory; made when it is not there, and refused when something is in it.
-    pub output: PathBuf,
-    /// Clear what a dump that did not end left in `output`.
-    pub overwrite_unfinished: bool,
     /// How many connections read at once; at least 1.
     pub threads: usize,
     /// Which tables.
@@ -66,6 +82,10 @@ pub struct Request {
     pub lock: Option<LockChoice>,
     /// How long to put up with the lock.
     pub limits: Limits,
+    /// What becomes of definers.
+    pub definer: Definer,
+    /// When readers are to rest.
+    pub throttle: Throttling,
 }
 
 /// What was dumped.
@@ -83,6 +103,8 @@ pub struct Report {
     pub bytes_stored: u64,
     /// Wall clock time in seconds.
     pub seconds: f64,
+    /// Of it, how long readers rested because of others, in seconds.
+    pub rested: f64,
     /// How long the lock stood.
     pub held: Held,
     /// Where in the binary log the view is.
@@ -92,21 +114,26 @@ pub struct Report {
 /// Tries at a snapshot during which no table changed its shape.
 const TRIES: usize = 5;
 
-/// Dumps. An error leaves a directory that says it is unfinished, and no lock.
-///
-/// Errors: `Usage` for a directory that holds something else, `Busy` for one that another dump
-/// writes to, `LockTimeout`, `Unreachable`, `Refused` as the server has them; `Failed` names the
-/// table that was changed meanwhile.
-pub fn dump(
+/// What a dump begins with.
+struct Begun {
+    session: Session,
+    snapshot: Snapshot,
+    look: Look,
+    tables: Vec<Table>,
+    throttle: Throttle,
+}
+
+/// Takes the view and says what it holds.
+fn begin(
     options: &ConnectOptions,
     request: &Request,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<Report> {
-    let begun = Instant::now();
-    let output = Output::begin(&request.output, request.overwrite_unfinished)?;
+) -> Result<Begun> {
+    let throttle = Throttle::open(options, &request.throttle)?;
     let mut session = catalog::session(options)?;
-    let (snapshot, look) = one_instant(options, &mut session, request, progress, cancel)?;
+    let (snapshot, mut look) = one_instant(options, &mut session, request, progress, cancel)?;
+    look.objects.set_definer(&request.definer);
     let tables = look.tables(&request.filter)?;
     progress.note(format!(
         "one view over {} connections, locked for {}",
@@ -114,16 +141,40 @@ pub fn dump(
         evenkeel_op::units::duration(snapshot.held.lock)
     ));
     warn(&look, &tables, progress);
-    progress.phase(
-        "dumping rows",
-        Some(tables.iter().map(|table| table.rows).sum()),
-        Unit::Items,
-    );
-    let held = snapshot.held;
-    let coordinates = snapshot.coordinates.clone();
-    let one_view = snapshot.one_view;
-    let started = snapshot.started.clone();
+    let rows = tables.iter().map(|table| table.rows).sum();
+    progress.phase("dumping rows", Some(rows), Unit::Items);
     fail::fail_point!("dump.snapshot-taken");
+    Ok(Begun {
+        session,
+        snapshot,
+        look,
+        tables,
+        throttle,
+    })
+}
+
+/// Dumps into a directory. An error leaves one that says it is unfinished, and no lock.
+///
+/// Errors: `Usage` for a directory that holds something else, `Busy` for one that another dump
+/// writes to, `LockTimeout`, `Unreachable`, `Refused` as the server has them; `Failed` names the
+/// table that was changed meanwhile.
+pub fn dump(
+    options: &ConnectOptions,
+    request: &Request,
+    directory: &Directory,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let begun = Instant::now();
+    let output = Output::begin(&directory.path, directory.overwrite_unfinished)?;
+    let Begun {
+        mut session,
+        snapshot,
+        look,
+        tables,
+        throttle,
+    } = begin(options, request, progress, cancel)?;
+    let held = snapshot.held;
     let objects = output.write_objects(&look.objects)?;
     let schemas = definitions::write(&look.objects, &output)?;
     let chunks = work::all(
@@ -131,18 +182,18 @@ pub fn dump(
         &tables,
         request,
         &output,
-        progress,
-        cancel,
+        &throttle,
+        (progress, cancel),
     )?;
     progress.end();
     look.still_holds(&mut session, &request.filter, &tables)?;
     fail::fail_point!("dump.before-manifest");
     let facts = manifest::Facts {
         request,
-        started,
+        started: snapshot.started,
         server: ServerEntry::of(&mut session)?,
-        coordinates: coordinates.clone(),
-        one_view,
+        coordinates: snapshot.coordinates.clone(),
+        one_view: snapshot.one_view,
         objects,
         schemas,
         chunks,
@@ -160,8 +211,59 @@ pub fn dump(
         bytes: sum(|chunk| chunk.bytes),
         bytes_stored: sum(|chunk| chunk.bytes_stored),
         seconds: begun.elapsed().as_secs_f64(),
+        rested: throttle.rested().as_secs_f64(),
         held,
-        coordinates,
+        coordinates: snapshot.coordinates,
+    })
+}
+
+/// Dumps as one script for the `mariadb` and `mysql` clients; the format and compression of the
+/// request do not count. A script whose last line does not say that it is the end is not whole.
+///
+/// Errors: as [`dump`]; `Failed` when `to` takes no more.
+pub fn stream(
+    options: &ConnectOptions,
+    request: &Request,
+    to: &mut (dyn Write + Send),
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let begun = Instant::now();
+    let Begun {
+        mut session,
+        snapshot,
+        look,
+        mut tables,
+        throttle,
+    } = begin(options, request, progress, cancel)?;
+    tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+    let server = ServerEntry::of(&mut session)?;
+    let what = format!(
+        "evenkeel dump of {} ({}) as of {}",
+        server.place, server.version, snapshot.started
+    );
+    let mut out = stream::Out::begin(to, &look.objects, &what)?;
+    stream::all(
+        snapshot.connections,
+        (&look.objects, &tables),
+        request,
+        &throttle,
+        &mut out,
+        (progress, cancel),
+    )?;
+    progress.end();
+    look.still_holds(&mut session, &request.filter, &tables)?;
+    let sums = out.end(&look.objects)?;
+    Ok(Report {
+        tables: tables.len() as u64,
+        rows: sums.rows,
+        chunks: sums.ranges,
+        bytes: sums.bytes,
+        bytes_stored: sums.bytes,
+        seconds: begun.elapsed().as_secs_f64(),
+        rested: throttle.rested().as_secs_f64(),
+        held: snapshot.held,
+        coordinates: snapshot.coordinates,
     })
 }
 

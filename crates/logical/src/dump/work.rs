@@ -7,6 +7,8 @@ use super::chunks::{Cursor, Range};
 use super::encode::Encoder;
 use super::manifest::ChunkEntry;
 use super::output::Output;
+use super::pour::{GATHERED, Poured, Taker, pour};
+use super::throttle::Throttle;
 use super::write::ChunkFile;
 use evenkeel_op::{Cancel, Error, Progress, Result};
 use evenkeel_wire::Connection;
@@ -14,8 +16,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// How many bytes of rows are gathered before they are hashed and packed.
-const GATHERED: usize = 128 * 1024;
 /// How many target sizes a file may grow to before another is begun for the same range.
 const FILE_MAX: u64 = 2;
 
@@ -34,6 +34,7 @@ struct Shared<'a> {
     written: Vec<Mutex<Vec<Written>>>,
     request: &'a Request,
     dir: &'a Path,
+    throttle: &'a Throttle,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
     /// Somebody failed.
@@ -46,8 +47,8 @@ pub(super) fn all(
     tables: &[Table],
     request: &Request,
     output: &Output,
-    progress: &dyn Progress,
-    cancel: &Cancel,
+    throttle: &Throttle,
+    (progress, cancel): (&dyn Progress, &Cancel),
 ) -> Result<Vec<Vec<Written>>> {
     let dir = output.path("");
     let shared = Shared {
@@ -59,14 +60,29 @@ pub(super) fn all(
         written: tables.iter().map(|_| Mutex::default()).collect(),
         request,
         dir: &dir,
+        throttle,
         progress,
         cancel,
         stop: AtomicBool::new(false),
     };
+    join(connections, |connection| shared.work(connection))?;
+    Ok(shared
+        .written
+        .into_iter()
+        .map(|list| list.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect())
+}
+
+/// Has each connection worked on by a thread of its own, and returns the first error.
+pub(super) fn join(
+    connections: Vec<Connection>,
+    work: impl Fn(Connection) -> Result<()> + Sync,
+) -> Result<()> {
+    let work = &work;
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
         let threads: Vec<_> = connections
             .into_iter()
-            .map(|connection| scope.spawn(|| shared.work(connection)))
+            .map(|connection| scope.spawn(move || work(connection)))
             .collect();
         threads
             .into_iter()
@@ -77,12 +93,7 @@ pub(super) fn all(
             })
             .collect()
     });
-    results.into_iter().collect::<Result<()>>()?;
-    Ok(shared
-        .written
-        .into_iter()
-        .map(|list| list.into_inner().unwrap_or_else(PoisonError::into_inner))
-        .collect())
+    results.into_iter().collect()
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -99,13 +110,15 @@ impl Shared<'_> {
     }
 
     fn until_nothing_is_left(&self, connection: &mut Connection) -> Result<()> {
-        while let Some((at, range)) = self.claim(connection)? {
+        while !self.stop.load(Ordering::SeqCst) {
+            self.throttle.wait(&self.stop, self.progress, self.cancel)?;
+            let Some((at, range)) = self.claim(connection)? else {
+                break;
+            };
             let table = &self.tables[at];
+            let _reading = self.throttle.reading();
             self.read(connection, at, table, &range)
                 .map_err(|error| named(error, table))?;
-            if self.stop.load(Ordering::SeqCst) {
-                break;
-            }
         }
         Ok(())
     }
@@ -156,78 +169,108 @@ impl Shared<'_> {
         range: &Range,
     ) -> Result<()> {
         let sql = Cursor::select(table, range);
-        let mut rows = connection.query(&sql)?;
-        let mut encoder = Encoder::new(self.request.format, table);
-        let mut out = Vec::with_capacity(GATHERED * 2);
-        let mut chunk: Option<ChunkFile> = None;
-        let (mut part, mut count, mut bytes, mut told) = (0, 0, 0, 0);
-        loop {
-            let row = rows.next()?;
-            let Some(row) = row else { break };
-            let file = match &mut chunk {
-                Some(file) => file,
-                None => {
-                    encoder.begin(&mut out);
-                    chunk.insert(self.create(table, range, part)?)
-                }
-            };
-            if let Err(error) = encoder.row(row, &mut out) {
-                return Err(rows.malformed(error));
-            }
-            file.rows += 1;
-            count += 1;
-            if out.len() < GATHERED {
-                continue;
-            }
-            file.write(&out)?;
-            bytes += out.len() as u64;
-            out.clear();
-            out.shrink_to(GATHERED * 8);
-            self.progress.advance(count - told);
-            told = count;
-            self.cancel.check()?;
-            if self.stop.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if file.bytes() >= self.request.chunk_bytes * FILE_MAX {
-                self.finish(chunk.take(), &mut encoder, &mut out, at, (range, part))?;
-                part += 1;
-            }
+        let mut poured = Poured {
+            encoder: Encoder::new(self.request.format, table),
+            out: Vec::with_capacity(GATHERED * 2),
+            between: true,
+        };
+        let mut files = Files {
+            shared: self,
+            at,
+            range,
+            chunk: None,
+            part: 0,
+            rows: 0,
+            bytes: 0,
+            told: 0,
+        };
+        pour(connection, &sql, &mut poured, &mut files)?;
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        bytes += out.len() as u64;
-        self.progress.advance(count - told);
-        self.finish(chunk, &mut encoder, &mut out, at, (range, part))?;
-        locked(&self.cursors[at]).seen(range, count, bytes);
+        files.bytes += poured.out.len() as u64;
+        self.progress.advance(files.rows - files.told);
+        files.finish(&mut poured)?;
+        locked(&self.cursors[at]).seen(range, files.rows, files.bytes);
+        Ok(())
+    }
+}
+
+/// The files of a range.
+struct Files<'s, 'a> {
+    shared: &'s Shared<'a>,
+    at: usize,
+    range: &'s Range,
+    chunk: Option<ChunkFile>,
+    /// The number of the file within the range.
+    part: u32,
+    rows: u64,
+    bytes: u64,
+    /// Rows that the progress knows of.
+    told: u64,
+}
+
+impl Taker for Files<'_, '_> {
+    fn row(&mut self, poured: &mut Poured) -> Result<()> {
+        let file = match &mut self.chunk {
+            Some(file) => file,
+            None => {
+                poured.encoder.begin(&mut poured.out);
+                self.chunk.insert(self.create()?)
+            }
+        };
+        file.rows += 1;
+        self.rows += 1;
         Ok(())
     }
 
-    fn create(&self, table: &Table, range: &Range, part: u32) -> Result<ChunkFile> {
-        let (format, compression) = (self.request.format, self.request.compression);
+    fn take(&mut self, poured: &mut Poured) -> Result<bool> {
+        let Some(file) = &mut self.chunk else {
+            return Ok(true);
+        };
+        file.write(&poured.out)?;
+        self.bytes += poured.out.len() as u64;
+        poured.out.clear();
+        let full = file.bytes() >= self.shared.request.chunk_bytes * FILE_MAX;
+        self.shared.progress.advance(self.rows - self.told);
+        self.told = self.rows;
+        self.shared.cancel.check()?;
+        if self.shared.stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        if full && poured.between {
+            self.finish(poured)?;
+            self.part += 1;
+        }
+        Ok(true)
+    }
+}
+
+impl Files<'_, '_> {
+    fn create(&self) -> Result<ChunkFile> {
+        let request = self.shared.request;
         let name = format!(
-            "{}.{:06}-{part}.{}{}",
-            table.stem(),
-            range.number,
-            format.suffix(),
-            compression.suffix()
+            "{}.{:06}-{}.{}{}",
+            self.shared.tables[self.at].stem(),
+            self.range.number,
+            self.part,
+            request.format.suffix(),
+            request.compression.suffix()
         );
-        ChunkFile::create(self.dir, name, compression)
+        ChunkFile::create(self.shared.dir, name, request.compression)
     }
 
-    fn finish(
-        &self,
-        chunk: Option<ChunkFile>,
-        encoder: &mut Encoder,
-        out: &mut Vec<u8>,
-        at: usize,
-        (range, part): (&Range, u32),
-    ) -> Result<()> {
-        let Some(mut file) = chunk else { return Ok(()) };
-        encoder.end(out);
-        file.write(out)?;
-        out.clear();
-        let entry = file.finish(range.condition.clone())?;
-        locked(&self.written[at]).push(Written {
-            place: (range.number, part),
+    /// Ends the file, if there is one.
+    fn finish(&mut self, poured: &mut Poured) -> Result<()> {
+        let Some(mut file) = self.chunk.take() else {
+            return Ok(());
+        };
+        poured.encoder.end(&mut poured.out);
+        file.write(&poured.out)?;
+        poured.out.clear();
+        let entry = file.finish(self.range.condition.clone())?;
+        locked(&self.shared.written[self.at]).push(Written {
+            place: (self.range.number, self.part),
             entry,
         });
         Ok(())

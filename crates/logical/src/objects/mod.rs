@@ -113,6 +113,22 @@ pub struct Objects {
     pub gone: Vec<ObjectName>,
 }
 
+impl Objects {
+    /// Gives all views, routines, triggers and events other definers.
+    pub fn set_definer(&mut self, definer: &Definer) {
+        for database in &mut self.databases {
+            let views = database.views.iter_mut().map(|view| &mut view.program);
+            let programs = views
+                .chain(&mut database.routines)
+                .chain(&mut database.triggers)
+                .chain(&mut database.events);
+            for program in programs {
+                program.create = text::with_definer(&program.create, definer);
+            }
+        }
+    }
+}
+
 /// A schema with its objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Database {

@@ -61,6 +61,11 @@ impl Selection {
         })
     }
 
+    /// Returns several patterns. Errors: as [`Selection::pattern`].
+    pub fn patterns(texts: &[String]) -> Result<Vec<Regex>> {
+        texts.iter().map(|text| Self::pattern(text)).collect()
+    }
+
     /// Returns whether objects of this schema may be wanted.
     #[must_use]
     pub fn wants_database(&self, name: &str) -> bool {

@@ -1,18 +1,18 @@
 //! What `dump` says when it is done.
 
 use super::Answer;
-use evenkeel_logical::dump::{Report, Request};
+use evenkeel_logical::dump::Report;
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What was dumped.
 #[derive(Debug, Clone, Serialize)]
 pub struct DumpAnswer {
-    /// The directory.
-    pub output: PathBuf,
+    /// The directory; null for a script on standard output.
+    pub output: Option<PathBuf>,
     /// Tables.
     pub tables: u64,
     /// Rows.
@@ -25,6 +25,8 @@ pub struct DumpAnswer {
     pub bytes_stored: u64,
     /// Wall clock time.
     pub seconds: f64,
+    /// Of it, how long readers rested because of --max-threads-running or --max-lag.
+    pub rested_s: f64,
     /// From the first lock to the release of the last.
     pub lock_ms: f64,
     /// Of it, how long writes or commits stood still.
@@ -36,15 +38,16 @@ pub struct DumpAnswer {
 impl DumpAnswer {
     /// Puts the answer together.
     #[must_use]
-    pub fn new(request: &Request, report: Report) -> Self {
+    pub fn new(output: Option<&Path>, report: Report) -> Self {
         Self {
-            output: request.output.clone(),
+            output: output.map(Path::to_owned),
             tables: report.tables,
             rows: report.rows,
             chunks: report.chunks,
             bytes: report.bytes,
             bytes_stored: report.bytes_stored,
             seconds: report.seconds,
+            rested_s: report.rested,
             lock_ms: report.held.lock.as_secs_f64() * 1000.0,
             write_pause_ms: report.held.writes_stopped.as_secs_f64() * 1000.0,
             coordinates: report.coordinates,
@@ -56,13 +59,28 @@ impl Answer for DumpAnswer {
     const SCHEMA: &'static str = "evenkeel/dump/1";
 
     fn text(&self) -> String {
+        let rested = match self.rested_s {
+            0.0 => String::new(),
+            rested => format!(
+                "; readers rested for {}",
+                units::duration(Duration::from_secs_f64(rested))
+            ),
+        };
+        let place = match &self.output {
+            Some(output) => output.display().to_string(),
+            None => "standard output".to_owned(),
+        };
         format!(
-            "{}: {} rows of {} tables, {} in {} files of {}, in {}; writes stood still for {}\n",
-            self.output.display(),
+            "{place}: {} rows of {} tables, {} in {} {} of {}, in {}; writes stood still for {}{rested}\n",
             self.rows,
             self.tables,
             units::bytes(self.bytes),
             self.chunks,
+            if self.output.is_some() {
+                "files"
+            } else {
+                "pieces"
+            },
             units::bytes(self.bytes_stored),
             units::duration(Duration::from_secs_f64(self.seconds)),
             units::duration(Duration::from_secs_f64(self.write_pause_ms / 1000.0)),

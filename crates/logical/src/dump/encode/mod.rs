@@ -4,7 +4,7 @@ mod sql;
 mod tab;
 
 use super::catalog::Table;
-use evenkeel_wire::{Malformed, Row};
+use evenkeel_wire::{CellPart, Malformed, Pieces, Row};
 use serde::{Deserialize, Serialize};
 
 /// What rows look like in files.
@@ -31,22 +31,32 @@ impl Format {
 
 /// Turns the rows of one table into bytes.
 #[derive(Debug)]
-pub(super) enum Encoder {
+pub(super) struct Encoder {
+    how: How,
+    /// The cells of a long row.
+    pieces: Pieces,
+}
+
+#[derive(Debug)]
+enum How {
     Tab(tab::Tab),
     Sql(sql::Sql),
 }
 
 impl Encoder {
     pub(super) fn new(format: Format, table: &Table) -> Self {
-        match format {
-            Format::Tab => Self::Tab(tab::Tab::new(table)),
-            Format::Sql => Self::Sql(sql::Sql::new(table)),
+        Self {
+            how: match format {
+                Format::Tab => How::Tab(tab::Tab::new(table)),
+                Format::Sql => How::Sql(sql::Sql::new(table)),
+            },
+            pieces: Pieces::default(),
         }
     }
 
     /// Adds what a file begins with.
     pub(super) fn begin(&mut self, out: &mut Vec<u8>) {
-        if let Self::Sql(sql) = self {
+        if let How::Sql(sql) = &mut self.how {
             sql.begin(out);
         }
     }
@@ -54,15 +64,49 @@ impl Encoder {
     /// Adds a row.
     #[inline]
     pub(super) fn row(&mut self, row: Row<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        match self {
-            Self::Tab(tab) => tab.row(row, out),
-            Self::Sql(sql) => sql.row(row, out),
+        match &mut self.how {
+            How::Tab(tab) => tab.row(row, out),
+            How::Sql(sql) => sql.row(row, out),
+        }
+    }
+
+    /// Begins a row that comes in pieces.
+    pub(super) fn begin_long(&mut self, out: &mut Vec<u8>) {
+        match &mut self.how {
+            How::Tab(tab) => tab.begin_long(),
+            How::Sql(sql) => sql.begin_long(out),
+        }
+    }
+
+    /// Adds a piece of a row.
+    pub(super) fn piece(&mut self, mut piece: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+        while let Some(part) = self.pieces.next(&mut piece)? {
+            self.part(part, out)?;
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, part: CellPart<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        match &mut self.how {
+            How::Tab(tab) => tab.part(part, out),
+            How::Sql(sql) => sql.part(part, out),
+        }
+    }
+
+    /// Ends a row that came in pieces.
+    pub(super) fn end_long(&mut self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if !std::mem::take(&mut self.pieces).is_between() {
+            return Err(Malformed);
+        }
+        match &mut self.how {
+            How::Tab(tab) => tab.end_long(out),
+            How::Sql(sql) => sql.end_long(out),
         }
     }
 
     /// Adds what a file ends with.
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
-        if let Self::Sql(sql) = self {
+        if let How::Sql(sql) = &mut self.how {
             sql.end(out);
         }
     }
@@ -91,6 +135,54 @@ mod tests {
             .iter()
             .map(|(name, data_type, charset)| Column::for_tests(name, data_type, *charset));
         Table::for_tests("s", "t", columns.collect())
+    }
+
+    /// However a row is cut into pieces, it comes out as when it is whole.
+    #[test]
+    fn pieces_make_the_same_row() {
+        let columns = [
+            ("n", "int", None),
+            ("t", "varchar", Some("latin1")),
+            ("b", "blob", None),
+            ("j", "json", None),
+            ("x", "blob", None),
+        ];
+        let rows: [[Option<&[u8]>; 5]; 2] = [
+            [
+                Some(b"-1"),
+                Some(b"a\tb'\\"),
+                Some(b"\0\xFF"),
+                Some(b"{}"),
+                None,
+            ],
+            [None, Some(b""), Some(b""), None, Some(b"xyz")],
+        ];
+        for format in [Format::Tab, Format::Sql] {
+            for step in 1..12 {
+                let (mut whole, mut cut) = (Vec::new(), Vec::new());
+                for cells in &rows {
+                    let bytes = packet(cells);
+                    let mut encoder = Encoder::new(format, &table(&columns));
+                    encoder.row(Row::of(&bytes), &mut whole).unwrap();
+                    encoder.end(&mut whole);
+                    let mut encoder = Encoder::new(format, &table(&columns));
+                    encoder.begin_long(&mut cut);
+                    for piece in bytes.chunks(step) {
+                        encoder.piece(piece, &mut cut).unwrap();
+                    }
+                    encoder.end_long(&mut cut).unwrap();
+                    encoder.end(&mut cut);
+                }
+                assert!(cut == whole, "{format:?} {step}");
+            }
+            let mut encoder = Encoder::new(format, &table(&columns));
+            encoder.begin_long(&mut Vec::new());
+            encoder.piece(&[0xFB; 4], &mut Vec::new()).unwrap();
+            assert_eq!(encoder.end_long(&mut Vec::new()), Err(Malformed));
+            let mut encoder = Encoder::new(format, &table(&columns));
+            encoder.begin_long(&mut Vec::new());
+            assert_eq!(encoder.piece(&[0xFB; 6], &mut Vec::new()), Err(Malformed));
+        }
     }
 
     /// A row's packet.

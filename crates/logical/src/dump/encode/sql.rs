@@ -3,7 +3,7 @@
 use super::{Table, escaped};
 use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
-use evenkeel_wire::{Malformed, Row};
+use evenkeel_wire::{CellPart, Malformed, Row};
 
 /// A statement ends when it has grown to this, in bytes: well below any max_allowed_packet.
 const STATEMENT: usize = 1_000_000;
@@ -65,6 +65,8 @@ pub(in crate::dump) struct Sql {
     insert: String,
     /// Bytes in the statement so far; 0 outside of one.
     size: usize,
+    /// Cells of a long row so far.
+    at: usize,
 }
 
 impl Sql {
@@ -78,6 +80,7 @@ impl Sql {
                 names.join(", ")
             ),
             size: 0,
+            at: 0,
         }
     }
 
@@ -123,17 +126,66 @@ impl Sql {
             Err(Malformed)
         }
     }
+
+    /// A long row has a statement of its own.
+    pub(super) fn begin_long(&mut self, out: &mut Vec<u8>) {
+        self.end(out);
+        self.at = 0;
+        out.extend_from_slice(self.insert.as_bytes());
+        out.push(b'(');
+        self.size = STATEMENT;
+    }
+
+    pub(super) fn part(&mut self, part: CellPart<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let kind = *self.kinds.get(self.at).ok_or(Malformed)?;
+        let begins = matches!(part, CellPart::Null | CellPart::Begin(_));
+        if begins && self.at > 0 {
+            out.push(b',');
+        }
+        match part {
+            CellPart::Null => out.extend_from_slice(b"NULL"),
+            CellPart::Begin(length) => open(kind, length == 0, out),
+            CellPart::Bytes(bytes) => inside(kind, bytes, out),
+            CellPart::End => close(kind, out),
+        }
+        if matches!(part, CellPart::Null | CellPart::End) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_long(&mut self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        out.push(b')');
+        match self.at == self.kinds.len() {
+            true => Ok(()),
+            false => Err(Malformed),
+        }
+    }
 }
 
 fn value(kind: Kind, cell: &[u8], out: &mut Vec<u8>) {
+    open(kind, cell.is_empty(), out);
+    inside(kind, cell, out);
+    close(kind, out);
+}
+
+fn open(kind: Kind, is_empty: bool, out: &mut Vec<u8>) {
+    match kind {
+        Kind::Number => {}
+        // X'' would be fine too, but not for MariaDB's spatial columns, and '' is bytes here.
+        Kind::Bytes if is_empty => out.extend_from_slice(b"''"),
+        Kind::Bytes => out.extend_from_slice(b"0x"),
+        Kind::Time | Kind::Text => out.push(b'\''),
+        Kind::Converted => out.extend_from_slice(b"_utf8mb4'"),
+    }
+}
+
+fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     match kind {
-        Kind::Number => out.extend_from_slice(cell),
-        // X'' would be fine too, but not for MariaDB's spatial columns, and '' is bytes here.
-        Kind::Bytes if cell.is_empty() => out.extend_from_slice(b"''"),
+        Kind::Number => out.extend_from_slice(bytes),
         Kind::Bytes => {
-            out.extend_from_slice(b"0x");
-            for byte in cell {
+            for byte in bytes {
                 let pair = [
                     DIGITS[usize::from(byte >> 4)],
                     DIGITS[usize::from(byte & 15)],
@@ -141,14 +193,13 @@ fn value(kind: Kind, cell: &[u8], out: &mut Vec<u8>) {
                 out.extend_from_slice(&pair);
             }
         }
-        Kind::Time | Kind::Text | Kind::Converted => {
-            if kind == Kind::Converted {
-                out.extend_from_slice(b"_utf8mb4");
-            }
-            out.push(b'\'');
-            escaped(cell, &ESCAPE, out);
-            out.push(b'\'');
-        }
+        Kind::Time | Kind::Text | Kind::Converted => escaped(bytes, &ESCAPE, out),
+    }
+}
+
+fn close(kind: Kind, out: &mut Vec<u8>) {
+    if matches!(kind, Kind::Time | Kind::Text | Kind::Converted) {
+        out.push(b'\'');
     }
 }
 

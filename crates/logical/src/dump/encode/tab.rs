@@ -3,7 +3,7 @@
 //! `CHARACTER SET binary`.
 
 use super::{Table, escaped};
-use evenkeel_wire::{Malformed, Row};
+use evenkeel_wire::{CellPart, Malformed, Row};
 
 const ESCAPE: [u8; 256] = {
     let mut table = [0; 256];
@@ -19,6 +19,8 @@ const ESCAPE: [u8; 256] = {
 pub(in crate::dump) struct Tab {
     /// For each column, whether nothing in it is ever escaped.
     plain: Vec<bool>,
+    /// Cells of a long row so far.
+    at: usize,
 }
 
 impl Tab {
@@ -26,6 +28,7 @@ impl Tab {
         let plain = table.columns.iter().map(|column| column.is_plain());
         Self {
             plain: plain.collect(),
+            at: 0,
         }
     }
 
@@ -47,6 +50,37 @@ impl Tab {
             Ok(())
         } else {
             Err(Malformed)
+        }
+    }
+
+    pub(super) fn begin_long(&mut self) {
+        self.at = 0;
+    }
+
+    pub(super) fn part(&mut self, part: CellPart<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let plain = *self.plain.get(self.at).ok_or(Malformed)?;
+        let begins = matches!(part, CellPart::Null | CellPart::Begin(_));
+        if begins && self.at > 0 {
+            out.push(b'\t');
+        }
+        match part {
+            CellPart::Null => out.extend_from_slice(b"\\N"),
+            CellPart::Begin(_) => {}
+            CellPart::Bytes(bytes) if plain => out.extend_from_slice(bytes),
+            CellPart::Bytes(bytes) => escaped(bytes, &ESCAPE, out),
+            CellPart::End => {}
+        }
+        if matches!(part, CellPart::Null | CellPart::End) {
+            self.at += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_long(&mut self, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        out.push(b'\n');
+        match self.at == self.plain.len() {
+            true => Ok(()),
+            false => Err(Malformed),
         }
     }
 }

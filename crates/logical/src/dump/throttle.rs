@@ -1,0 +1,208 @@
+//! Readers rest between chunks while the server, or a replica, has too much to do.
+
+use evenkeel_op::{Cancel, Error, Progress, Result, units};
+use evenkeel_server::abilities::Abilities;
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::replication::Replication;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long an answer of the server holds.
+const FRESH: Duration = Duration::from_secs(1);
+/// How often who rests looks whether it is to stop.
+const TICK: Duration = Duration::from_millis(200);
+/// How long a dump rests in one go before it gives up: its view keeps the server from clearing old
+/// rows all the while.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// When readers are to rest.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// While the server runs more statements of others than this, by `Threads_running`.
+    pub threads_running: Option<u64>,
+    /// While the replica is farther behind.
+    pub lag: Option<Duration>,
+    /// The replica; the dumped server itself when there is none.
+    pub replica: Option<ConnectOptions>,
+}
+
+/// Who asks.
+struct Watcher {
+    source: Session,
+    replica: Option<(Session, Abilities)>,
+    asked: Option<Instant>,
+    /// Why to rest, as of then.
+    reason: Option<String>,
+    /// The reason was told.
+    told: bool,
+    /// When all readers began to rest, as far as is known.
+    since: Option<Instant>,
+    rested: Duration,
+}
+
+/// Has readers rest.
+pub(super) struct Throttle {
+    limits: Limits,
+    watcher: Option<Mutex<Watcher>>,
+    /// Readers that have a statement running.
+    reading: AtomicU64,
+}
+
+/// A reader that is at work, until dropped.
+pub(super) struct Reading<'a>(&'a AtomicU64);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Throttle {
+    /// Connects, where there is a limit.
+    ///
+    /// Errors: those of sessions; `Usage` for a limit on the lag of a server that is no replica.
+    pub(super) fn open(options: &ConnectOptions, limits: &Limits) -> Result<Self> {
+        let mut watcher = None;
+        if limits.threads_running.is_some() || limits.lag.is_some() {
+            let mut opened = Watcher {
+                source: Session::open(options)?,
+                replica: None,
+                asked: None,
+                reason: None,
+                told: false,
+                since: None,
+                rested: Duration::ZERO,
+            };
+            if limits.lag.is_some() {
+                let mut session = Session::open(limits.replica.as_ref().unwrap_or(options))?;
+                let abilities = Abilities::probe(&mut session)?;
+                if Replication::read(&mut session, &abilities)?
+                    .channels
+                    .is_empty()
+                {
+                    let place = session.place().to_owned();
+                    return Err(Error::usage(format!(
+                        "--max-lag needs a replica, and {place} replicates from nobody"
+                    ))
+                    .hint("name one with --throttle-host"));
+                }
+                opened.replica = Some((session, abilities));
+            }
+            watcher = Some(Mutex::new(opened));
+        }
+        Ok(Self {
+            limits: limits.clone(),
+            watcher,
+            reading: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes note that a reader works.
+    pub(super) fn reading(&self) -> Reading<'_> {
+        self.reading.fetch_add(1, Ordering::SeqCst);
+        Reading(&self.reading)
+    }
+
+    /// Waits until there is nothing to rest for, or all are to stop.
+    ///
+    /// Errors: those of the sessions; `Failed` after an hour without a chance to go on.
+    pub(super) fn wait(
+        &self,
+        stop: &AtomicBool,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let Some(watcher) = &self.watcher else {
+            return Ok(());
+        };
+        loop {
+            cancel.check()?;
+            if stop.load(Ordering::SeqCst) {
+                return Ok(());
+            }
+            let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
+            if watcher.asked.is_none_or(|asked| asked.elapsed() >= FRESH) {
+                let own = self.reading.load(Ordering::SeqCst);
+                watcher.reason = watcher.ask(&self.limits, own)?;
+                watcher.asked = Some(Instant::now());
+            }
+            match watcher.note(progress)? {
+                true => drop(watcher),
+                false => return Ok(()),
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// Returns for how long readers rested.
+    pub(super) fn rested(&self) -> Duration {
+        let Some(watcher) = &self.watcher else {
+            return Duration::ZERO;
+        };
+        watcher
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .rested
+    }
+}
+
+impl Watcher {
+    /// Asks whether there is something to rest for; `own` readers are at work.
+    fn ask(&mut self, limits: &Limits, own: u64) -> Result<Option<String>> {
+        if let Some(most) = limits.threads_running {
+            let sql = "SHOW GLOBAL STATUS LIKE 'Threads_running'";
+            let row = self.source.one(sql)?;
+            let running = row.and_then(|row| row.at(1)?.parse::<u64>().ok());
+            // This statement runs too.
+            let others = running.unwrap_or(0).saturating_sub(own + 1);
+            if others > most {
+                return Ok(Some(format!(
+                    "the server runs {others} statements of others, more than {most}"
+                )));
+            }
+        }
+        if let (Some(most), Some((session, abilities))) = (limits.lag, &mut self.replica) {
+            let replication = Replication::read(session, abilities)?;
+            let lags: Option<Vec<u64>> = replication.channels.iter().map(|one| one.lag_s).collect();
+            let worst = lags.and_then(|lags| lags.into_iter().max());
+            let place = session.place();
+            match worst {
+                None => return Ok(Some(format!("{place} does not replicate just now"))),
+                Some(lag) if Duration::from_secs(lag) > most => {
+                    let most = units::duration(most);
+                    return Ok(Some(format!("{place} is {lag} s behind, more than {most}")));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps the time, and says once what readers rest for; returns whether they are to rest.
+    fn note(&mut self, progress: &dyn Progress) -> Result<bool> {
+        let Some(reason) = &self.reason else {
+            if let Some(since) = self.since.take() {
+                self.rested += since.elapsed();
+                progress.note(format!(
+                    "going on after {}",
+                    units::duration(since.elapsed())
+                ));
+            }
+            self.told = false;
+            return Ok(false);
+        };
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= PATIENCE {
+            let patience = units::duration(PATIENCE);
+            return Err(Error::failed(format!("rested for {patience}: {reason}"))
+                .hint("raise the limit, or dump when there is less to do"));
+        }
+        if !self.told {
+            progress.note(format!("resting: {reason}"));
+            self.told = true;
+        }
+        Ok(true)
+    }
+}
