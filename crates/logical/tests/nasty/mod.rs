@@ -2,8 +2,8 @@
 
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::Session;
+use evenkeel_server::connect::mysql::prelude::Queryable;
 use evenkeel_testkit::TestServer;
-use mysql::prelude::Queryable;
 
 /// Makes the schemas `sh``op` and `other` as far as this server can.
 pub(crate) fn make(session: &mut Session, server: &TestServer) {
