@@ -4,7 +4,7 @@ use crate::Site;
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The program under test.
 #[derive(Debug, Clone)]
@@ -82,6 +82,29 @@ pub fn killed_at(mut command: Command, point: &str) -> Command {
 #[must_use]
 pub fn run(mut command: Command) -> Ended {
     Ended::of(&command.output().expect("the program runs"))
+}
+
+/// Runs a command, and returns how much memory it had at most, in bytes.
+#[must_use]
+pub fn peak(mut command: Command) -> (Ended, u64) {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    while child.try_wait().expect("a child").is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        most = most.max(kib.unwrap_or(0) * 1024);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    (
+        Ended::of(&child.wait_with_output().expect("its output")),
+        most,
+    )
 }
 
 impl Ended {

@@ -4,14 +4,17 @@
 use evenkeel_cases::SMALL;
 use evenkeel_cases::dumps::{checksums, dump, load, make_hard, make_special, manifest};
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
-use evenkeel_logical::dump::{Compression, Directory, Filter, Format, Request, Throttling};
+use evenkeel_logical::dump::{
+    Compression, Directory, Filter, Format, Manifest, Request, Throttling,
+};
 use evenkeel_logical::objects::Definer;
-use evenkeel_op::{Cancel, Error, Silent};
+use evenkeel_op::{Cancel, Error, Event, Progress, Silent};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
 use evenkeel_testkit::{Bank, Scratch, TestServer};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn program() -> Evenkeel {
     Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
@@ -218,6 +221,10 @@ fn killed_dumps_are_no_dumps() {
 }
 
 fn in_process(running: &Running, output: &Path) -> Result<(), Error> {
+    in_process_with(running, output, &Silent)
+}
+
+fn in_process_with(running: &Running, output: &Path, progress: &dyn Progress) -> Result<(), Error> {
     let request = Request {
         threads: 2,
         filter: Filter::default(),
@@ -234,7 +241,7 @@ fn in_process(running: &Running, output: &Path) -> Result<(), Error> {
         overwrite_unfinished: false,
     };
     let options = running.connect_options();
-    evenkeel_logical::dump::dump(&options, &request, &directory, &Silent, &Cancel::new())
+    evenkeel_logical::dump::dump(&options, &request, &directory, progress, &Cancel::new())
         .map(|_| ())
 }
 
@@ -305,5 +312,78 @@ fn ddl_is_noticed() {
         // Left alone, it is dumped.
         source.run("CREATE TABLE d.quiet (a INT)").unwrap();
         in_process(&running, &scratch.join("quiet")).unwrap();
+    }
+}
+
+/// Keeps notes.
+#[derive(Default)]
+struct Notes(std::sync::Mutex<Vec<String>>);
+
+impl Progress for Notes {
+    fn event(&self, event: Event) {
+        if let Event::Note(text) = event {
+            self.0.lock().unwrap().push(text);
+        }
+    }
+}
+
+/// What is changed right after the instant is not taken for what was there: another view is taken.
+#[test]
+fn definitions_are_of_the_instant() {
+    let _scenario = fail::FailScenario::setup();
+    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+        let scratch = Scratch::new();
+        let running = start(&server, &scratch, "source");
+        let mut source = session(&running);
+        for sql in [
+            "CREATE DATABASE d",
+            "CREATE TABLE d.t (a INT PRIMARY KEY)",
+            "INSERT INTO d.t VALUES (1)",
+            "CREATE VIEW d.v AS SELECT 1 AS a",
+            "CREATE PROCEDURE d.p() SELECT 1",
+        ] {
+            source.run(sql).unwrap();
+        }
+        let changes = [
+            (
+                "view d.v differs",
+                "CREATE OR REPLACE VIEW d.v AS SELECT 2 AS a",
+            ),
+            ("procedure d.p is only in the first", "DROP PROCEDURE d.p"),
+            ("table d.t", "ALTER TABLE d.t ADD COLUMN b INT"),
+            (
+                "trigger d.new is only in the second",
+                "CREATE TRIGGER d.new BEFORE INSERT ON d.t FOR EACH ROW SET NEW.a = 1",
+            ),
+        ];
+        for (number, (said, ddl)) in changes.into_iter().enumerate() {
+            let options = running.connect_options();
+            let done = AtomicBool::new(false);
+            fail::cfg_callback("dump.seen", move || {
+                if !done.swap(true, Ordering::SeqCst) {
+                    Session::open(&options).unwrap().run(ddl).unwrap();
+                }
+            })
+            .unwrap();
+            let output = scratch.join(format!("d{number}"));
+            let notes = Notes::default();
+            let ended = in_process_with(&running, &output, &notes);
+            fail::remove("dump.seen");
+            ended.unwrap_or_else(|e| panic!("{}, {ddl}: {}", server.name, e.chain()));
+            let notes = notes.0.into_inner().unwrap();
+            let again: Vec<_> = notes
+                .iter()
+                .filter(|n| n.contains("trying again"))
+                .collect();
+            assert_eq!(again.len(), 1, "{}: {notes:?}", server.name);
+            assert!(again[0].contains(said), "{}: {again:?}", server.name);
+        }
+        let output = scratch.join("d3");
+        let objects = Manifest::read(&output).unwrap().objects(&output).unwrap();
+        let [database] = &objects.databases[..] else {
+            panic!("{objects:?}")
+        };
+        assert_eq!(database.tables[0].columns.len(), 2);
+        assert!(database.routines.is_empty() && database.triggers.len() == 1);
     }
 }

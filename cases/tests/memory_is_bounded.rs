@@ -1,33 +1,13 @@
 //! Does a backup need the same memory for a tablespace of 1 TiB and for 20 000 tables as for little?
 
-use evenkeel_cases::program::{Ended, Evenkeel};
+use evenkeel_cases::program::{Evenkeel, peak};
 use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::mariadb_10_11;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 const GIB: u64 = 1 << 30;
 const CAP: u64 = 256 << 20;
-
-/// Runs a command, and returns how much memory it had at most, in bytes.
-fn peak(mut command: Command) -> (Ended, u64) {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut most = 0;
-    while child.try_wait().unwrap().is_none() {
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        most = most.max(kib.unwrap_or(0) * 1024);
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    (Ended::of(&child.wait_with_output().unwrap()), most)
-}
 
 fn backup(evenkeel: &Evenkeel, fs: &LoopFs, name: &str) {
     let mut command = evenkeel.command(&["backup", "--no-defaults", "--snapshot=copy"]);

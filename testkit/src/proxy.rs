@@ -101,7 +101,10 @@ fn carry(plan: &Arc<Plan>, client: &TcpStream, server: &TcpStream, cut: u64) {
                 let length = length.min(usize::try_from(before).unwrap_or(usize::MAX));
                 left.fetch_sub((length as u64).min(before), Ordering::SeqCst);
                 plan.bytes.fetch_add(length as u64, Ordering::SeqCst);
-                if length == 0 || to.write_all(&buffer[..length]).is_err() {
+                // At once when nothing is left: what was cut short may be the last word of its side,
+                // and the other would wait for the rest for ever.
+                let is_cut = length as u64 >= before;
+                if to.write_all(&buffer[..length]).is_err() || is_cut {
                     break;
                 }
             }

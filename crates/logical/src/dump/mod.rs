@@ -279,8 +279,8 @@ fn one_instant(
     let mut before = Look::at(session, &request.filter)?;
     before.tables(&request.filter)?;
     for _ in 0..TRIES {
-        fail::fail_point!("dump.looked");
         let snapshot = Snapshot::take(options, request, progress, cancel)?;
+        fail::fail_point!("dump.seen");
         let after = Look::at(session, &request.filter)?;
         match after.change_since(&before) {
             None => return Ok((snapshot, after)),
