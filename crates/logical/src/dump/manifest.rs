@@ -274,3 +274,87 @@ fn no_dump(dir: &Path) -> Error {
     Error::usage(format!("there is no dump in {}", dir.display()))
         .hint(format!("give the directory that has a {MANIFEST}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::output::Output;
+    use super::*;
+    use evenkeel_server::abilities::Flavour;
+    use evenkeel_testkit::Scratch;
+
+    fn objects() -> Objects {
+        Objects {
+            flavour: Flavour::MariaDb,
+            version_text: "10.11".to_owned(),
+            utf8mb4_collation: "utf8mb4_general_ci".to_owned(),
+            databases: vec![crate::objects::Database {
+                name: "ü".to_owned(),
+                ..Default::default()
+            }],
+            accounts: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    fn manifest(objects: ObjectsEntry) -> Manifest {
+        Manifest {
+            schema: MANIFEST_SCHEMA.to_owned(),
+            taken_at: String::new(),
+            server: ServerEntry {
+                flavour: "mariadb".to_owned(),
+                version: "10.11".to_owned(),
+                place: "/s".to_owned(),
+            },
+            coordinates: Coordinates::default(),
+            one_view: true,
+            format: Format::Tab,
+            compression: "zstd".to_owned(),
+            objects,
+            schemas: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let scratch = Scratch::new();
+        let dir = scratch.join("d");
+        let output = Output::begin(&dir, false).unwrap();
+        let error = Manifest::read(&dir).unwrap_err();
+        assert!(error.to_string().contains("did not end"), "{error}");
+        let written = manifest(output.write_objects(&objects()).unwrap());
+        output.finish(&written).unwrap();
+        let read = Manifest::read(&dir).unwrap();
+        assert_eq!(read.objects, written.objects);
+        assert_eq!(read.objects(&dir).unwrap(), objects());
+        let none = Manifest::read(&scratch.join("e")).unwrap_err();
+        assert!(none.to_string().contains("no dump"), "{none}");
+    }
+
+    #[test]
+    fn damaged_objects_are_named() {
+        let scratch = Scratch::new();
+        let dir = scratch.join("d");
+        let output = Output::begin(&dir, false).unwrap();
+        let written = manifest(output.write_objects(&objects()).unwrap());
+        output.finish(&written).unwrap();
+        // Sound JSON of the same length, and yet not what was dumped.
+        let mut other = objects();
+        other.version_text = "10.12".to_owned();
+        let text = serde_json::to_vec(&other).unwrap();
+        assert_eq!(text.len() as u64, written.objects.bytes);
+        let packed = zstd::encode_all(&text[..], 1).unwrap();
+        for bytes in [&packed[..], &packed[..20], b"x", b""] {
+            std::fs::write(dir.join(OBJECTS), bytes).unwrap();
+            let error = written.objects(&dir).unwrap_err();
+            assert!(error.to_string().contains(OBJECTS), "{error}");
+        }
+        std::fs::write(
+            dir.join(MANIFEST),
+            r#"{"schema": "evenkeel/dump-directory/9"}"#,
+        )
+        .unwrap();
+        let error = Manifest::read(&dir).unwrap_err();
+        assert!(error.hints()[0].contains("dump-directory/9"), "{error}");
+    }
+}
