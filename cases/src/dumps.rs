@@ -1,6 +1,6 @@
 //! Dumps: a schema that is hard to dump, and a loader that knows nothing but the manifest.
 
-use crate::program::Evenkeel;
+use crate::program::{Ended, Evenkeel};
 use evenkeel_op::Cancel;
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::{Session, quote_name};
@@ -20,6 +20,21 @@ pub fn dump(program: &Evenkeel, running: &Running, output: &Path, flags: &[&str]
     command.arg(running.socket()).arg("--output").arg(output);
     command.args(flags);
     command
+}
+
+/// Plans a load of a dump into a running server.
+#[must_use]
+pub fn load_into(program: &Evenkeel, running: &Running, dump: &Path, flags: &[&str]) -> Command {
+    let mut command = program.command(&["load", "--no-defaults", "-u", "root", "-S"]);
+    command.arg(running.socket()).args(flags).arg(dump);
+    command
+}
+
+/// Passes on what ended well.
+#[track_caller]
+pub fn done(ended: Ended) -> Ended {
+    assert_eq!(ended.code, Some(0), "{} {}", ended.message(), ended.answer);
+    ended
 }
 
 /// Tables that every server can hold.
@@ -223,7 +238,9 @@ pub fn checksums(session: &mut Session) -> Vec<(String, String, String)> {
         .run("SET SESSION group_concat_max_len = 100000000, sql_mode = '', time_zone = '+00:00'")
         .expect("a setting");
     let tables = session
-        .rows(&format!("SHOW TABLES FROM {schema}"))
+        .rows(&format!(
+            "SHOW FULL TABLES FROM {schema} WHERE Table_type <> 'VIEW'"
+        ))
         .expect("tables");
     let mut all = Vec::new();
     for table in tables.iter().filter_map(|row| row.at(0)) {

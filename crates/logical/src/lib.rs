@@ -1,4 +1,5 @@
 //! Dump, load and import: a server's contents as statements and rows.
 
 pub mod dump;
+pub mod load;
 pub mod objects;

@@ -14,6 +14,7 @@ mod far_side;
 mod fleet;
 mod inspect;
 mod keys;
+mod load;
 mod lock;
 mod mount;
 mod prewarm;
@@ -40,6 +41,7 @@ pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
+pub use load::{Load, LoadIndexes, LoadMethod};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
 pub use prewarm::{Pages, Prewarm, Reader};
@@ -151,6 +153,8 @@ pub enum Verb {
     Bench(Bench),
     /// Write a server's tables as files, in parallel and all as of one instant.
     Dump(Box<Dump>),
+    /// Load a dump into a server, in parallel; interrupted, go on from where it was.
+    Load(Box<Load>),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

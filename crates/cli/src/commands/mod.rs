@@ -15,6 +15,7 @@ mod fleet;
 pub mod forget;
 pub mod generations;
 pub mod keys;
+pub mod load;
 pub mod lock;
 mod metrics;
 pub mod mount;
@@ -71,6 +72,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Baseline(args) => baseline::run(args, face),
         Verb::Bench(args) => bench::run(args, face),
         Verb::Dump(args) => dump::run(args, face),
+        Verb::Load(args) => load::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

@@ -57,6 +57,7 @@ fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
         Verb::Backup(args) => Some(("backup", &args.connection)),
         Verb::Check(args) => Some(("check", &args.connection)),
         Verb::Dump(args) => Some(("dump", &args.connection)),
+        Verb::Load(args) => Some(("load", &args.connection)),
         Verb::Lock(args) => Some(("lock", &args.connection)),
         Verb::Doctor(args) => Some(("doctor", &args.connection)),
         _ => None,

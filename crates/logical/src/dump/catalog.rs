@@ -44,7 +44,7 @@ pub(super) struct Key {
 }
 
 impl Table {
-    fn of(schema: &str, table: &objects::Table, filter: &Filter) -> Self {
+    pub(super) fn of(schema: &str, table: &objects::Table, filter: &Filter) -> Self {
         let columns = table.columns.iter();
         let columns: Vec<Column> = columns
             .filter(|column| column.generated == Generated::No)

@@ -14,6 +14,7 @@
 //! | `pour` | rows as encoded bytes, however long a row is |
 //! | `stream`, `script` | all of it as one ordered script |
 //! | `throttle` | rests while the server has too much to do |
+//! | `sum` | rows as a number that no order changes, to compare by |
 //! | `manifest` | what is in the directory |
 
 mod catalog;
@@ -29,6 +30,7 @@ mod predicate;
 mod script;
 mod snapshot;
 mod stream;
+mod sum;
 mod throttle;
 mod work;
 mod write;
@@ -39,6 +41,8 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
 };
+
+pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;
 pub use write::Compression;
 

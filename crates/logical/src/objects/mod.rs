@@ -4,6 +4,7 @@
 //! on another. Texts are the server's own (`SHOW CREATE …`), as bytes: programs may be written in
 //! any character set.
 
+mod collations;
 mod compare;
 mod json;
 mod order;

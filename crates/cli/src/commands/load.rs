@@ -1,0 +1,80 @@
+//! `load`.
+
+use crate::args::{self, Load, LoadIndexes, LoadMethod};
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::{LoadAnswer, LoadPlanAnswer};
+use evenkeel_logical::load::{self, Method, Request};
+use evenkeel_logical::objects::{Kind, Selection};
+use evenkeel_op::{Error, Result, exit};
+
+/// Runs the command.
+pub fn run(args: &args::Load, face: &Face) -> Result<u8> {
+    let request = request(args)?;
+    let options = settings::connect(&args.connection, "load", face)?;
+    if args.replace && !args.execute {
+        face.answer(&LoadPlanAnswer::new(
+            &request,
+            load::plan(&options, &request)?,
+        ));
+        return Ok(exit::DONE);
+    }
+    let report = load::load(&options, &request, face.progress(), face.cancel())?;
+    let answer = LoadAnswer::new(&request, &report);
+    face.answer(&answer);
+    let differs = report.differs.as_ref().is_some_and(|list| !list.is_empty());
+    Ok(match report.failed.is_empty() {
+        _ if differs => exit::DIFFERS,
+        true => exit::DONE,
+        false => exit::PARTIAL,
+    })
+}
+
+fn request(args: &Load) -> Result<Request> {
+    let skip = [
+        (args.no_views, Kind::View),
+        (args.no_routines, Kind::Procedure),
+        (args.no_triggers, Kind::Trigger),
+        (args.no_events, Kind::Event),
+        (args.no_sequences, Kind::Sequence),
+    ];
+    let exclude = args.exclude.iter().map(|text| Selection::pattern(text));
+    let collations = args.collation.iter().map(|text| collation(text));
+    Ok(Request {
+        input: args.input.clone(),
+        threads: usize::from(args.threads),
+        databases: args.database.clone(),
+        exclude: exclude.collect::<Result<_>>()?,
+        skip: skip
+            .into_iter()
+            .filter_map(|(left_out, kind)| left_out.then_some(kind))
+            .collect(),
+        accounts: args.users,
+        definer: args.definer.parse()?,
+        collations: collations.collect::<Result<_>>()?,
+        replace: args.replace,
+        method: match args.method {
+            LoadMethod::Auto => Method::Auto,
+            LoadMethod::LoadData => Method::LoadData,
+            LoadMethod::Insert => Method::Insert,
+        },
+        indexes_after: args.indexes == LoadIndexes::After,
+        binlog: !args.no_binlog,
+        verify: args.verify,
+    })
+}
+
+fn collation(text: &str) -> Result<(String, String)> {
+    let name = |text: &str| {
+        let letters = text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        (letters && !text.is_empty()).then(|| text.to_owned())
+    };
+    text.split_once('=')
+        .and_then(|(old, new)| Some((name(old)?, name(new)?)))
+        .ok_or_else(|| {
+            Error::usage(format!("'{text}' are not two collations"))
+                .hint("write --collation utf8mb4_0900_ai_ci=utf8mb4_unicode_520_ci")
+        })
+}

@@ -1,0 +1,152 @@
+//! A file of rows, unpacked and hashed on its way to the server.
+
+use super::source::{Chunk, Packing};
+use evenkeel_op::{Error, Result};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Reads a chunk. What cannot be read is an early end, which [`ChunkReader::verdict`] tells: the
+/// server takes what came, and the transaction is rolled back in good order.
+pub(super) struct ChunkReader<'a> {
+    chunk: &'a Chunk,
+    from: Box<dyn Read>,
+    hasher: blake3::Hasher,
+    bytes: u64,
+    ended: bool,
+    failure: Option<io::Error>,
+}
+
+impl<'a> ChunkReader<'a> {
+    /// Opens the file.
+    pub(super) fn open(chunk: &'a Chunk, packing: Packing) -> Result<Self> {
+        let unpacked = |file: File| -> io::Result<Box<dyn Read>> {
+            Ok(match packing {
+                Packing::None => Box::new(file),
+                Packing::Gzip => Box::new(MultiGzDecoder::new(file)),
+                Packing::Zstd => Box::new(zstd::Decoder::new(file)?),
+            })
+        };
+        let from = File::open(&chunk.path)
+            .and_then(unpacked)
+            .map_err(|error| damaged(chunk, "it cannot be read").because(error))?;
+        Ok(Self {
+            chunk,
+            from,
+            hasher: blake3::Hasher::new(),
+            bytes: 0,
+            ended: false,
+            failure: None,
+        })
+    }
+
+    /// Returns whether all was read that there is, so that there is a verdict.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Says whether what was read is what was written.
+    ///
+    /// Errors: `Failed`, with the file's name.
+    pub(super) fn verdict(self) -> Result<()> {
+        let chunk = self.chunk;
+        if let Some(error) = self.failure {
+            return Err(damaged(chunk, "it cannot be read").because(error));
+        }
+        if self.bytes != chunk.bytes {
+            let text = format!("it holds {} bytes instead of {}", self.bytes, chunk.bytes);
+            return Err(damaged(chunk, &text));
+        }
+        if self.hasher.finalize().to_hex().as_str() != chunk.blake3 {
+            return Err(damaged(chunk, "its bytes are not those that were dumped"));
+        }
+        Ok(())
+    }
+}
+
+/// Reads a chunk to its end and says whether it is what was written.
+pub(super) fn check(chunk: &Chunk, packing: Packing) -> Result<()> {
+    let mut reader = ChunkReader::open(chunk, packing)?;
+    let _ = io::copy(&mut reader, &mut io::sink());
+    reader.verdict()
+}
+
+fn damaged(chunk: &Chunk, how: &str) -> Error {
+    Error::failed(format!("{} is damaged: {how}", chunk.path.display())).hint(
+        "nothing of this file was loaded: bring it back from a copy and run the same command again, \
+         which goes on from here",
+    )
+}
+
+impl Read for ChunkReader<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.ended {
+            return Ok(0);
+        }
+        loop {
+            match self.from.read(into) {
+                Ok(0) => {
+                    self.ended = true;
+                    return Ok(0);
+                }
+                Ok(read) => {
+                    self.hasher.update(&into[..read]);
+                    self.bytes += read as u64;
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.failure = Some(error);
+                    self.ended = true;
+                    return Ok(0);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_testkit::Scratch;
+    use std::path::Path;
+
+    fn chunk(path: &Path, bytes: &[u8]) -> Chunk {
+        Chunk {
+            number: 1,
+            path: path.to_owned(),
+            rows: 1,
+            bytes: bytes.len() as u64,
+            bytes_stored: 0,
+            blake3: blake3::hash(bytes).to_hex().to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_not_what_was_written_is_told() {
+        let scratch = Scratch::new();
+        let rows = b"1\tx\n".repeat(50_000);
+        let packed = zstd::encode_all(&rows[..], 1).unwrap();
+        let path = scratch.join("c.tsv.zst");
+        let one = chunk(&path, &rows);
+        std::fs::write(&path, &packed).unwrap();
+        check(&one, Packing::Zstd).unwrap();
+        let mut flipped = packed.clone();
+        let middle = flipped.len() / 2;
+        flipped[middle] ^= 1;
+        let mut other = rows.clone();
+        other[7] ^= 1;
+        let wrong = [
+            flipped,
+            packed[..packed.len() - 9].to_vec(),
+            zstd::encode_all(&other[..], 1).unwrap(),
+            zstd::encode_all(&rows[4..], 1).unwrap(),
+            b"no zstd".to_vec(),
+        ];
+        for (number, bytes) in wrong.iter().enumerate() {
+            std::fs::write(&path, bytes).unwrap();
+            let error = check(&one, Packing::Zstd).unwrap_err();
+            assert!(error.to_string().contains("c.tsv.zst"), "{number}: {error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What the target cannot hold is said before anything is made there.
+
+use super::Request;
+use super::source::listed;
+use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
+use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::{Session, quote_name};
+use std::collections::BTreeSet;
+
+/// Where each table is tried, and dropped again.
+const TRY: &str = "evenkeel_try";
+/// A sequence that a default names is not there: sequences are not tried.
+const NO_SEQUENCE: &str = "ERROR 4091 ";
+
+/// Puts other collations in the place of those that the request or an alias replaces.
+///
+/// Errors: `Refused` names what has a collation that this server does not know.
+pub(super) fn collations(
+    session: &mut Session,
+    objects: &mut Objects,
+    request: &Request,
+) -> Result<()> {
+    for (from, to) in &request.collations {
+        objects.replace_collation(from, to);
+    }
+    let known = known(session)?;
+    let named: BTreeSet<String> = objects
+        .collations()
+        .into_iter()
+        .map(|(_, name)| name)
+        .collect();
+    // The same collation has two names: versions print the one, and some know only the other.
+    for name in named.iter().filter(|name| !known.contains(*name)) {
+        let other = match (name.strip_prefix("utf8_"), name.strip_prefix("utf8mb3_")) {
+            (Some(rest), _) => format!("utf8mb3_{rest}"),
+            (_, Some(rest)) => format!("utf8_{rest}"),
+            _ => continue,
+        };
+        if known.contains(&other) {
+            objects.replace_collation(name, &other);
+        }
+    }
+    let mut unknown: Vec<(String, String)> = Vec::new();
+    for (object, name) in objects.collations() {
+        if !known.contains(&name) {
+            unknown.push((name, object.to_string()));
+        }
+    }
+    let Some((first, _)) = unknown.first() else {
+        return Ok(());
+    };
+    let shown: Vec<String> = unknown
+        .iter()
+        .map(|(name, object)| format!("{object} has {name}"))
+        .collect();
+    Err(Error::refused(format!(
+        "this server does not know a collation: {}",
+        listed(&shown)
+    ))
+    .hint(format!(
+        "name one that it has instead: --collation {first}=utf8mb4_unicode_520_ci"
+    )))
+}
+
+fn known(session: &mut Session) -> Result<BTreeSet<String>> {
+    let mut rows = session.rows("SELECT COLLATION_NAME FROM information_schema.COLLATIONS")?;
+    // Newer MariaDBs list some without their character set, and here with it.
+    let full =
+        "SELECT FULL_COLLATION_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY";
+    rows.extend(session.rows(full).unwrap_or_default());
+    Ok(rows
+        .iter()
+        .filter_map(|row| row.at(0).map(str::to_owned))
+        .collect())
+}
+
+/// Says what this server cannot hold: by what it is known for, and by trying each table where it
+/// comes from another version.
+///
+/// Errors: `Refused` with each of the objects and what the server says of it.
+pub(super) fn all(
+    session: &mut Session,
+    objects: &Objects,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<()> {
+    let abilities = Abilities::probe(session)?;
+    if abilities.version_text == objects.version_text {
+        return Ok(());
+    }
+    let mut problems = Vec::new();
+    if abilities.flavour == Flavour::MySql {
+        let mut add = |what: &str, database: &str, name: &str, skip: &str| {
+            problems.push(format!(
+                "{what} {database}.{name}: MySQL has none ({skip} leaves it out)"
+            ));
+        };
+        for database in &objects.databases {
+            for one in &database.sequences {
+                add("sequence", &database.name, &one.name, "--no-sequences");
+            }
+            for one in &database.routines {
+                if one.kind == Kind::Package {
+                    add("package", &database.name, &one.name, "--no-routines");
+                }
+            }
+        }
+    }
+    problems.extend(tables(session, objects, progress, cancel)?);
+    match problems.len() {
+        0 => Ok(()),
+        count => Err(Error::refused(format!(
+            "this server cannot hold {count} of the objects: {}",
+            listed(&problems)
+        ))
+        .hint("leave them out with --exclude; nothing was made")),
+    }
+}
+
+fn tables(
+    session: &mut Session,
+    objects: &Objects,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Vec<String>> {
+    let whole = Rendering {
+        split_tables: false,
+        directories: false,
+        ..Rendering::default()
+    };
+    let statements = objects.statements(Phase::Tables, &whole);
+    let count = Some(statements.len() as u64);
+    progress.phase("trying the tables", count, evenkeel_op::Unit::Items);
+    let name = quote_name(TRY);
+    session.run(&format!("DROP DATABASE IF EXISTS {name}"))?;
+    session.run(&format!("CREATE DATABASE {name}"))?;
+    let found = try_all(session, objects, statements, progress, cancel);
+    let dropped = session.run(&format!("DROP DATABASE IF EXISTS {name}"));
+    progress.end();
+    let found = found?;
+    dropped?;
+    Ok(found)
+}
+
+fn try_all(
+    session: &mut Session,
+    objects: &Objects,
+    statements: Vec<Statement>,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    let mut runner = Runner::new(session, objects)?;
+    for statement in statements {
+        cancel.check()?;
+        let object = statement.object.clone();
+        let tried = Statement {
+            database: Some(TRY.to_owned()),
+            ..statement
+        };
+        let dropped = Statement {
+            sql: format!("DROP TABLE IF EXISTS {}", quote_name(&object.name)).into_bytes(),
+            ..tried.clone()
+        };
+        match runner.run(&tried) {
+            Ok(()) => runner.run(&dropped)?,
+            Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
+            Err(error) if error.chain().contains(NO_SEQUENCE) => {}
+            Err(error) => problems.push(format!("{object}: {}", said(&error))),
+        }
+        progress.advance(1);
+    }
+    Ok(problems)
+}
+
+/// Returns what the server said, without the statement.
+fn said(error: &Error) -> String {
+    let chain = error.chain();
+    let text = chain
+        .find("ERROR ")
+        .map_or(chain.as_str(), |at| &chain[at..]);
+    let end = text.find(", in: ").unwrap_or(text.len());
+    text[..end].to_owned()
+}

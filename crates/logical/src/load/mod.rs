@@ -1,0 +1,309 @@
+//! A dump's directory, loaded into a server in parallel.
+//!
+//! | file | what |
+//! |---|---|
+//! | `source` | what there is to load: objects, tables, chunks |
+//! | `target` | sessions, what is in the way, `local_infile` |
+//! | `fits` | what the target cannot hold, said before anything is made |
+//! | `state` | how far it has come, in the target |
+//! | `queue` | who loads which chunk |
+//! | `chunk` | a file, unpacked and checked on its way |
+//! | `rows` | N threads; a chunk and its note commit together |
+//! | `insert` | rows as INSERT statements |
+//! | `build` | everything that is not rows |
+//! | `verify` | are the rows there the rows here? |
+
+mod build;
+mod chunk;
+mod fits;
+mod insert;
+mod queue;
+mod rows;
+mod source;
+mod state;
+mod target;
+mod verify;
+
+use crate::objects::{Definer, Kind, ObjectName};
+use build::Builder;
+use evenkeel_op::{Cancel, Error, Progress, Result};
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use regex::Regex;
+use source::Source;
+use state::State;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// How rows get into the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Method {
+    /// LOAD DATA LOCAL where the server allows it or lets itself be told to, else INSERT.
+    #[default]
+    Auto,
+    /// LOAD DATA LOCAL or not at all.
+    LoadData,
+    /// INSERT.
+    Insert,
+}
+
+/// What to load, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The dump's directory.
+    pub input: PathBuf,
+    /// How many connections work at once; at least 1.
+    pub threads: usize,
+    /// Only these schemas; all when empty.
+    pub databases: Vec<String>,
+    /// Not those of which one of these matches `schema.object`.
+    pub exclude: Vec<Regex>,
+    /// Not these kinds; routines are [`Kind::Procedure`].
+    pub skip: Vec<Kind>,
+    /// Users and roles too.
+    pub accounts: bool,
+    /// What becomes of definers.
+    pub definer: Definer,
+    /// Collations with those that take their place.
+    pub collations: Vec<(String, String)>,
+    /// Drop what is in the way.
+    pub replace: bool,
+    /// How rows get in.
+    pub method: Method,
+    /// Secondary indexes come after the rows.
+    pub indexes_after: bool,
+    /// What is done goes into the binary log.
+    pub binlog: bool,
+    /// Compare the rows that are in with those of the files.
+    pub verify: bool,
+}
+
+impl Request {
+    /// Makes the usual request.
+    #[must_use]
+    pub fn new(input: impl Into<PathBuf>) -> Self {
+        Self {
+            input: input.into(),
+            threads: 4,
+            databases: Vec::new(),
+            exclude: Vec::new(),
+            skip: Vec::new(),
+            accounts: false,
+            definer: Definer::Keep,
+            collations: Vec::new(),
+            replace: false,
+            method: Method::Auto,
+            indexes_after: true,
+            binlog: true,
+            verify: false,
+        }
+    }
+}
+
+/// What a load would do.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// An earlier run of this load would be gone on with.
+    pub resumes: bool,
+    /// What would be dropped first.
+    pub drops: Vec<ObjectName>,
+    /// Tables.
+    pub tables: u64,
+    /// Rows.
+    pub rows: u64,
+}
+
+/// What was loaded.
+#[derive(Debug)]
+pub struct Report {
+    /// An earlier run was gone on with.
+    pub resumed: bool,
+    /// Tables.
+    pub tables: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Bytes of these rows before they were packed.
+    pub bytes: u64,
+    /// Files of rows.
+    pub chunks: u64,
+    /// Of these, how many this run brought in; earlier ones brought the others.
+    pub chunks_loaded: u64,
+    /// Objects that could not be made: everything else is there.
+    pub failed: Vec<Error>,
+    /// Tables whose rows are not those of the dump, a sentence each; `None` when it was not asked for.
+    pub differs: Option<Vec<String>>,
+    /// Wall clock time in seconds.
+    pub seconds: f64,
+}
+
+/// Says what a load would do, and changes nothing.
+///
+/// Errors: as [`load`], but for what is in the way.
+pub fn plan(options: &ConnectOptions, request: &Request) -> Result<Plan> {
+    let source = Source::open(request)?;
+    let mut session = target::session(options, request)?;
+    let resumes = resumed(&mut session, &source)?.is_some();
+    let drops = match resumes {
+        true => Vec::new(),
+        false => target::in_the_way(&mut session, &source.objects)?,
+    };
+    Ok(Plan {
+        resumes,
+        drops,
+        tables: source.tables.len() as u64,
+        rows: source.rows(),
+    })
+}
+
+/// Loads, or goes on with a load that was interrupted.
+///
+/// Errors: `Usage` for what is no dump; `Refused` for what the server cannot hold, has already, or
+/// does not allow, before anything was made; `Busy` while another load is at work there; `Failed`
+/// names the file or the table. After an error the same request goes on from where it was.
+pub fn load(
+    options: &ConnectOptions,
+    request: &Request,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let begun = Instant::now();
+    let mut source = Source::open(request)?;
+    let mut session = target::session(options, request)?;
+    state::only_one(&mut session)?;
+    let earlier = resumed(&mut session, &source)?;
+    fits::collations(&mut session, &mut source.objects, request)?;
+    let resumed = earlier.is_some();
+    let state = match earlier {
+        Some(state) => {
+            progress.note("going on with an earlier run of this load".to_owned());
+            state
+        }
+        None => begin(&mut session, &source, request, progress, cancel)?,
+    };
+    let run = Run {
+        builder: Builder {
+            options,
+            request,
+            source: &source,
+            state: &state,
+            resumed,
+            progress,
+            cancel,
+        },
+    };
+    let done = match state.finished {
+        true => Ok(Done::default()),
+        false => run.all(&mut session),
+    };
+    // Also after an error: the switch is not ours. The session may be gone by now.
+    let closed = target::close_the_way(&mut session).or_else(|_| {
+        let mut another = target::session(options, request)?;
+        target::close_the_way(&mut another)
+    });
+    let done = done?;
+    closed?;
+    if done.failed.is_empty() {
+        State::end(&mut session)?;
+    }
+    Ok(Report {
+        resumed,
+        tables: source.tables.len() as u64,
+        rows: source.rows(),
+        bytes: source.tables.iter().map(source::Table::bytes).sum(),
+        chunks: source
+            .tables
+            .iter()
+            .map(|one| one.chunks.len() as u64)
+            .sum(),
+        chunks_loaded: done.chunks,
+        failed: done.failed,
+        differs: done.differs,
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+/// Returns what an earlier run of this load noted.
+///
+/// Errors: `Refused` when another load did not come to its end.
+fn resumed(session: &mut Session, source: &Source) -> Result<Option<State>> {
+    match State::read(session)? {
+        Some(state) if state.id != source.id => Err(Error::refused(
+            "another load did not come to its end on this server",
+        )
+        .hint(format!(
+            "run it again as it was run: it goes on from where it was. To give it up, drop what it \
+             made and the database {}",
+            state::SCHEMA
+        ))),
+        other => Ok(other),
+    }
+}
+
+/// Looks whether everything fits and nothing is in the way, and begins the state.
+fn begin(
+    session: &mut Session,
+    source: &Source,
+    request: &Request,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<State> {
+    let found = target::in_the_way(session, &source.objects)?;
+    if !found.is_empty() && !request.replace {
+        return Err(target::refuse(&found));
+    }
+    fits::all(session, &source.objects, progress, cancel)?;
+    session.run("SET SESSION foreign_key_checks = 0")?;
+    for object in &found {
+        session.run(&target::drop_statement(object))?;
+        fail::fail_point!("load::dropped");
+    }
+    let state = State::begin(session, source)?;
+    fail::fail_point!("load::begun");
+    Ok(state)
+}
+
+/// What a run has done.
+#[derive(Default)]
+struct Done {
+    failed: Vec<Error>,
+    chunks: u64,
+    differs: Option<Vec<String>>,
+}
+
+/// One run.
+struct Run<'a> {
+    builder: Builder<'a>,
+}
+
+impl Run<'_> {
+    /// Does what is not done; before anything can fire, the rows are verified.
+    fn all(&self, session: &mut Session) -> Result<Done> {
+        let Builder {
+            options,
+            request,
+            source,
+            state,
+            progress,
+            cancel,
+            ..
+        } = self.builder;
+        let mut failed = self.builder.before_rows(session)?;
+        let chunks = rows::load(session, (options, request), source, state, progress, cancel)?;
+        fail::fail_point!("load::rows");
+        let differs = match request.verify {
+            true => Some(verify::differences(
+                (options, request),
+                source,
+                progress,
+                cancel,
+            )?),
+            false => None,
+        };
+        failed.extend(self.builder.after_rows(session)?);
+        Ok(Done {
+            failed,
+            chunks,
+            differs,
+        })
+    }
+}

@@ -1,0 +1,331 @@
+//! N threads, each with a connection, that bring rows in chunk by chunk. Rows of a chunk and the note
+//! that they are in commit together, or neither does.
+
+use super::Request;
+use super::chunk::{ChunkReader, check};
+use super::insert::{self, is_text_only};
+use super::queue::{Claim, Queue};
+use super::source::{Chunk, Source, Table};
+use super::state::{self, State, note_chunk};
+use super::target::{self, Way};
+use crate::dump::Format;
+use evenkeel_op::{Cancel, Context, Error, Progress, Result};
+use evenkeel_server::connect::{Session, quote_name};
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::Connection;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How often a chunk that lost to another transaction is tried.
+const TRIES: u32 = 5;
+/// Deadlock; the wait for a lock took too long.
+const LOST: [&str; 2] = ["ERROR 1213 ", "ERROR 1205 "];
+/// The key is there already.
+const DUPLICATE: &str = "ERROR 1062 ";
+/// How many warnings a message quotes.
+const WARNINGS: &str = "SHOW WARNINGS LIMIT 3";
+
+/// What all threads share.
+struct Shared<'a> {
+    source: &'a Source,
+    queue: Queue<'a>,
+    way: Way,
+    options: &'a ConnectOptions,
+    request: &'a Request,
+    progress: &'a dyn Progress,
+    cancel: &'a Cancel,
+    /// Somebody failed.
+    stop: AtomicBool,
+    chunks: AtomicU64,
+}
+
+/// Loads what is not in yet, and returns how many chunks that was.
+///
+/// Errors: `Failed` names the chunk that is damaged, or the table that would not take its rows.
+pub(super) fn load(
+    session: &mut Session,
+    (options, request): (&ConnectOptions, &Request),
+    source: &Source,
+    state: &State,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<u64> {
+    let done = empty_what_began(session, source, state)?;
+    let left = source.tables.iter().flat_map(|table| &table.chunks);
+    let left = left.filter(|chunk| !done.contains(&chunk.number));
+    let (count, bytes) = left.fold((0, 0), |(count, bytes), chunk| {
+        (count + 1, bytes + chunk.bytes)
+    });
+    if count == 0 {
+        return Ok(0);
+    }
+    let method = match source.format {
+        Format::Tab => request.method,
+        Format::Sql => super::Method::Insert,
+    };
+    let way = target::open_the_way(session, method, progress)?;
+    progress.phase("loading rows", Some(bytes), evenkeel_op::Unit::Bytes);
+    let shared = Shared {
+        source,
+        queue: Queue::new(&source.tables, &done),
+        way,
+        options,
+        request,
+        progress,
+        cancel,
+        stop: AtomicBool::new(false),
+        chunks: AtomicU64::new(0),
+    };
+    let threads = request.threads.min(count).max(1);
+    let results: Vec<Result<()>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|_| scope.spawn(|| shared.work()))
+            .collect();
+        let joined = threads.into_iter().map(|thread| {
+            let panicked = |_| Err(Error::failed("a thread of the load panicked"));
+            thread.join().unwrap_or_else(panicked)
+        });
+        joined.collect()
+    });
+    results.into_iter().collect::<Result<()>>()?;
+    progress.end();
+    Ok(shared.chunks.into_inner())
+}
+
+/// Empties tables without transactions that are not done as a whole: how far one came is not known.
+/// Returns the chunks that are in.
+fn empty_what_began(
+    session: &mut Session,
+    source: &Source,
+    state: &State,
+) -> Result<BTreeSet<u64>> {
+    let mut done = state.chunks.clone();
+    if state.phases.is_empty() {
+        return Ok(done);
+    }
+    for table in source.tables.iter().filter(|table| !table.transactional) {
+        let numbers: Vec<u64> = table.chunks.iter().map(|chunk| chunk.number).collect();
+        if numbers.iter().all(|number| done.contains(number)) {
+            continue;
+        }
+        state::forget_chunks(session, &numbers)?;
+        session
+            .run(&format!("TRUNCATE TABLE {}", quoted(table)))
+            .context(|| format!("failed to empty {} for its load", table.shown()))?;
+        numbers.iter().for_each(|number| {
+            done.remove(number);
+        });
+    }
+    Ok(done)
+}
+
+fn quoted(table: &Table) -> String {
+    format!("{}.{}", quote_name(&table.schema), quote_name(&table.name))
+}
+
+/// Returns the statement that loads tab-separated rows of a table.
+fn load_statement(table: &Table) -> String {
+    let (mut targets, mut sets) = (Vec::new(), Vec::new());
+    for column in &table.columns {
+        let name = quote_name(&column.name);
+        if is_text_only(column) {
+            // Bytes have no character set, and these types want one.
+            targets.push(format!("@v{}", sets.len()));
+            sets.push(format!("{name} = CONVERT(@v{} USING utf8mb4)", sets.len()));
+        } else {
+            targets.push(name);
+        }
+    }
+    let mut sql = format!(
+        "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {} CHARACTER SET binary ({})",
+        quoted(table),
+        targets.join(", ")
+    );
+    if !sets.is_empty() {
+        sql.push_str(&format!(" SET {}", sets.join(", ")));
+    }
+    sql
+}
+
+/// Counts what goes by.
+struct Counted<'a, R> {
+    from: R,
+    progress: &'a dyn Progress,
+}
+
+impl<R: Read> Read for Counted<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.progress.advance(read as u64);
+        Ok(read)
+    }
+}
+
+impl Shared<'_> {
+    fn work(&self) -> Result<()> {
+        let result = self.until_nothing_is_left();
+        if result.is_err() {
+            self.stop.store(true, Ordering::SeqCst);
+        }
+        result
+    }
+
+    fn until_nothing_is_left(&self) -> Result<()> {
+        let names = match self.way {
+            Way::LoadData => "utf8mb4",
+            Way::Insert => "binary",
+        };
+        let mut connection = target::connection(self.options, self.request, names, self.cancel)?;
+        let mut last = None;
+        while let Some(claim) = self.queue.claim(last) {
+            if last != Some(claim.at) {
+                connection.run(&format!("USE {}", quote_name(&claim.table.schema)))?;
+            }
+            last = Some(claim.at);
+            self.patiently(&mut connection, claim)
+                .context(|| format!("failed to load {}", claim.table.shown()))?;
+            self.chunks.fetch_add(1, Ordering::Relaxed);
+            fail::fail_point!("load::chunk");
+            if self.stop.load(Ordering::SeqCst) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads a chunk; one that lost to another transaction is tried again.
+    fn patiently(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
+        if !claim.table.transactional {
+            return self.without_transaction(connection, claim);
+        }
+        let mut tries = 0;
+        loop {
+            let done = self.in_transaction(connection, claim);
+            let Err(error) = done else { return Ok(()) };
+            // A connection that was lost has rolled back by itself.
+            let rolled_back = connection.run("ROLLBACK");
+            tries += 1;
+            let text = error.chain();
+            let lost = LOST.iter().any(|code| text.contains(code));
+            if !lost || tries == TRIES || rolled_back.is_err() {
+                return Err(error);
+            }
+        }
+    }
+
+    /// Loads a chunk: the note first, then the rows, then both commit. Whoever noted it before us
+    /// (a run that was killed after it had sent its commit) has it in, or lets us have it.
+    fn in_transaction(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
+        connection.run("START TRANSACTION")?;
+        match connection.run(&note_chunk(claim.chunk.number)) {
+            Err(error) if error.chain().contains(DUPLICATE) => {
+                connection.run("ROLLBACK")?;
+                return Ok(());
+            }
+            other => other?,
+        };
+        fail::fail_point!("load::noted");
+        self.rows(connection, claim.table, claim.chunk)?;
+        fail::fail_point!("load::before_commit");
+        connection.run("COMMIT")?;
+        fail::fail_point!("load::committed");
+        Ok(())
+    }
+
+    /// Loads a chunk whose rows stay whatever comes: it is read once before, and noted with all
+    /// others of its table when the last is in.
+    fn without_transaction(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
+        check(claim.chunk, self.source.packing)?;
+        self.rows(connection, claim.table, claim.chunk)?;
+        fail::fail_point!("load::before_note");
+        if self.queue.is_drained(claim.at) {
+            connection.run("START TRANSACTION")?;
+            for chunk in &claim.table.chunks {
+                connection.run(&note_chunk(chunk.number))?;
+            }
+            connection.run("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    fn rows(&self, connection: &mut Connection, table: &Table, chunk: &Chunk) -> Result<()> {
+        let mut counted = Counted {
+            from: ChunkReader::open(chunk, self.source.packing)?,
+            progress: self.progress,
+        };
+        let sent = match (self.way, self.source.format) {
+            (Way::LoadData, Format::Tab) => {
+                let done = connection.load(&load_statement(table), &mut counted);
+                done.and_then(|done| {
+                    clean(connection, done.warnings)?;
+                    Ok(done.affected)
+                })
+            }
+            (_, format) => insert_rows(connection, table, format, &mut counted),
+        };
+        let reader = counted.from;
+        // Where the file is damaged, what the server says of it is of no interest.
+        if reader.has_ended() {
+            reader.verdict()?;
+        }
+        let sent = sent.context(|| format!("failed at {}", chunk.path.display()))?;
+        if sent != chunk.rows {
+            return Err(Error::failed(format!(
+                "the server took {sent} of the {} rows of {}",
+                chunk.rows,
+                chunk.path.display()
+            ))
+            .hint("look for rows with the same key, or for a trigger or constraint on the table"));
+        }
+        Ok(())
+    }
+}
+
+fn insert_rows(
+    connection: &mut Connection,
+    table: &Table,
+    format: Format,
+    from: &mut dyn Read,
+) -> Result<u64> {
+    let mut rows = 0;
+    let mut run = |sql: &[u8]| {
+        let done = connection.run_bytes(sql)?;
+        clean(connection, done.warnings)?;
+        rows += done.affected;
+        Ok(())
+    };
+    match format {
+        Format::Tab => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
+        Format::Sql => insert::of_statements(from, &mut run)?,
+    }
+    Ok(rows)
+}
+
+/// Fails when the last statement changed a value on its way in: the server only warns of it.
+fn clean(connection: &mut Connection, warnings: u16) -> Result<()> {
+    if warnings == 0 {
+        return Ok(());
+    }
+    let mut rows = connection.query(WARNINGS)?;
+    let mut said = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut cells = row.cells();
+        let mut text = || {
+            let cell = cells.next().ok().flatten().unwrap_or_default();
+            String::from_utf8_lossy(cell).into_owned()
+        };
+        let (level, code, message) = (text(), text(), text());
+        if level != "Note" {
+            said.push(format!("{code}: {message}"));
+        }
+    }
+    match said.is_empty() {
+        true => Ok(()),
+        false => Err(Error::failed(format!(
+            "the server would change values: {}",
+            said.join("; ")
+        ))
+        .hint("this server cannot hold these rows as they are; nothing of this file was loaded")),
+    }
+}

@@ -1,0 +1,191 @@
+//! How far a load has come, in a schema of the target: what is noted of a chunk commits with its rows.
+//! docs/src/design/load.md says why.
+
+use super::source::Source;
+use crate::objects::Phase;
+use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_server::connect::{Session, quote, quote_name};
+use std::collections::BTreeSet;
+
+/// The schema.
+pub(super) const SCHEMA: &str = "evenkeel_load";
+/// The version of its tables.
+const VERSION: &str = "1";
+
+/// What an earlier run noted.
+#[derive(Debug)]
+pub(super) struct State {
+    /// The load that it belongs to.
+    pub(super) id: String,
+    /// Numbers of chunks whose rows are in.
+    pub(super) chunks: BTreeSet<u64>,
+    /// Names of phases that are done.
+    pub(super) phases: BTreeSet<String>,
+    /// Everything is there; only the state had still to go.
+    pub(super) finished: bool,
+}
+
+fn table(name: &str) -> String {
+    format!("{}.{name}", quote_name(SCHEMA))
+}
+
+/// Returns the statement that notes a chunk: the first of its transaction, so that nobody else has
+/// the chunk in hand until that ends.
+pub(super) fn note_chunk(number: u64) -> String {
+    format!("INSERT INTO {} VALUES ({number})", table("chunks"))
+}
+
+/// Returns a phase's name in the state.
+pub(super) fn phase_name(phase: Phase) -> String {
+    format!("{phase:?}")
+}
+
+impl State {
+    /// Reads what an earlier run left; `None` when there is nothing.
+    pub(super) fn read(session: &mut Session) -> Result<Option<Self>> {
+        let there = session.value(&format!(
+            "SELECT COUNT(*) FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = 'run'",
+            quote(SCHEMA)
+        ))?;
+        if there.as_deref() != Some("1") {
+            return Ok(None);
+        }
+        let sql = format!("SELECT id, version, finished FROM {}", table("run"));
+        let Some(run) = session.one(&sql)? else {
+            return Ok(None);
+        };
+        let text = |at: usize| run.at(at).unwrap_or_default().to_owned();
+        if text(1) != VERSION {
+            return Err(Error::refused(format!(
+                "{SCHEMA} on this server is of another version of evenkeel"
+            ))
+            .hint("finish that load with the evenkeel that began it"));
+        }
+        let mut list = |name: &str| -> Result<Vec<String>> {
+            let rows = session.rows(&format!("SELECT * FROM {}", table(name)))?;
+            Ok(rows
+                .iter()
+                .filter_map(|row| row.at(0).map(str::to_owned))
+                .collect())
+        };
+        Ok(Some(Self {
+            id: text(0),
+            chunks: list("chunks")?
+                .iter()
+                .filter_map(|number| number.parse().ok())
+                .collect(),
+            phases: list("phases")?.into_iter().collect(),
+            finished: text(2) == "1",
+        }))
+    }
+
+    /// Begins a state. Its last row makes it one.
+    pub(super) fn begin(session: &mut Session, source: &Source) -> Result<Self> {
+        let ascii = "CHARACTER SET ascii COLLATE ascii_bin";
+        session.run(&format!(
+            "CREATE DATABASE IF NOT EXISTS {} {ascii}",
+            quote_name(SCHEMA)
+        ))?;
+        for (name, columns) in [
+            ("chunks", "chunk BIGINT UNSIGNED PRIMARY KEY"),
+            ("phases", "phase VARCHAR(32) PRIMARY KEY"),
+            (
+                "run",
+                "id CHAR(64) PRIMARY KEY, version VARCHAR(8) NOT NULL, finished TINYINT NOT NULL, \
+                 local_infile VARCHAR(8), began_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
+            ),
+        ] {
+            session.run(&format!("DROP TABLE IF EXISTS {}", table(name)))?;
+            session.run(&format!(
+                "CREATE TABLE {} ({columns}) ENGINE=InnoDB {ascii}",
+                table(name)
+            ))?;
+        }
+        let id = &source.id;
+        session.run(&format!(
+            "INSERT INTO {} (id, version, finished) VALUES ('{id}', '{VERSION}', 0)",
+            table("run")
+        ))?;
+        Ok(Self {
+            id: id.clone(),
+            chunks: BTreeSet::new(),
+            phases: BTreeSet::new(),
+            finished: false,
+        })
+    }
+
+    /// Returns whether a phase is done.
+    pub(super) fn has(&self, phase: Phase) -> bool {
+        self.phases.contains(&phase_name(phase))
+    }
+
+    /// Ends a state: from the first statement on, the load is done.
+    pub(super) fn end(session: &mut Session) -> Result<()> {
+        session.run(&format!("UPDATE {} SET finished = 1", table("run")))?;
+        fail::fail_point!("load::finished");
+        for name in ["chunks", "phases", "run"] {
+            session.run(&format!("DROP TABLE IF EXISTS {}", table(name)))?;
+        }
+        let left = session.value(&format!(
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {}",
+            quote(SCHEMA)
+        ))?;
+        match left.as_deref() {
+            Some("0") => session.run(&format!("DROP DATABASE IF EXISTS {}", quote_name(SCHEMA))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Notes that a phase is done.
+pub(super) fn note_phase(session: &mut Session, phase: Phase) -> Result<()> {
+    let name = phase_name(phase);
+    session.run(&format!(
+        "INSERT IGNORE INTO {} VALUES ('{name}')",
+        table("phases")
+    ))
+}
+
+/// Forgets what was noted of chunks.
+pub(super) fn forget_chunks(session: &mut Session, numbers: &[u64]) -> Result<()> {
+    for some in numbers.chunks(1000) {
+        let list: Vec<String> = some.iter().map(u64::to_string).collect();
+        let list = list.join(", ");
+        session.run(&format!(
+            "DELETE FROM {} WHERE chunk IN ({list})",
+            table("chunks")
+        ))?;
+    }
+    Ok(())
+}
+
+/// Returns the `local_infile` that was there before a run of this load switched it on.
+pub(super) fn local_infile_before(session: &mut Session) -> Result<Option<String>> {
+    session.value(&format!("SELECT local_infile FROM {}", table("run")))
+}
+
+/// Notes the `local_infile` to come back to; `None` once it is back.
+pub(super) fn note_local_infile(session: &mut Session, before: Option<&str>) -> Result<()> {
+    let before = before.map_or_else(|| "NULL".to_owned(), quote);
+    session.run(&format!(
+        "UPDATE {} SET local_infile = {before}",
+        table("run")
+    ))
+}
+
+/// Keeps every other load away from the server until the session ends.
+///
+/// Errors: `Busy`.
+pub(super) fn only_one(session: &mut Session) -> Result<()> {
+    let got = session.value(&format!("SELECT GET_LOCK({}, 0)", quote(SCHEMA)))?;
+    match got.as_deref() {
+        Some("1") => Ok(()),
+        _ => Err(
+            Error::new(ErrorKind::Busy, "another load is at work on this server").hint(
+                "wait for it; a load that was killed holds on until the server has ended its \
+                 last statement (SHOW PROCESSLIST)",
+            ),
+        ),
+    }
+}

@@ -1,0 +1,223 @@
+//! The server that is loaded: its sessions, what is in the way there, and its `local_infile`.
+
+use super::source::{listed, names};
+use super::{Method, Request, state};
+use crate::objects::{Kind, ObjectName, Objects};
+use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
+use evenkeel_server::connect::{Session, quote, quote_name};
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::Connection;
+use std::collections::BTreeSet;
+
+/// What every session is set to: it may be idle for days while others work, and waits for locks of
+/// its fellows as long as they work.
+const PATIENT: [&str; 3] = [
+    "SET SESSION wait_timeout = 2147483, net_read_timeout = 3600, net_write_timeout = 3600",
+    "SET SESSION innodb_lock_wait_timeout = 3600, lock_wait_timeout = 86400",
+    "SET SESSION foreign_key_checks = 0",
+];
+/// What sessions that load rows are set to beside it: zeros and dates are stored as they were.
+const ROWS: &str = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', \
+                    time_zone = '+00:00'";
+const NO_BINLOG: &str = "SET SESSION sql_log_bin = 0";
+
+/// Opens a session for statements.
+///
+/// Errors: those of the connection; `Refused` where the binary log cannot be left out.
+pub(super) fn session(options: &ConnectOptions, request: &Request) -> Result<Session> {
+    let mut session = Session::open(options)?;
+    for sql in PATIENT {
+        session.run(sql)?;
+    }
+    if !request.binlog {
+        session.run(NO_BINLOG).map_err(no_binlog)?;
+    }
+    Ok(session)
+}
+
+/// Opens a connection for rows.
+pub(super) fn connection(
+    options: &ConnectOptions,
+    request: &Request,
+    names: &str,
+    cancel: &Cancel,
+) -> Result<Connection> {
+    let mut connection = Connection::open(options, cancel)?;
+    for sql in PATIENT {
+        connection.run(sql)?;
+    }
+    connection.run(ROWS)?;
+    connection.run(&format!("SET NAMES {names}"))?;
+    if !request.binlog {
+        connection.run(NO_BINLOG).map_err(no_binlog)?;
+    }
+    Ok(connection)
+}
+
+fn no_binlog(error: Error) -> Error {
+    Error::new(
+        error.kind(),
+        "this account may not leave the binary log out",
+    )
+    .because(error)
+    .hint("give it SUPER, BINLOG ADMIN or SYSTEM_VARIABLES_ADMIN, or load without --no-binlog")
+}
+
+/// Returns what is in the way: objects of the load that are there already.
+pub(super) fn in_the_way(session: &mut Session, objects: &Objects) -> Result<Vec<ObjectName>> {
+    let databases: Vec<String> = objects
+        .databases
+        .iter()
+        .map(|one| quote(&one.name))
+        .collect();
+    if databases.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = databases.join(", ");
+    // A table and a view cannot both have a name: what is there counts, by its own kind.
+    let mut tables = BTreeSet::new();
+    let mut programs = BTreeSet::new();
+    for one in names(objects) {
+        match one.kind {
+            Kind::Table | Kind::View | Kind::Sequence => tables.insert((one.database, one.name)),
+            kind => programs.insert((kind.sql().to_owned(), one.database, one.name)),
+        };
+    }
+    let mut found = Vec::new();
+    let mut ask = |sql: &str| -> Result<Vec<(String, String, String)>> {
+        let rows = session.rows(sql)?;
+        let text = |row: &evenkeel_server::connect::Row, at| row.at(at).unwrap_or("").to_owned();
+        Ok(rows
+            .iter()
+            .map(|row| (text(row, 0), text(row, 1), text(row, 2)))
+            .collect())
+    };
+    for (kind, database, name) in ask(&format!(
+        "SELECT TABLE_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
+         WHERE TABLE_SCHEMA IN ({list})"
+    ))? {
+        if tables.contains(&(database.clone(), name.clone())) {
+            let kind = match kind.as_str() {
+                "VIEW" => Kind::View,
+                "SEQUENCE" => Kind::Sequence,
+                _ => Kind::Table,
+            };
+            found.push(ObjectName {
+                kind,
+                database,
+                name,
+            });
+        }
+    }
+    let mut others = ask(&format!(
+        "SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES \
+         WHERE ROUTINE_SCHEMA IN ({list})"
+    ))?;
+    others.extend(ask(&format!(
+        "SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS \
+         WHERE EVENT_SCHEMA IN ({list})"
+    ))?);
+    for (word, database, name) in others {
+        let kinds = [
+            Kind::Procedure,
+            Kind::Function,
+            Kind::Package,
+            Kind::PackageBody,
+            Kind::Event,
+        ];
+        let kind = kinds.into_iter().find(|kind| kind.sql() == word);
+        if let Some(kind) = kind
+            && programs.contains(&(word, database.clone(), name.clone()))
+        {
+            found.push(ObjectName {
+                kind,
+                database,
+                name,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the error for what is in the way.
+pub(super) fn refuse(found: &[ObjectName]) -> Error {
+    let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Error::refused(format!(
+        "{} of the dump's objects are on this server already: {}",
+        found.len(),
+        listed(&shown)
+    ))
+    .hint("leave them out with --exclude, or let --replace show what it would drop")
+}
+
+/// Returns the statement that drops an object.
+pub(super) fn drop_statement(object: &ObjectName) -> String {
+    let full = format!(
+        "{}.{}",
+        quote_name(&object.database),
+        quote_name(&object.name)
+    );
+    format!("DROP {} IF EXISTS {full}", object.kind.sql())
+}
+
+/// Whether and how rows may be sent as files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// LOAD DATA LOCAL.
+    LoadData,
+    /// INSERT.
+    Insert,
+}
+
+/// Finds out how rows get in, and switches `local_infile` on where that is needed and allowed. What
+/// it was is noted first: also after a kill the next run puts it back.
+pub(super) fn open_the_way(
+    session: &mut Session,
+    method: Method,
+    progress: &dyn Progress,
+) -> Result<Way> {
+    if method == Method::Insert {
+        return Ok(Way::Insert);
+    }
+    let is_on = |value: Option<String>| value.is_some_and(|value| value == "ON" || value == "1");
+    let now = session.variable("local_infile")?;
+    if is_on(now.clone()) {
+        return Ok(Way::LoadData);
+    }
+    if state::local_infile_before(session)?.is_none() {
+        state::note_local_infile(session, Some(now.as_deref().unwrap_or("OFF")))?;
+    }
+    fail::fail_point!("load::local_infile");
+    match session.run("SET GLOBAL local_infile = 1") {
+        Ok(()) => Ok(Way::LoadData),
+        Err(error) if error.kind() == ErrorKind::Unreachable => Err(error),
+        Err(error) => {
+            state::note_local_infile(session, None)?;
+            if method == Method::LoadData {
+                return Err(Error::refused("local_infile is off on this server")
+                    .because(error)
+                    .hint("switch it on, or load with --method insert"));
+            }
+            progress.warn(
+                "local_infile is off and this account may not switch it on: rows go in by \
+                 INSERT, which is slower"
+                    .to_owned(),
+            );
+            Ok(Way::Insert)
+        }
+    }
+}
+
+/// Puts `local_infile` back to what it was.
+pub(super) fn close_the_way(session: &mut Session) -> Result<()> {
+    if let Some(before) = state::local_infile_before(session)? {
+        let value = if before == "ON" || before == "1" {
+            1
+        } else {
+            0
+        };
+        session.run(&format!("SET GLOBAL local_infile = {value}"))?;
+        state::note_local_infile(session, None)?;
+    }
+    Ok(())
+}
