@@ -183,7 +183,24 @@ pub const ROLLBACK_AFTER: [&str; 4] = [
 /// Points of the drop of a baseline.
 pub const BASELINE_DROP: [&str; 1] = ["baseline::unnamed"];
 
-/// Returns every name above, without the `#n` of a later time.
+/// Points of a load, in the order in which one comes by. The switch of `local_infile` is only where it
+/// is off, the last note only where a table has no transactions, and drops only with `--replace`.
+pub const LOAD: [&str; 12] = [
+    "load::dropped",
+    "load::begun",
+    "load::statement",
+    "load::phase",
+    "load::local_infile",
+    "load::noted",
+    "load::before_commit",
+    "load::committed",
+    "load::chunk",
+    "load::before_note",
+    "load::rows",
+    "load::finished",
+];
+
+/// Returns every name above but those of loads, without the `#n` of a later time.
 #[must_use]
 pub fn all() -> Vec<&'static str> {
     let mut all: Vec<&str> = EVERY_BACKUP

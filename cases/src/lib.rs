@@ -9,6 +9,7 @@ pub mod far;
 pub mod faults;
 pub mod image;
 pub mod leftovers;
+pub mod loads;
 pub mod mounting;
 pub mod points;
 pub mod program;

@@ -2,105 +2,33 @@
 //! that cannot say so before it has made anything?
 
 use evenkeel_cases::SMALL;
-use evenkeel_cases::dumps::{HARD, checksums, done, dump, load_into, make_hard, make_special};
+use evenkeel_cases::dumps::{HARD, done, load_into};
+use evenkeel_cases::loads::{Source, local_infile, objects};
 use evenkeel_cases::program::{Evenkeel, run};
-use evenkeel_logical::objects::{Closeness, Objects, Selection, differences, read};
-use evenkeel_server::abilities::Flavour;
+use evenkeel_logical::objects::{Closeness, Objects};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Scratch, TestServer};
-use std::path::PathBuf;
 
 fn program() -> Evenkeel {
     Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
 }
 
-/// Beside the hard schema: what is not rows, and hangs together.
-const OBJECTS: [&str; 13] = [
-    "CREATE TABLE parent (id INT PRIMARY KEY AUTO_INCREMENT, code CHAR(3) NOT NULL, UNIQUE KEY (code))",
-    "CREATE TABLE child (id INT PRIMARY KEY, parent INT, note VARCHAR(30), KEY note_key (note), \
-     FULLTEXT KEY words (note), CONSTRAINT up FOREIGN KEY (parent) REFERENCES parent (id))",
-    "INSERT INTO parent VALUES (0, 'nil'), (5, 'abc')",
-    "INSERT INTO child VALUES (1, 5, 'one'), (2, NULL, NULL), (3, 0, 'three')",
-    "CREATE TABLE my_isam (a INT, b VARCHAR(20), KEY (a)) ENGINE=MyISAM",
-    "INSERT INTO my_isam VALUES (1, 'x'), (1, 'x'), (NULL, '')",
-    "CREATE TABLE log (n INT)",
-    "CREATE VIEW a_view AS SELECT b.note FROM z_view b",
-    "CREATE OR REPLACE VIEW z_view AS SELECT note FROM child",
-    "CREATE FUNCTION twice(n INT) RETURNS INT DETERMINISTIC NO SQL RETURN n * 2",
-    "CREATE PROCEDURE fill() BEGIN INSERT INTO log VALUES (twice(4)); END",
-    "CREATE TRIGGER loud AFTER INSERT ON child FOR EACH ROW INSERT INTO log VALUES (NEW.id)",
-    "CREATE EVENT later ON SCHEDULE EVERY 1 DAY STARTS '2036-01-01 00:00:00' DO INSERT INTO log VALUES (1)",
-];
-
 fn start(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
     server.start(&scratch.join(name), &SMALL)
-}
-
-fn make_objects(session: &mut Session) {
-    let mut run = |sql: &str| session.run(sql).unwrap_or_else(|e| panic!("{}", e.chain()));
-    run(&format!("USE {}", quote_name(HARD)));
-    run("CREATE VIEW z_view AS SELECT 'early' AS note");
-    OBJECTS.iter().for_each(|sql| run(sql));
-}
-
-fn objects(running: &Running) -> Objects {
-    let mut session = running.session().unwrap();
-    read(&mut session, &Selection::default()).unwrap_or_else(|e| panic!("{}", e.chain()))
-}
-
-/// A server with the hard schema, and its dump.
-struct Source {
-    server: TestServer,
-    running: Running,
-    dump: PathBuf,
-}
-
-impl Source {
-    fn make(server: TestServer, scratch: &Scratch, special: bool, flags: &[&str]) -> Self {
-        let running = start(&server, scratch, "source");
-        let mut session = running.session().unwrap();
-        make_hard(&mut session);
-        if special {
-            make_special(&mut session, server.binary.flavour);
-        }
-        make_objects(&mut session);
-        let dump_dir = scratch.join("dump");
-        done(run(dump(&program(), &running, &dump_dir, flags)));
-        Self {
-            server,
-            running,
-            dump: dump_dir,
-        }
-    }
-}
-
-fn assert_same(source: &Source, target: &Running, name: &str, closeness: Closeness) {
-    let (mut one, mut other) = (source.running.session().unwrap(), target.session().unwrap());
-    assert_eq!(checksums(&mut other), checksums(&mut one), "{name}");
-    let rows = format!("SELECT COUNT(*) FROM {}.log", quote_name(HARD));
-    let fired = other.value(&rows).unwrap();
-    assert_eq!(
-        fired.as_deref(),
-        one.value(&rows).unwrap().as_deref(),
-        "{name}"
-    );
-    let found = differences(&objects(&source.running), &objects(target), closeness);
-    assert!(found.is_empty(), "{name}: {}", found.join("\n\n"));
-    let left =
-        "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'evenkeel%'";
-    assert_eq!(other.value(left).unwrap().as_deref(), Some("0"), "{name}");
-}
-
-fn local_infile(running: &Running) -> Option<String> {
-    running.session().unwrap().variable("local_infile").unwrap()
 }
 
 /// To a server of the same version: everything, by each way.
 fn to_itself(server: TestServer) {
     let scratch = Scratch::new();
-    let source = Source::make(server, &scratch, true, &["--chunk-size=64K", "--threads=3"]);
+    let source = Source::make(
+        &program(),
+        server,
+        &scratch,
+        true,
+        &["--chunk-size=64K", "--threads=3"],
+    );
     for (name, flags) in [
         ("after", &["--threads=3"][..]),
         (
@@ -115,7 +43,7 @@ fn to_itself(server: TestServer) {
         assert_eq!(ended.answer["resumed"], false);
         assert_eq!(ended.answer["chunks"], ended.answer["chunks_loaded"]);
         let name = format!("{}, {name}", source.server.name);
-        assert_same(&source, &target, &name, Closeness::Same);
+        source.assert_same(&target, &name, Closeness::Same);
         assert_eq!(local_infile(&target), before, "{name}");
         // What is there is not touched unless that is asked for.
         let again = run(load_into(&program(), &target, &source.dump, &[]));
@@ -133,17 +61,17 @@ fn to_itself(server: TestServer) {
             "{}",
             plan.answer
         );
-        assert_same(&source, &target, &name, Closeness::Same);
+        source.assert_same(&target, &name, Closeness::Same);
         let flags = ["--replace", "--execute", "--definer=drop"];
         done(run(load_into(&program(), &target, &source.dump, &flags)));
-        assert_same(&source, &target, &name, Closeness::Same);
+        source.assert_same(&target, &name, Closeness::Same);
     }
 }
 
 /// To the servers of other versions: what they cannot hold is said first, and the rest arrives.
 fn to_others(server: TestServer, targets: [(TestServer, &[&str]); 2]) {
     let scratch = Scratch::new();
-    let source = Source::make(server, &scratch, false, &["--chunk-size=256K"]);
+    let source = Source::make(&program(), server, &scratch, false, &["--chunk-size=256K"]);
     for (server, flags) in targets {
         let name = format!("{} to {}", source.server.name, server.name);
         let target = start(&server, &scratch, server.id);
@@ -262,7 +190,6 @@ fn mysql_5_7_to_itself() {
 #[test]
 fn mariadb_to_others() {
     let server = mariadb_10_11();
-    assert_eq!(server.binary.flavour, Flavour::MariaDb);
     to_others(server, [(mysql_8_0_15(), &[]), (mysql_5_7_22(), &[])]);
 }
 

@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 
 /// The schema.
 pub(super) const SCHEMA: &str = "evenkeel_load";
+/// How long to wait for another load's end, in seconds: the server takes a moment to notice that a
+/// client was killed.
+const WAIT_S: u32 = 10;
 /// The version of its tables.
 const VERSION: &str = "1";
 
@@ -178,7 +181,7 @@ pub(super) fn note_local_infile(session: &mut Session, before: Option<&str>) -> 
 ///
 /// Errors: `Busy`.
 pub(super) fn only_one(session: &mut Session) -> Result<()> {
-    let got = session.value(&format!("SELECT GET_LOCK({}, 0)", quote(SCHEMA)))?;
+    let got = session.value(&format!("SELECT GET_LOCK({}, {WAIT_S})", quote(SCHEMA)))?;
     match got.as_deref() {
         Some("1") => Ok(()),
         _ => Err(

@@ -1,0 +1,306 @@
+//! Does a load that was interrupted anywhere go on to the same result, with no row twice and none of a
+//! damaged file?
+
+use evenkeel_cases::dumps::{HARD, done, load_into, manifest};
+use evenkeel_cases::loads::{Source, local_infile};
+use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
+use evenkeel_cases::{SMALL, failpoints};
+use evenkeel_logical::load::{self, Request};
+use evenkeel_logical::objects::Closeness;
+use evenkeel_op::{Cancel, ErrorKind, Silent};
+use evenkeel_server::connect::quote_name;
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{Proxy, Scratch, TestServer};
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+const DUMP: [&str; 2] = ["--chunk-size=64K", "--compress=zstd"];
+
+fn program() -> Evenkeel {
+    Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
+}
+
+fn load(source: &Source, target: &Running, flags: &[&str]) -> std::process::Command {
+    load_into(&program(), target, &source.dump, flags)
+}
+
+/// Where a run is killed, one after the other. Later times of a point are further on.
+const KILLS: [&str; 16] = [
+    "load::begun",
+    "load::phase#2",
+    "load::statement#4",
+    "load::phase",
+    "load::noted",
+    "load::before_commit#3",
+    "load::committed",
+    "load::chunk#2",
+    "load::before_commit#5",
+    "load::before_note",
+    "load::rows",
+    "load::statement#2",
+    "load::phase",
+    "load::phase#3",
+    "load::statement",
+    "load::phase#4",
+];
+
+fn killed_on_and_on(server: TestServer) {
+    let scratch = Scratch::new();
+    let source = Source::make(&program(), server, &scratch, true, &DUMP);
+    let target = source.server.start(&scratch.join("target"), &SMALL);
+    let infile = local_infile(&target);
+    let mut kills = KILLS.to_vec();
+    if infile.as_deref() == Some("OFF") {
+        kills.insert(4, "load::local_infile");
+    }
+    kills.push("load::finished");
+    for point in kills {
+        let ended = run(killed_at(load(&source, &target, &["--threads=2"]), point));
+        let name = format!("{}, {point}", source.server.name);
+        assert_eq!(ended.signal, Some(9), "{name}: {ended:?}");
+    }
+    let ended = done(run(load(&source, &target, &["--threads=2"])));
+    assert_eq!(ended.answer["resumed"], true, "{}", ended.answer);
+    assert_eq!(ended.answer["chunks_loaded"], 0, "{}", ended.answer);
+    source.assert_same(&target, source.server.name, Closeness::Same);
+    assert_eq!(local_infile(&target), infile, "{}", source.server.name);
+
+    // Replaced, and killed after each statement there is, from the first on.
+    let flags = ["--replace", "--execute", "--verify", "--method=insert"];
+    let dropped = run(killed_at(load(&source, &target, &flags), "load::dropped#5"));
+    assert_eq!(dropped.signal, Some(9), "{dropped:?}");
+    for number in (1..).step_by(3) {
+        assert!(number < 500, "it does not come to its end");
+        let point = format!("load::statement#{number}");
+        let ended = run(killed_at(load(&source, &target, &flags), &point));
+        if ended.signal.is_none() {
+            let ended = done(ended);
+            assert_eq!(ended.answer["differs"], serde_json::json!([]));
+            break;
+        }
+    }
+    source.assert_same(&target, source.server.name, Closeness::Same);
+}
+
+#[test]
+fn mariadb_killed() {
+    killed_on_and_on(mariadb_10_11());
+}
+
+#[test]
+fn mysql_8_killed() {
+    killed_on_and_on(mysql_8_0_15());
+}
+
+#[test]
+fn mysql_5_7_killed() {
+    killed_on_and_on(mysql_5_7_22());
+}
+
+/// The server dies in the middle of rows, and is started again.
+#[test]
+fn a_server_that_dies_goes_on_too() {
+    let _scenario = fail::FailScenario::setup();
+    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+        let scratch = Scratch::new();
+        let source = Source::make(&program(), server, &scratch, true, &DUMP);
+        let launch = source.server.prepare(&scratch.join("target"), &SMALL);
+        let target = source.server.run(&launch);
+        let options = target.connect_options();
+        let victim = Arc::new(Mutex::new((Some(target), 0)));
+        let held = victim.clone();
+        fail::cfg_callback("load::before_commit", move || {
+            let mut held = held.lock().unwrap();
+            held.1 += 1;
+            if held.1 == 7 {
+                held.0.take().unwrap().kill();
+            }
+        })
+        .unwrap();
+        let request = Request::new(&source.dump);
+        let error = load::load(&options, &request, &Silent, &Cancel::new()).unwrap_err();
+        fail::remove("load::before_commit");
+        let name = source.server.name;
+        assert_eq!(
+            error.kind(),
+            ErrorKind::Unreachable,
+            "{name}: {}",
+            error.chain()
+        );
+        let target = source.server.run(&launch);
+        let ended = done(run(load(&source, &target, &["--verify"])));
+        assert_eq!(ended.answer["resumed"], true, "{name}");
+        assert_eq!(ended.answer["differs"], serde_json::json!([]), "{name}");
+        source.assert_same(&target, name, Closeness::Same);
+    }
+}
+
+/// Connections are cut while rows are on their way.
+#[test]
+fn cut_connections_lose_nothing() {
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        let scratch = Scratch::new();
+        let source = Source::make(&program(), server, &scratch, true, &DUMP);
+        let launch = source.server.prepare(&scratch.join("target"), &SMALL);
+        let target = source.server.run(&launch.with_networking());
+        let proxy = Proxy::to(target.port().unwrap());
+        let name = source.server.name;
+        // The first connection is for statements, the others are for rows.
+        for bytes in [30_000, 100_000, 200_000] {
+            proxy.cut_after(&[u64::MAX, bytes, u64::MAX]);
+            let port = format!("-P{}", proxy.port());
+            let flags = [
+                "--no-defaults",
+                "-uroot",
+                "-h127.0.0.1",
+                &port,
+                "--threads=2",
+            ];
+            let mut command = program().command(&["load"]);
+            command
+                .args(flags)
+                .arg("--ssl-mode=DISABLED")
+                .arg(&source.dump);
+            let ended = run(command);
+            assert_eq!(ended.code, Some(13), "{name}, {bytes}: {}", ended.message());
+            proxy.cut_after(&[]);
+        }
+        done(run(load(&source, &target, &[])));
+        source.assert_same(&target, name, Closeness::Same);
+    }
+}
+
+fn count(target: &Running, table: &str) -> u64 {
+    let sql = format!("SELECT COUNT(*) FROM {}.{table}", quote_name(HARD));
+    let count = target.session().unwrap().value(&sql).unwrap();
+    count.unwrap().parse().unwrap()
+}
+
+/// Returns the files of a table with their numbers of rows.
+fn chunks(dump: &Path, table: &str) -> Vec<(String, u64)> {
+    let read = manifest(dump);
+    let tables = read["tables"].as_array().unwrap();
+    let table = tables.iter().find(|one| one["name"] == table).unwrap();
+    let chunks = table["chunks"].as_array().unwrap().iter();
+    chunks
+        .map(|one| {
+            let file = one["file"].as_str().unwrap().to_owned();
+            (file, one["rows"].as_u64().unwrap())
+        })
+        .collect()
+}
+
+fn assert_names(ended: &Ended, file: &str) {
+    assert_eq!(ended.code, Some(1), "{}", ended.message());
+    assert!(
+        ended.message().contains(file) || ended.said.contains(file),
+        "{ended:?}"
+    );
+}
+
+/// A file that is damaged or gone is named, and nothing of it is loaded.
+#[test]
+fn damaged_files_bring_nothing() {
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        let scratch = Scratch::new();
+        let flags = ["--chunk-size=64K", "--compress=none"];
+        let source = Source::make(&program(), server, &scratch, true, &flags);
+        let target = source.server.start(&scratch.join("target"), &SMALL);
+        let (gone, rows) = chunks(&source.dump, "gaps").swap_remove(1);
+        let path = source.dump.join(&gone);
+        let whole = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_names(&run(load(&source, &target, &[])), &gone);
+        fs::write(&path, &whole[1..]).unwrap();
+        assert_names(&run(load(&source, &target, &[])), &gone);
+        let made = target.session().unwrap().value(&format!(
+            "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{HARD}'"
+        ));
+        assert_eq!(
+            made.unwrap().as_deref(),
+            Some("0"),
+            "{}",
+            source.server.name
+        );
+        // As long as it was, with another letter in the last row.
+        let mut other = whole.clone();
+        let last = other.len() - 2;
+        other[last] = b'h';
+        fs::write(&path, &other).unwrap();
+        let before: u64 = chunks(&source.dump, "gaps")[..1]
+            .iter()
+            .map(|one| one.1)
+            .sum();
+        let flags = ["--threads=1"];
+        assert_names(&run(load(&source, &target, &flags)), &gone);
+        assert!(
+            rows > 0 && count(&target, "gaps") == before,
+            "{}",
+            source.server.name
+        );
+        // Of a table without transactions it is noticed before a row is sent.
+        let (isam, _) = chunks(&source.dump, "my_isam").swap_remove(0);
+        fs::write(&path, &whole).unwrap();
+        let isam = source.dump.join(isam);
+        let sound = fs::read(&isam).unwrap();
+        fs::write(&isam, sound.to_ascii_uppercase()).unwrap();
+        assert_names(&run(load(&source, &target, &flags)), isam.to_str().unwrap());
+        assert_eq!(count(&target, "my_isam"), 0, "{}", source.server.name);
+        fs::write(&isam, &sound).unwrap();
+        done(run(load(&source, &target, &["--verify"])));
+        source.assert_same(&target, source.server.name, Closeness::Same);
+    }
+}
+
+/// What is verified is what is there: a value that is another is told.
+#[test]
+fn other_rows_are_told() {
+    let _scenario = fail::FailScenario::setup();
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let source = Source::make(&program(), server, &scratch, true, &DUMP);
+    let target = source.server.start(&scratch.join("target"), &SMALL);
+    let options = target.connect_options();
+    let session = Mutex::new(target.session().unwrap());
+    fail::cfg_callback("load::rows", move || {
+        let mut session = session.lock().unwrap();
+        let name = quote_name(HARD);
+        for sql in [
+            format!("UPDATE {name}.gaps SET t = CONCAT(t, ' ') ORDER BY id LIMIT 1"),
+            format!("DELETE FROM {name}.no_key WHERE a = 2 AND b = ''"),
+        ] {
+            session.run(&sql).unwrap();
+        }
+    })
+    .unwrap();
+    let request = Request {
+        verify: true,
+        ..Request::new(&source.dump)
+    };
+    let report = load::load(&options, &request, &Silent, &Cancel::new()).unwrap();
+    let differs = report.differs.unwrap();
+    assert_eq!(differs.len(), 2, "{differs:?}");
+    assert!(differs[0].contains("gaps has other values"), "{differs:?}");
+    assert!(
+        differs[1].contains("no_key has 8003 rows instead of 8004"),
+        "{differs:?}"
+    );
+}
+
+#[test]
+fn no_fail_point_is_forgotten() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/logical/src/load");
+    let mut found = Vec::new();
+    for path in evenkeel_cases::leftovers::all_files(&top).into_keys() {
+        let text = fs::read_to_string(top.join(path)).unwrap();
+        for rest in text.split("fail_point!(\"").skip(1) {
+            found.push(rest.split('"').next().unwrap().to_owned());
+        }
+    }
+    found.sort();
+    let mut known = failpoints::LOAD.to_vec();
+    known.sort_unstable();
+    assert_eq!(found, known);
+}
