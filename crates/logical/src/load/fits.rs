@@ -47,6 +47,7 @@ pub(super) fn collations(
             unknown.push((name, object.to_string()));
         }
     }
+    unknown.dedup();
     let Some((first, _)) = unknown.first() else {
         return Ok(());
     };

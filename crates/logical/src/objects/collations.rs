@@ -4,7 +4,8 @@ use super::text::all_tokens;
 use super::{Kind, ObjectName, Objects, Program};
 
 impl Objects {
-    /// Returns the collations that schemas and tables name, each with who names it.
+    /// Returns the collations that schemas and tables name, and those that programs were made under,
+    /// each with who names it.
     #[must_use]
     pub fn collations(&self) -> Vec<(ObjectName, String)> {
         let mut all = Vec::new();
@@ -21,6 +22,20 @@ impl Objects {
             for table in &database.tables {
                 for collation in named(&table.create) {
                     add(Kind::Table, &table.name, collation);
+                }
+            }
+            let views = database.views.iter().map(|view| &view.program);
+            let programs = views
+                .chain(&database.routines)
+                .chain(&database.triggers)
+                .chain(&database.events);
+            for program in programs {
+                let under = [
+                    Some(&program.collation_connection),
+                    program.database_collation.as_ref(),
+                ];
+                for collation in under.into_iter().flatten() {
+                    add(program.kind, &program.name, collation.clone());
                 }
             }
         }
