@@ -63,80 +63,75 @@ fn no_binlog(error: Error) -> Error {
     .hint("give it SUPER, BINLOG ADMIN or SYSTEM_VARIABLES_ADMIN, or load without --no-binlog")
 }
 
-/// Returns what is in the way: objects of the load that are there already.
+/// Returns what is in the way: objects of the load that are there already, of whatever kind. A table
+/// and a view cannot both have a name; routines and events have names of their own.
 pub(super) fn in_the_way(session: &mut Session, objects: &Objects) -> Result<Vec<ObjectName>> {
-    let databases: Vec<String> = objects
-        .databases
-        .iter()
-        .map(|one| quote(&one.name))
-        .collect();
+    let databases = objects.databases.iter();
+    let databases: Vec<String> = databases.map(|one| quote(&one.name)).collect();
     if databases.is_empty() {
         return Ok(Vec::new());
     }
     let list = databases.join(", ");
-    // A table and a view cannot both have a name: what is there counts, by its own kind.
-    let mut tables = BTreeSet::new();
-    let mut programs = BTreeSet::new();
-    for one in names(objects) {
-        match one.kind {
-            Kind::Table | Kind::View | Kind::Sequence => tables.insert((one.database, one.name)),
-            kind => programs.insert((kind.sql().to_owned(), one.database, one.name)),
-        };
-    }
-    let mut found = Vec::new();
-    let mut ask = |sql: &str| -> Result<Vec<(String, String, String)>> {
-        let rows = session.rows(sql)?;
-        let text = |row: &evenkeel_server::connect::Row, at| row.at(at).unwrap_or("").to_owned();
-        Ok(rows
-            .iter()
-            .map(|row| (text(row, 0), text(row, 1), text(row, 2)))
-            .collect())
+    let space = |kind: Kind| match kind {
+        Kind::View | Kind::Sequence => Kind::Table,
+        other => other,
     };
-    for (kind, database, name) in ask(&format!(
-        "SELECT TABLE_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
-         WHERE TABLE_SCHEMA IN ({list})"
-    ))? {
-        if tables.contains(&(database.clone(), name.clone())) {
-            let kind = match kind.as_str() {
-                "VIEW" => Kind::View,
-                "SEQUENCE" => Kind::Sequence,
-                _ => Kind::Table,
+    let wanted: BTreeSet<ObjectName> = names(objects)
+        .into_iter()
+        .map(|one| ObjectName {
+            kind: space(one.kind),
+            ..one
+        })
+        .collect();
+    let there = [
+        format!(
+            "SELECT TABLE_TYPE, TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
+             WHERE TABLE_SCHEMA IN ({list})"
+        ),
+        format!(
+            "SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES \
+             WHERE ROUTINE_SCHEMA IN ({list})"
+        ),
+        format!(
+            "SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS \
+             WHERE EVENT_SCHEMA IN ({list})"
+        ),
+    ];
+    let mut found = Vec::new();
+    for sql in there {
+        for row in session.rows(&sql)? {
+            let text = |at: usize| row.at(at).unwrap_or_default().to_owned();
+            let object = ObjectName {
+                kind: kind_of(&text(0)),
+                database: text(1),
+                name: text(2),
             };
-            found.push(ObjectName {
-                kind,
-                database,
-                name,
-            });
-        }
-    }
-    let mut others = ask(&format!(
-        "SELECT ROUTINE_TYPE, ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES \
-         WHERE ROUTINE_SCHEMA IN ({list})"
-    ))?;
-    others.extend(ask(&format!(
-        "SELECT 'EVENT', EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS \
-         WHERE EVENT_SCHEMA IN ({list})"
-    ))?);
-    for (word, database, name) in others {
-        let kinds = [
-            Kind::Procedure,
-            Kind::Function,
-            Kind::Package,
-            Kind::PackageBody,
-            Kind::Event,
-        ];
-        let kind = kinds.into_iter().find(|kind| kind.sql() == word);
-        if let Some(kind) = kind
-            && programs.contains(&(word, database.clone(), name.clone()))
-        {
-            found.push(ObjectName {
-                kind,
-                database,
-                name,
-            });
+            let looked_for = ObjectName {
+                kind: space(object.kind),
+                ..object.clone()
+            };
+            if wanted.contains(&looked_for) {
+                found.push(object);
+            }
         }
     }
     Ok(found)
+}
+
+/// Returns what the server's lists mean by a word.
+fn kind_of(word: &str) -> Kind {
+    const NAMED: [Kind; 7] = [
+        Kind::View,
+        Kind::Sequence,
+        Kind::Procedure,
+        Kind::Function,
+        Kind::Package,
+        Kind::PackageBody,
+        Kind::Event,
+    ];
+    let named = NAMED.into_iter().find(|kind| kind.sql() == word);
+    // BASE TABLE, SYSTEM VERSIONED
+    named.unwrap_or(Kind::Table)
 }
 
 /// Returns the error for what is in the way.
