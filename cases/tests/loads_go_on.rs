@@ -1,7 +1,7 @@
 //! Does a load that was interrupted anywhere go on to the same result, with no row twice and none of a
 //! damaged file?
 
-use evenkeel_cases::dumps::{HARD, done, load_into, manifest};
+use evenkeel_cases::dumps::{HARD, done, dump, load_into, manifest};
 use evenkeel_cases::loads::{Source, local_infile};
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
 use evenkeel_cases::{SMALL, failpoints};
@@ -11,12 +11,17 @@ use evenkeel_op::{Cancel, ErrorKind, Silent};
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{Proxy, Scratch, TestServer};
+use evenkeel_testkit::{LoopFs, Proxy, Scratch, TestServer};
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 const DUMP: [&str; 2] = ["--chunk-size=64K", "--compress=zstd"];
+
+/// How long one run waits for the other.
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn program() -> Evenkeel {
     Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
@@ -287,6 +292,102 @@ fn other_rows_are_told() {
         differs[1].contains("no_key has 8003 rows instead of 8004"),
         "{differs:?}"
     );
+}
+
+/// A run that is given up commits while the next is at work already: no row comes twice.
+#[test]
+fn late_commits_are_not_repeated() {
+    let _scenario = fail::FailScenario::setup();
+    for server in [mariadb_10_11(), mysql_8_0_15(), mysql_5_7_22()] {
+        let scratch = Scratch::new();
+        let source = Source::make(&program(), server, &scratch, true, &DUMP);
+        let name = source.server.name;
+        let target = source.server.start(&scratch.join("target"), &SMALL);
+        let (stopped, hears) = mpsc::channel();
+        let (go_on, waits) = mpsc::channel();
+        let waits = Mutex::new(waits);
+        let times = AtomicU32::new(0);
+        fail::cfg_callback("load::before_commit", move || {
+            if times.fetch_add(1, Ordering::SeqCst) == 4 {
+                stopped.send(()).unwrap();
+                waits.lock().unwrap().recv_timeout(LIMIT).unwrap();
+            }
+        })
+        .unwrap();
+        let options = target.connect_options();
+        let request = Request {
+            threads: 1,
+            ..Request::new(&source.dump)
+        };
+        let first =
+            std::thread::spawn(move || load::load(&options, &request, &Silent, &Cancel::new()));
+        hears.recv_timeout(LIMIT).unwrap();
+        let mut session = target.session().unwrap();
+        let holder = session
+            .value("SELECT IS_USED_LOCK('evenkeel_load')")
+            .unwrap();
+        session.run(&format!("KILL {}", holder.unwrap())).unwrap();
+        let mut second = load(&source, &target, &["--threads=1"]);
+        let second = std::thread::spawn(move || Ended::of(&second.output().unwrap()));
+        let waiting =
+            "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
+        evenkeel_testkit::until("the second run waits for the first", || {
+            second.is_finished() || session.value(waiting).unwrap().as_deref() == Some("1")
+        });
+        go_on.send(()).unwrap();
+        let lost = first.join().unwrap().unwrap_err();
+        assert_eq!(
+            lost.kind(),
+            ErrorKind::Unreachable,
+            "{name}: {}",
+            lost.chain()
+        );
+        fail::remove("load::before_commit");
+        done(second.join().unwrap());
+        source.assert_same(&target, name, Closeness::Same);
+    }
+}
+
+/// The server's disk is full, and later is not.
+#[test]
+fn full_disks_are_waited_out() {
+    let scratch = Scratch::new();
+    let source = Source::make(&program(), mariadb_10_11(), &scratch, true, &DUMP);
+    let mut session = source.running.session().unwrap();
+    let name = quote_name(HARD);
+    let noise = format!(
+        "CREATE TABLE {name}.noise ENGINE=InnoDB SELECT seq AS id, RANDOM_BYTES(1024) AS b FROM seq_1_to_40000"
+    );
+    session.run(&format!("USE {name}")).unwrap();
+    session.run(&noise).unwrap();
+    let output = scratch.join("noisy");
+    done(run(dump(
+        &program(),
+        &source.running,
+        &output,
+        &["--chunk-size=1M"],
+    )));
+    let disk = LoopFs::ext4(512 << 20);
+    let launch = source.server.prepare(&disk.join("target"), &SMALL);
+    let target = source.server.run(&launch);
+    let ballast = disk.join("ballast");
+    let room = rustix::fs::statvfs(disk.path()).unwrap();
+    let bytes = room.f_bavail * room.f_frsize - (16 << 20);
+    let file = fs::File::create(&ballast).unwrap();
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+    drop(file);
+    let ended = run(load_into(&program(), &target, &output, &[]));
+    fs::remove_file(&ballast).unwrap();
+    // The server says so, and may die of it a moment later.
+    assert!(matches!(ended.code, Some(1 | 13)), "{}", ended.message());
+    let said = ended.answer.to_string();
+    assert!(ended.code == Some(13) || said.contains("full"), "{said}");
+    target.kill();
+    let target = source.server.run(&launch);
+    let ended = done(run(load_into(&program(), &target, &output, &["--verify"])));
+    assert_eq!(ended.answer["resumed"], true);
+    assert_eq!(ended.answer["differs"], serde_json::json!([]));
+    source.assert_same(&target, "full", Closeness::Same);
 }
 
 #[test]

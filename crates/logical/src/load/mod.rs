@@ -26,7 +26,7 @@ mod verify;
 
 use crate::objects::{Definer, Kind, ObjectName};
 use build::Builder;
-use evenkeel_op::{Cancel, Error, Progress, Result};
+use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use regex::Regex;
@@ -196,10 +196,7 @@ pub fn load(
         false => run.all(&mut session),
     };
     // Also after an error: the switch is not ours. The session may be gone by now.
-    let closed = target::close_the_way(&mut session).or_else(|_| {
-        let mut another = target::session(options, request)?;
-        target::close_the_way(&mut another)
-    });
+    let closed = target::close_the_way(&mut session).or_else(|_| close_anew(options, request));
     let done = done?;
     closed?;
     if done.failed.is_empty() {
@@ -220,6 +217,16 @@ pub fn load(
         differs: done.differs,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// Puts `local_infile` back in a new session, unless another run is at work by now, which needs it
+/// and puts it back itself.
+fn close_anew(options: &ConnectOptions, request: &Request) -> Result<()> {
+    let mut session = target::session(options, request)?;
+    match state::only_one(&mut session) {
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
+        other => other.and_then(|()| target::close_the_way(&mut session)),
+    }
 }
 
 /// Returns what an earlier run of this load noted.

@@ -9,7 +9,7 @@ use super::source::{Chunk, Source, Table};
 use super::state::{self, State, note_chunk};
 use super::target::{self, Way};
 use crate::dump::Format;
-use evenkeel_op::{Cancel, Context, Error, Progress, Result};
+use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;
@@ -35,6 +35,8 @@ struct Shared<'a> {
     request: &'a Request,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
+    /// The session that keeps other loads away.
+    keeper: u64,
     /// Somebody failed.
     stop: AtomicBool,
     chunks: AtomicU64,
@@ -74,6 +76,7 @@ pub(super) fn load(
         request,
         progress,
         cancel,
+        keeper: session.id(),
         stop: AtomicBool::new(false),
         chunks: AtomicU64::new(0),
     };
@@ -183,6 +186,7 @@ impl Shared<'_> {
                 connection.run(&format!("USE {}", quote_name(&claim.table.schema)))?;
             }
             last = Some(claim.at);
+            self.is_alone(&mut connection)?;
             self.patiently(&mut connection, claim)
                 .context(|| format!("failed to load {}", claim.table.shown()))?;
             self.chunks.fetch_add(1, Ordering::Relaxed);
@@ -192,6 +196,19 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Fails when the session that keeps other loads away is gone: another may have begun.
+    fn is_alone(&self, connection: &mut Connection) -> Result<()> {
+        let sql = format!("SELECT IS_USED_LOCK('{}')", state::SCHEMA);
+        match number(connection, &sql)? {
+            Some(holder) if holder == self.keeper => Ok(()),
+            _ => Err(Error::new(
+                ErrorKind::Unreachable,
+                "the session that keeps other loads away was lost",
+            )
+            .hint("run the same command again: it goes on from here")),
+        }
     }
 
     /// Loads a chunk; one that lost to another transaction is tried again.
@@ -240,6 +257,15 @@ impl Shared<'_> {
         self.rows(connection, claim.table, claim.chunk)?;
         fail::fail_point!("load::before_note");
         if self.queue.is_drained(claim.at) {
+            let sql = format!("SELECT COUNT(*) FROM {}", quoted(claim.table));
+            let there = number(connection, &sql)?.unwrap_or_default();
+            if there != claim.table.rows {
+                return Err(Error::failed(format!(
+                    "it has {there} rows instead of {}",
+                    claim.table.rows
+                ))
+                .hint("somebody else writes to it; the next run empties it and loads it again"));
+            }
             connection.run("START TRANSACTION")?;
             for chunk in &claim.table.chunks {
                 connection.run(&note_chunk(chunk.number))?;
@@ -300,6 +326,17 @@ fn insert_rows(
         Format::Sql => insert::of_statements(from, &mut run)?,
     }
     Ok(rows)
+}
+
+/// Asks for a number.
+fn number(connection: &mut Connection, sql: &str) -> Result<Option<u64>> {
+    let mut rows = connection.query(sql)?;
+    let mut number = None;
+    while let Some(row) = rows.next()? {
+        let cell = row.cells().next().ok().flatten();
+        number = cell.and_then(|text| String::from_utf8_lossy(text).parse().ok());
+    }
+    Ok(number)
 }
 
 /// Fails when the last statement changed a value on its way in: the server only warns of it.
