@@ -41,7 +41,6 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
 };
-
 pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;
 pub use write::Compression;
