@@ -2,4 +2,5 @@
 
 pub mod dump;
 pub mod load;
+pub mod import;
 pub mod objects;

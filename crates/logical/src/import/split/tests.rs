@@ -1,0 +1,269 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A stream that gives what it has in pieces of these sizes, over and over.
+struct Pieces<'a> {
+    rest: &'a [u8],
+    sizes: &'a [usize],
+    next: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let size = self.sizes[self.next % self.sizes.len()];
+        self.next += 1;
+        let count = into.len().min(size).min(self.rest.len());
+        into[..count].copy_from_slice(&self.rest[..count]);
+        self.rest = &self.rest[count..];
+        Ok(count)
+    }
+}
+
+type Found = (Vec<(u64, Vec<u8>)>, Option<String>);
+
+fn split(text: &[u8], sizes: &[usize], quoting: Quoting) -> Found {
+    let pieces = Pieces {
+        rest: text,
+        sizes,
+        next: 0,
+    };
+    let mut splitter = Splitter::new(pieces, 1 << 20);
+    splitter.set_quoting(quoting);
+    let mut found = Vec::new();
+    loop {
+        match splitter.next_statement() {
+            Ok(Some(one)) => found.push((one.line, one.text.to_vec())),
+            Ok(None) => return (found, None),
+            Err(error) => return (found, Some(error.chain())),
+        }
+    }
+}
+
+fn whole(text: &str) -> Vec<(u64, String)> {
+    let (found, error) = split(text.as_bytes(), &[usize::MAX], Quoting::default());
+    assert_eq!(error, None, "{text}");
+    let found = found.into_iter();
+    found
+        .map(|(line, text)| (line, String::from_utf8(text).unwrap()))
+        .collect()
+}
+
+fn texts(text: &str) -> Vec<String> {
+    whole(text).into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn strings_names_and_comments_hide_delimiters() {
+    assert_eq!(
+        texts("a ';' \";\" `;` 1; b 'it''s;' '\\';' ; c /* ; */ 2; d -- ;\n3; e # ;\n4; `\\`;f"),
+        [
+            "a ';' \";\" `;` 1",
+            "b 'it''s;' '\\';'",
+            "c /* ; */ 2",
+            "d -- ;\n3",
+            "e # ;\n4",
+            "`\\`",
+            "f"
+        ]
+    );
+    assert_eq!(texts("a--1;b - - 2;c/1;"), ["a--1", "b - - 2", "c/1"]);
+}
+
+#[test]
+fn what_stands_in_front_is_left_out() {
+    let text =
+        "/*M!999999\\- enable the sandbox mode */ \n-- x\n--\n#y;\n/* ; */ ;;\n/*!40101 SET x */;";
+    assert_eq!(whole(text), [(6, "/*!40101 SET x */".to_owned())]);
+}
+
+#[test]
+fn delimiters_change() {
+    let text = "a;\nDELIMITER ;;\nb; c ;;\ndelimiter //  \r\nd;; //\nDelimiter \"$$\"\ne//$$\nDELIMITER ;\n\n f;";
+    let wanted = [(1, "a"), (3, "b; c"), (5, "d;;"), (7, "e//"), (10, "f")];
+    let found = whole(text);
+    let found: Vec<(u64, &str)> = found.iter().map(|(l, t)| (*l, t.as_str())).collect();
+    assert_eq!(found, wanted);
+    // Inside a statement it is a word like any other.
+    assert_eq!(texts("a\ndelimiter x; b"), ["a\ndelimiter x", "b"]);
+}
+
+#[test]
+fn modes_decide_what_a_backslash_is() {
+    let (found, error) = split(
+        b"a '\\'; b \"x\\\";",
+        &[1],
+        Quoting {
+            no_backslash: true,
+            ansi: false,
+        },
+    );
+    assert_eq!((found.len(), error), (2, None));
+    let ansi = Quoting {
+        no_backslash: false,
+        ansi: true,
+    };
+    let (found, error) = split(b"a '\\';'; b \"x\\\";", &[1], ansi);
+    assert_eq!((found.len(), error), (2, None));
+}
+
+#[test]
+fn what_has_no_end_is_named_with_its_line() {
+    for (text, said) in [
+        ("a;\nb '", "a string that begins on line 2"),
+        ("\n\n/* x", "a comment that begins on line 3"),
+        ("`x\n", "a name in backticks that begins on line 1"),
+        ("a 'x\\", "a string that begins on line 1"),
+    ] {
+        let error = split(text.as_bytes(), &[3], Quoting::default()).1;
+        assert!(error.clone().unwrap().contains(said), "{text}: {error:?}");
+    }
+}
+
+#[test]
+fn a_statement_beyond_the_limit_is_named_and_not_held() {
+    let endless = io::repeat(b'x');
+    let mut splitter = Splitter::new(io::Cursor::new(b"a;\n").chain(endless), 1 << 20);
+    assert_eq!(splitter.next_statement().unwrap().unwrap().line, 1);
+    let error = splitter.next_statement().unwrap_err().chain();
+    assert!(
+        error.contains("line 2") && error.contains("max_allowed_packet"),
+        "{error}"
+    );
+    assert!(splitter.buffer.len() < 4 << 20);
+}
+
+#[test]
+fn comments_of_any_length_need_no_memory() {
+    let long = io::repeat(b'-').take(8 << 20);
+    let mut splitter = Splitter::new(long.chain(io::Cursor::new(b"\na;")), 1 << 20);
+    assert_eq!(splitter.next_statement().unwrap().unwrap().line, 2);
+    assert!(splitter.buffer.len() < 2 << 20);
+}
+
+/// Splits with the whole text at hand, byte by byte, by the rules as they are written down.
+fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
+    let (mut found, mut current, mut at) = (Vec::new(), Vec::<u8>::new(), 0);
+    let mut delimiter = b";".to_vec();
+    while at < text.len() {
+        let rest = &text[at..];
+        let leading = current.is_empty();
+        let second = rest.get(1).copied();
+        let dashes = rest[0] == b'-'
+            && second == Some(b'-')
+            && (leading || rest.get(2).is_none_or(u8::is_ascii_whitespace));
+        let gate =
+            rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") || rest.starts_with(b"/*+");
+        let length;
+        let mut keep = true;
+        if leading && rest[0].is_ascii_whitespace() {
+            (length, keep) = (1, false);
+        } else if rest.starts_with(&delimiter) && !(leading && is_command(rest)) {
+            found.push(std::mem::take(&mut current));
+            (length, keep) = (delimiter.len(), false);
+        } else if rest[0] == b'#' || dashes {
+            let line = rest.iter().position(|b| *b == b'\n');
+            (length, keep) = (line.map_or(rest.len(), |l| l + 1), !leading);
+        } else if rest.starts_with(b"/*") && (!gate || (leading && rest.starts_with(SANDBOX))) {
+            let end = rest[2..].windows(2).position(|two| two == b"*/")?;
+            (length, keep) = (end + 4, !leading);
+        } else if leading && is_command(rest) {
+            let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+            let word = rest[9..line].trim_ascii();
+            let word = word.split(u8::is_ascii_whitespace).next()?;
+            let word = match word {
+                [a @ (b'\'' | b'"'), inner @ .., b] if a == b => inner,
+                other => other,
+            };
+            if word.is_empty() || word.contains(&b'\\') {
+                return None;
+            }
+            delimiter = word.to_vec();
+            (length, keep) = (line, false);
+        } else if let quote @ (b'\'' | b'"' | b'`') = rest[0] {
+            let escapes =
+                quote != b'`' && !quoting.no_backslash && !(quoting.ansi && quote == b'"');
+            let mut end = 1;
+            while *rest.get(end)? != quote {
+                end += if rest[end] == b'\\' && escapes { 2 } else { 1 };
+            }
+            length = end + 1;
+        } else {
+            length = 1;
+        }
+        if keep {
+            current.extend_from_slice(&rest[..length]);
+        }
+        at += length;
+    }
+    found.push(current);
+    let trimmed = found.iter().map(|one| one.trim_ascii_end().to_vec());
+    Some(trimmed.filter(|one| !one.is_empty()).collect())
+}
+
+/// Texts of what makes a difference.
+fn any_text() -> impl Strategy<Value = Vec<u8>> {
+    let part = prop_oneof![
+        Just(&b"'"[..]),
+        Just(&b"\""[..]),
+        Just(&b"`"[..]),
+        Just(&b"\\"[..]),
+        Just(&b";"[..]),
+        Just(&b";;"[..]),
+        Just(&b"--"[..]),
+        Just(&b"-- "[..]),
+        Just(&b"#"[..]),
+        Just(&b"/*"[..]),
+        Just(&b"/*!40101 "[..]),
+        Just(&b"/*M!100100 "[..]),
+        Just(&b"/*M!999999\\- x"[..]),
+        Just(&b"*/"[..]),
+        Just(&b"*"[..]),
+        Just(&b"/"[..]),
+        Just(&b"\n"[..]),
+        Just(&b"\r\n"[..]),
+        Just(&b" "[..]),
+        Just(&b"\nDELIMITER ;;\n"[..]),
+        Just(&b"\ndelimiter //\n"[..]),
+        Just(&b"\nDELIMITER ;\n"[..]),
+        Just(&b"//"[..]),
+        Just(&b"INSERT INTO t VALUES (1)"[..]),
+        Just(&b"\xff\x00"[..]),
+    ];
+    proptest::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
+}
+
+fn any_quoting() -> impl Strategy<Value = Quoting> {
+    (any::<bool>(), any::<bool>()).prop_map(|(no_backslash, ansi)| Quoting { no_backslash, ansi })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_cut_gives_the_same_statements(
+        text in any_text(),
+        sizes in proptest::collection::vec(1usize..20, 1..8),
+        quoting in any_quoting(),
+    ) {
+        let one = split(&text, &[usize::MAX], quoting);
+        let other = split(&text, &sizes, quoting);
+        prop_assert_eq!(&one, &other);
+        for (line, statement) in &one.0 {
+            let lines = text.split(|byte| *byte == b'\n').nth(*line as usize - 1);
+            let first = statement.split(|byte| *byte == b'\n').next().unwrap();
+            let lines = lines.unwrap();
+            let first = first.trim_ascii_end();
+            prop_assert!(lines.windows(first.len().max(1)).any(|part| part == first), "line {}", line);
+        }
+    }
+
+    #[test]
+    fn a_naive_reader_finds_the_same(text in any_text(), quoting in any_quoting()) {
+        let (found, error) = split(&text, &[usize::MAX], quoting);
+        let found: Vec<Vec<u8>> = found.into_iter().map(|(_, text)| text).collect();
+        match reference(&text, quoting) {
+            Some(wanted) => prop_assert_eq!((found, error), (wanted, None)),
+            None => prop_assert!(error.is_some()),
+        }
+    }
+}
