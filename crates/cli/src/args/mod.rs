@@ -12,6 +12,7 @@ mod demo;
 mod dump;
 mod far_side;
 mod fleet;
+mod import;
 mod inspect;
 mod keys;
 mod load;
@@ -39,6 +40,7 @@ pub use demo::Demo;
 pub use dump::{Dump, DumpFormat, DumpLock};
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
+pub use import::{Import, ImportIndexes};
 pub use inspect::{Doctor, Settings};
 pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysRemove, KeysVerb};
 pub use load::{Load, LoadIndexes, LoadMethod};
@@ -155,6 +157,8 @@ pub enum Verb {
     Dump(Box<Dump>),
     /// Load a dump into a server, in parallel; interrupted, go on from where it was.
     Load(Box<Load>),
+    /// Run a file of SQL statements, in parallel where order cannot matter.
+    Import(Box<Import>),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

@@ -14,6 +14,7 @@ mod far_side;
 mod fleet;
 pub mod forget;
 pub mod generations;
+pub mod import;
 pub mod keys;
 pub mod load;
 pub mod lock;
@@ -73,6 +74,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Bench(args) => bench::run(args, face),
         Verb::Dump(args) => dump::run(args, face),
         Verb::Load(args) => load::run(args, face),
+        Verb::Import(args) => import::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

@@ -58,6 +58,7 @@ fn connection(verb: &Verb) -> Option<(&'static str, &Connection)> {
         Verb::Check(args) => Some(("check", &args.connection)),
         Verb::Dump(args) => Some(("dump", &args.connection)),
         Verb::Load(args) => Some(("load", &args.connection)),
+        Verb::Import(args) => Some(("import", &args.connection)),
         Verb::Lock(args) => Some(("lock", &args.connection)),
         Verb::Doctor(args) => Some(("doctor", &args.connection)),
         _ => None,

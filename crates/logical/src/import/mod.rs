@@ -1,3 +1,136 @@
 //! Any SQL file, statement by statement, into a server: in parallel where order cannot matter.
+//!
+//! | file | what |
+//! |---|---|
+//! | `source` | the file, unpacked a little ahead |
+//! | `split` | a stream of SQL cut into statements |
+//! | `classify`, `values` | what a statement is to the order of things |
+//! | `facts` | what the server says about a table |
+//! | `batch` | rows of many statements in one |
+//! | `order`, `work` | what may begin when, and the connections that run it |
+//! | `driver`, `later` | the file from its first statement to its last; indexes that come after rows |
+//! | `end` | how an import ended, and how to go on |
 
+mod batch;
+mod classify;
+mod driver;
+mod end;
+mod facts;
+mod later;
+mod order;
+mod source;
 pub mod split;
+mod values;
+mod work;
+
+pub use source::Input;
+
+use driver::Driver;
+use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
+use evenkeel_server::connect::quote_name;
+use evenkeel_server::options::ConnectOptions;
+use source::Ahead;
+use split::Splitter;
+use std::time::{Duration, Instant};
+use work::{Pool, Worker};
+
+/// How to import.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// How many connections take rows at once; at least 1.
+    pub threads: usize,
+    /// The default database at the file's beginning.
+    pub database: Option<String>,
+    /// Make secondary indexes and foreign keys of new tables once their rows are there.
+    pub indexes_after: bool,
+    /// Leave out what begins before this line, except settings of the session; 0 or 1 for none.
+    pub from_line: u64,
+    /// Of these tables (`database.table`), rows on lines before this are there already.
+    pub done: Vec<(String, u64)>,
+    /// How often to say which line all is in up to.
+    pub tell_every: Duration,
+}
+
+/// What was imported.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Bytes of the file as it lies there, packed.
+    pub bytes: u64,
+    /// Statements of the file that were run.
+    pub statements: u64,
+    /// Statements of rows as they went to the server.
+    pub inserts_sent: u64,
+    /// Rows in statements that were spread over the connections.
+    pub rows: u64,
+    /// Statements whose rows were there already, as after an interruption.
+    pub already_there: u64,
+    /// Tables that got rows so.
+    pub tables: u64,
+    /// Wall clock time in seconds.
+    pub seconds: f64,
+}
+
+/// Imports a file. What was run before an error stays.
+///
+/// Errors: `Partial` names the line of the statement that failed and says how to go on;
+/// `Unreachable`, `Refused`, `LockTimeout` and interruptions keep their kinds; `Failed` when nothing
+/// was run.
+pub fn import(
+    options: &ConnectOptions,
+    request: &Request,
+    input: Input,
+    progress: &dyn Progress,
+    cancel: &Cancel,
+) -> Result<Report> {
+    let begun = Instant::now();
+    let pool = Pool::new(request.threads.max(1), request.from_line > 1, cancel);
+    let mut connections = Vec::new();
+    for _ in 0..pool.threads {
+        connections.push(work::open(options, cancel)?);
+    }
+    let mut driver = Driver::new(options, request, progress, &pool)?;
+    if let Some(database) = &request.database {
+        driver.use_database(database, format!("USE {}", quote_name(database)).as_bytes())?;
+    }
+    progress.phase("importing", input.bytes, Unit::Bytes);
+    let ahead = Ahead::start(input, cancel)?;
+    let read = ahead.read.clone();
+    let mut splitter = Splitter::new(ahead, driver.statement_max());
+    let outcome = std::thread::scope(|scope| {
+        let workers: Vec<_> = connections
+            .into_iter()
+            .map(|connection| {
+                let worker = Worker::new(&pool, connection);
+                scope.spawn(|| worker.work())
+            })
+            .collect();
+        let outcome = driver.run(&mut splitter, &read);
+        pool.close(!matches!(outcome, Ok(true)));
+        let panicked = workers.into_iter().any(|worker| worker.join().is_err());
+        match panicked {
+            true => Err(Error::failed("a thread of the import panicked")),
+            false => outcome,
+        }
+    });
+    progress.end();
+    let outcome = match outcome {
+        Ok(true) => driver.foreign_keys(),
+        other => other,
+    };
+    match outcome {
+        Ok(true) => {
+            let counts = pool.counts();
+            Ok(Report {
+                bytes: read.load(std::sync::atomic::Ordering::Relaxed),
+                statements: driver.statements,
+                inserts_sent: counts.sent,
+                rows: counts.rows,
+                already_there: counts.already_there,
+                tables: driver.tables_with_rows(),
+                seconds: begun.elapsed().as_secs_f64(),
+            })
+        }
+        Ok(false) => Err(end::failed(&driver, None)),
+        Err(error) => Err(end::failed(&driver, Some(error))),
+    }
+}

@@ -12,7 +12,7 @@ mod read;
 mod run;
 mod select;
 mod statements;
-mod text;
+pub(crate) mod text;
 
 pub use compare::{Closeness, differences};
 pub use read::read;

@@ -11,6 +11,7 @@ mod doctor;
 mod dump;
 mod fleet;
 mod forget;
+mod import;
 mod keys;
 mod load;
 mod lock;
@@ -28,6 +29,7 @@ pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRo
 pub use dump::DumpAnswer;
 pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};
+pub use import::ImportAnswer;
 pub use keys::{KeysAnswer, NewKeyAnswer};
 pub use load::{LoadAnswer, LoadPlanAnswer};
 pub use lock::LockReport;

@@ -120,6 +120,9 @@ impl<R: Read> Splitter<R> {
                     let Some(begun) = self.begun.take() else {
                         continue;
                     };
+                    if end - begun > self.limit {
+                        return Err(self.too_long());
+                    }
                     return Ok(Some(Statement {
                         text: self.buffer[begun..end].trim_ascii_end(),
                         line: self.first,
@@ -175,13 +178,7 @@ impl<R: Read> Splitter<R> {
     fn read(&mut self) -> Result<()> {
         let held = self.end - self.begun.unwrap_or(self.at);
         if held > self.limit {
-            return Err(Error::failed(format!(
-                "the statement on line {} is longer than {} bytes, the server's max_allowed_packet",
-                self.first, self.limit
-            ))
-            .hint(
-                "raise max_allowed_packet on the server (SET GLOBAL), up to 1 GiB, and try again",
-            ));
+            return Err(self.too_long());
         }
         self.compact();
         if self.buffer.len() - self.end < READ {
@@ -205,6 +202,14 @@ impl<R: Read> Splitter<R> {
             }
             return Ok(());
         }
+    }
+
+    fn too_long(&self) -> Error {
+        Error::failed(format!(
+            "the statement on line {} is longer than {} bytes, which is what the server's max_allowed_packet allows",
+            self.first, self.limit
+        ))
+        .hint("raise max_allowed_packet on the server (SET GLOBAL), up to 1 GiB, and try again")
     }
 
     /// Moves the count of lines on to `to`.

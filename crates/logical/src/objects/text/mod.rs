@@ -13,5 +13,5 @@ pub use table::{SplitTable, split_table};
 pub(super) use definer::with_definer;
 pub(super) use event::event_parts;
 pub(super) use options::without_directories;
-pub(super) use token::{Kind, Token, all_tokens, name_of};
+pub(crate) use token::{Kind, Token, Tokens, all_tokens, name_of};
 pub(super) use view::{mentions, or_replace};

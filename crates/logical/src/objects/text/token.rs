@@ -2,7 +2,7 @@
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::objects) enum Kind {
+pub(crate) enum Kind {
     /// Letters, digits, `_`, `$` and all bytes beyond ASCII: a keyword, a number, a bare name.
     Word,
     /// A name in backticks.
@@ -19,28 +19,28 @@ pub(in crate::objects) enum Kind {
 
 /// One token: what it is, and where it lies in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::objects) struct Token {
+pub(crate) struct Token {
     /// What it is.
-    pub(in crate::objects) kind: Kind,
+    pub(crate) kind: Kind,
     /// Its first byte.
-    pub(in crate::objects) start: usize,
+    pub(crate) start: usize,
     /// The byte after its last.
-    pub(in crate::objects) end: usize,
+    pub(crate) end: usize,
 }
 
 impl Token {
     /// Returns whether this is the keyword `word`, given in capitals.
-    pub(in crate::objects) fn is_word(&self, text: &[u8], word: &str) -> bool {
+    pub(crate) fn is_word(&self, text: &[u8], word: &str) -> bool {
         self.kind == Kind::Word && text[self.start..self.end].eq_ignore_ascii_case(word.as_bytes())
     }
 
     /// Returns whether this is the byte `sign`.
-    pub(in crate::objects) fn is_sign(&self, sign: u8) -> bool {
+    pub(crate) fn is_sign(&self, sign: u8) -> bool {
         self.kind == Kind::Sign(sign)
     }
 
     /// Returns the bytes of it.
-    pub(in crate::objects) fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn of<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.start..self.end]
     }
 }
@@ -48,7 +48,7 @@ impl Token {
 /// Walks over the tokens of a text; comments that no server executes are no tokens.
 ///
 /// Ends early, with [`Tokens::is_broken`], where a literal, name or comment has no end.
-pub(in crate::objects) struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
     gates: usize,
@@ -57,7 +57,7 @@ pub(in crate::objects) struct Tokens<'a> {
 
 impl<'a> Tokens<'a> {
     /// Starts at the beginning of `text`.
-    pub(in crate::objects) fn new(text: &'a [u8]) -> Self {
+    pub(crate) fn new(text: &'a [u8]) -> Self {
         Self {
             text,
             at: 0,
@@ -67,7 +67,7 @@ impl<'a> Tokens<'a> {
     }
 
     /// Returns whether the walk ended at something without an end.
-    pub(in crate::objects) fn is_broken(&self) -> bool {
+    pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
 
@@ -166,14 +166,14 @@ impl Iterator for Tokens<'_> {
 }
 
 /// Returns all tokens of `text`, or `None` when something in it has no end.
-pub(in crate::objects) fn all_tokens(text: &[u8]) -> Option<Vec<Token>> {
+pub(crate) fn all_tokens(text: &[u8]) -> Option<Vec<Token>> {
     let mut walk = Tokens::new(text);
     let tokens: Vec<Token> = walk.by_ref().collect();
     (!walk.is_broken() && walk.gates == 0).then_some(tokens)
 }
 
 /// Returns the name that a token in backticks, in quotes or bare means.
-pub(in crate::objects) fn name_of(token: &[u8]) -> String {
+pub(crate) fn name_of(token: &[u8]) -> String {
     let text = String::from_utf8_lossy(token);
     match token.first() {
         Some(b'`') => text[1..text.len() - 1].replace("``", "`"),

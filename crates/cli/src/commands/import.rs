@@ -1,0 +1,57 @@
+//! `import`.
+
+use crate::args::{self, ImportIndexes};
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::ImportAnswer;
+use evenkeel_logical::import::{self, Input, Request};
+use evenkeel_op::{Error, Result, exit};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Runs the command.
+pub fn run(args: &args::Import, face: &Face) -> Result<u8> {
+    let request = Request {
+        threads: usize::from(args.threads),
+        database: args.database.clone(),
+        indexes_after: args.indexes == ImportIndexes::After,
+        from_line: args.from_line,
+        done: args.done.clone(),
+        tell_every: args.tell_line_every,
+    };
+    // Before any connection: a wrong name is the likeliest mistake.
+    let input = input(&args.file)?;
+    let name = input.name.clone();
+    let options = settings::connect(&args.connection, "import", face)?;
+    let report = import::import(&options, &request, input, face.progress(), face.cancel())?;
+    face.answer(&ImportAnswer::new(name, &report));
+    Ok(exit::DONE)
+}
+
+fn input(path: &Path) -> Result<Input> {
+    if path == Path::new("-") {
+        return Ok(Input {
+            name: "standard input".to_owned(),
+            bytes: None,
+            from: Box::new(io::stdin()),
+        });
+    }
+    let failed = |error: io::Error| {
+        Error::usage(format!("failed to open {}", path.display()))
+            .because(error)
+            .hint("give the path of a file of SQL statements, or - for standard input")
+    };
+    let file = File::open(path).map_err(failed)?;
+    let facts = file.metadata().map_err(failed)?;
+    if facts.is_dir() {
+        return Err(Error::usage(format!("{} is a directory", path.display()))
+            .hint("give one file of SQL statements"));
+    }
+    let from: Box<dyn Read + Send> = Box::new(file);
+    Ok(Input {
+        name: path.display().to_string(),
+        bytes: facts.is_file().then_some(facts.len()),
+        from,
+    })
+}

@@ -1,0 +1,399 @@
+//! What a statement is to the order of things, as its first words tell.
+
+use super::split::Quoting;
+use crate::objects::text::{Kind as TokenKind, Token, Tokens, name_of};
+
+/// A table as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Name {
+    /// `None` means the default database.
+    pub(super) database: Option<String>,
+    /// Its name.
+    pub(super) table: String,
+}
+
+/// How rows come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// An error where the row is there already.
+    Insert,
+    /// IGNORE or REPLACE: which row wins depends on the order.
+    Depends,
+}
+
+/// What rows begin with, up to and with VALUES.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) bytes: Vec<u8>,
+    pub(super) table: Name,
+    pub(super) verb: Verb,
+    /// The names in parentheses; `None` means all columns.
+    pub(super) columns: Option<Vec<String>>,
+}
+
+/// What a statement does to the definition of one table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// CREATE TABLE with columns.
+    Create,
+    /// `DISABLE KEYS` and `ENABLE KEYS`.
+    Keys,
+    /// Anything else that concerns this table alone.
+    Other,
+}
+
+/// What a statement is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Rows of one table, if what comes after the head is values.
+    Rows(Head),
+    /// A change of one table's definition.
+    Table(Name, Change),
+    /// Settings of the session, to be repeated on every connection.
+    Session,
+    /// USE.
+    Use(String),
+    /// LOCK TABLES and what begins and ends transactions: left out.
+    Left,
+    /// UNLOCK TABLES: left out, and the end of a table's rows in dumps.
+    Unlock,
+    /// Runs when all before it is done, and before all that follows.
+    Alone,
+    /// As `Alone`; and what follows depends on this one connection.
+    Binds,
+    /// Cannot be kept once statements are spread: a few words on what it is.
+    Refused(&'static str),
+}
+
+/// Settings of the session that say what the next statement of this very session is.
+const BINDING: [&str; 8] = [
+    "gtid_next",
+    "gtid_seq_no",
+    "insert_id",
+    "last_insert_id",
+    "identity",
+    "rand_seed1",
+    "rand_seed2",
+    "pseudo_slave_mode",
+];
+
+/// A statement's tokens outside of the marks of executed comments.
+struct Words<'a> {
+    text: &'a [u8],
+    tokens: Vec<Token>,
+    ansi: bool,
+}
+
+impl Words<'_> {
+    fn is(&self, at: usize, word: &str) -> bool {
+        let token = self.tokens.get(at);
+        token.is_some_and(|token| token.is_word(self.text, word))
+    }
+
+    fn sign(&self, at: usize, sign: u8) -> bool {
+        self.tokens.get(at).is_some_and(|token| token.is_sign(sign))
+    }
+
+    fn has(&self, word: &str) -> bool {
+        (0..self.tokens.len()).any(|at| self.is(at, word))
+    }
+
+    /// Reads a name; the number of the token behind it.
+    fn part(&self, at: usize) -> Option<(String, usize)> {
+        let token = self.tokens.get(at)?;
+        let quoted = self.ansi && self.text[token.start] == b'"';
+        let is_name = matches!(token.kind, TokenKind::Name | TokenKind::Word) || quoted;
+        is_name.then(|| (name_of(token.of(self.text)), at + 1))
+    }
+
+    /// Reads `table` or `database.table`.
+    fn name(&self, at: usize) -> Option<(Name, usize)> {
+        let (first, next) = self.part(at)?;
+        if !self.sign(next, b'.') {
+            let name = Name {
+                database: None,
+                table: first,
+            };
+            return Some((name, next));
+        }
+        let (table, next) = self.part(next + 1)?;
+        let database = Some(first);
+        Some((Name { database, table }, next))
+    }
+
+    /// Skips words that stand there.
+    fn past(&self, mut at: usize, words: &[&str]) -> usize {
+        for word in words {
+            at += usize::from(self.is(at, word));
+        }
+        at
+    }
+}
+
+/// Says what a statement is.
+pub(super) fn classify(text: &[u8], quoting: Quoting) -> Kind {
+    let first = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
+    let first = text[..first.count()].to_ascii_uppercase();
+    if first == b"INSERT" || first == b"REPLACE" {
+        return head(text, quoting).map_or(Kind::Alone, Kind::Rows);
+    }
+    // Programs are long, and their first words are enough.
+    let bounded = !matches!(&first[..], b"SET" | b"ALTER" | b"CREATE" | b"");
+    let most = if bounded { 12 } else { usize::MAX };
+    let mut walk = Tokens::new(text);
+    let tokens = walk.by_ref().take(most);
+    let no_gate = |token: &Token| !matches!(token.kind, TokenKind::Gate | TokenKind::GateEnd);
+    let words = Words {
+        text,
+        tokens: tokens.filter(no_gate).collect(),
+        ansi: quoting.ansi,
+    };
+    let table = |at: usize, change| match words.name(at) {
+        Some((name, _)) => Kind::Table(name, change),
+        None => Kind::Alone,
+    };
+    match () {
+        () if words.is(0, "SET") => set(&words),
+        () if words.is(0, "USE") => match words.part(1) {
+            Some((name, 2)) => Kind::Use(name),
+            _ => Kind::Alone,
+        },
+        () if words.is(0, "LOCK") && (words.is(1, "TABLES") || words.is(1, "TABLE")) => Kind::Left,
+        () if words.is(0, "FLUSH") && words.has("LOCK") => Kind::Left,
+        () if words.is(0, "UNLOCK") => Kind::Unlock,
+        () if words.is(0, "BEGIN") && words.tokens.len() == 1 => Kind::Left,
+        () if words.is(0, "START") && words.is(1, "TRANSACTION") => Kind::Left,
+        () if words.is(0, "COMMIT") => Kind::Left,
+        () if words.is(0, "ROLLBACK") => Kind::Refused("ROLLBACK"),
+        () if words.is(0, "SAVEPOINT") => Kind::Refused("SAVEPOINT"),
+        () if words.is(0, "XA") => Kind::Refused("XA"),
+        () if words.is(0, "TRUNCATE") => table(words.past(1, &["TABLE"]), Change::Other),
+        () if words.is(0, "CREATE") => create(&words),
+        () if words.is(0, "DROP") && words.is(1, "TABLE") => {
+            let at = words.past(2, &["IF", "EXISTS"]);
+            match words.name(at) {
+                Some((name, end)) if end == words.tokens.len() => Kind::Table(name, Change::Other),
+                _ => Kind::Alone,
+            }
+        }
+        () if words.is(0, "ALTER") && words.is(1, "TABLE") => alter(&words),
+        () => Kind::Alone,
+    }
+}
+
+fn create(words: &Words<'_>) -> Kind {
+    if words.is(1, "TEMPORARY") || (words.has("TEMPORARY") && words.is(3, "TEMPORARY")) {
+        return Kind::Binds;
+    }
+    if !words.is(1, "TABLE") || words.has("SELECT") {
+        return Kind::Alone;
+    }
+    match words.name(words.past(2, &["IF", "NOT", "EXISTS"])) {
+        Some((name, end)) if words.sign(end, b'(') => Kind::Table(name, Change::Create),
+        _ => Kind::Alone,
+    }
+}
+
+fn alter(words: &Words<'_>) -> Kind {
+    let Some((name, end)) = words.name(2) else {
+        return Kind::Alone;
+    };
+    if (words.is(end, "DISABLE") || words.is(end, "ENABLE")) && words.is(end + 1, "KEYS") {
+        return Kind::Table(name, Change::Keys);
+    }
+    // Each of these concerns another table as well.
+    let wider = ["RENAME", "EXCHANGE", "REFERENCES", "UNION", "SELECT"];
+    match wider.iter().any(|word| words.has(word)) {
+        true => Kind::Alone,
+        false => Kind::Table(name, Change::Other),
+    }
+}
+
+fn set(words: &Words<'_>) -> Kind {
+    let alone = [
+        "GLOBAL",
+        "PERSIST",
+        "PERSIST_ONLY",
+        "PASSWORD",
+        "ROLE",
+        "STATEMENT",
+        "RESOURCE",
+    ];
+    // What it is set to may depend on rows, or be another each time.
+    let computed = (0..words.tokens.len()).any(|at| words.sign(at, b'('));
+    if computed || BINDING.iter().any(|word| words.has(word)) {
+        return match words.has("GLOBAL") {
+            true => Kind::Alone,
+            false => Kind::Binds,
+        };
+    }
+    if alone.iter().any(|word| words.has(word)) {
+        return Kind::Alone;
+    }
+    let only_autocommit = words.is(1, "AUTOCOMMIT") && words.tokens.len() <= 5;
+    match only_autocommit && !words.tokens.iter().any(|token| token.is_sign(b',')) {
+        true => Kind::Left,
+        false => Kind::Session,
+    }
+}
+
+/// Reads the head of INSERT or REPLACE; `None` for a form that is not rows of values.
+fn head(text: &[u8], quoting: Quoting) -> Option<Head> {
+    let mut walk = Tokens::new(text);
+    let mut words = Words {
+        text,
+        tokens: Vec::new(),
+        ansi: quoting.ansi,
+    };
+    // Far enough for any list of columns.
+    for token in walk.by_ref().take(3 * 4096 + 16) {
+        if matches!(token.kind, TokenKind::Gate | TokenKind::GateEnd) {
+            return None;
+        }
+        words.tokens.push(token);
+        if token.is_word(text, "VALUES") || token.is_word(text, "VALUE") {
+            break;
+        }
+    }
+    let replaces = words.is(0, "REPLACE");
+    let ignores = words.is(1, "IGNORE");
+    let (table, mut at) = words.name(words.past(1, &["IGNORE", "INTO"]))?;
+    let mut columns = None;
+    if words.sign(at, b'(') {
+        let mut names = Vec::new();
+        at += 1;
+        while !words.sign(at, b')') {
+            let (name, next) = words.part(at)?;
+            names.push(name);
+            at = next + usize::from(words.sign(next, b','));
+        }
+        at += 1;
+        columns = Some(names);
+    }
+    let last = words.tokens.get(at)?;
+    let values = last.is_word(text, "VALUES") || last.is_word(text, "VALUE");
+    (values && at + 1 == words.tokens.len()).then(|| Head {
+        bytes: text[..last.end].to_vec(),
+        table,
+        verb: match replaces || ignores {
+            true => Verb::Depends,
+            false => Verb::Insert,
+        },
+        columns,
+    })
+}
+
+impl Head {
+    /// Returns whether a statement begins with this very head.
+    pub(super) fn begins(&self, text: &[u8]) -> bool {
+        let after = text.get(self.bytes.len());
+        let word = after.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        !word && text.starts_with(&self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sql: &str) -> Kind {
+        classify(sql.as_bytes(), Quoting::default())
+    }
+
+    fn name(text: &str) -> Name {
+        match text.split_once('.') {
+            Some((database, table)) => Name {
+                database: Some(database.to_owned()),
+                table: table.to_owned(),
+            },
+            None => Name {
+                database: None,
+                table: text.to_owned(),
+            },
+        }
+    }
+
+    #[test]
+    fn heads_of_rows_are_read() {
+        let Kind::Rows(head) = of("INSERT  IGNORE INTO `a``b`.c (`x`, y) VALUES (1)") else {
+            panic!();
+        };
+        assert_eq!(head.table, name("a`b.c"));
+        assert_eq!(head.columns, Some(vec!["x".to_owned(), "y".to_owned()]));
+        assert_eq!(head.verb, Verb::Depends);
+        assert!(head.bytes.ends_with(b"VALUES"));
+        assert!(head.begins(b"INSERT  IGNORE INTO `a``b`.c (`x`, y) VALUES(2)"));
+        assert!(!head.begins(b"INSERT  IGNORE INTO `a``b`.c (`x`, y) VALUESX(2)"));
+        for sql in [
+            "INSERT INTO t SELECT 1",
+            "INSERT INTO t SET a = 1",
+            "INSERT DELAYED INTO t VALUES (1)",
+            "INSERT INTO t PARTITION (p) VALUES (1)",
+            "INSERT /*!50100 IGNORE */ INTO t VALUES (1)",
+        ] {
+            assert_eq!(of(sql), Kind::Alone, "{sql}");
+        }
+    }
+
+    #[test]
+    fn definitions_of_one_table_wait_for_it_alone() {
+        for (sql, table, change) in [
+            ("CREATE TABLE `t` (a INT)", "t", Change::Create),
+            (
+                "CREATE TABLE IF NOT EXISTS d.t (a INT)",
+                "d.t",
+                Change::Create,
+            ),
+            ("DROP TABLE IF EXISTS `t`", "t", Change::Other),
+            (
+                "/*!40000 ALTER TABLE `t` DISABLE KEYS */",
+                "t",
+                Change::Keys,
+            ),
+            ("ALTER TABLE t ADD KEY (a)", "t", Change::Other),
+            ("TRUNCATE t", "t", Change::Other),
+        ] {
+            assert_eq!(of(sql), Kind::Table(name(table), change), "{sql}");
+        }
+        for sql in [
+            "CREATE TABLE t (a INT) SELECT 1 a",
+            "CREATE TABLE t LIKE u",
+            "DROP TABLE a, b",
+            "ALTER TABLE a RENAME b",
+            "ALTER TABLE a ADD FOREIGN KEY (x) REFERENCES b (y)",
+            "CREATE VIEW v AS SELECT 1",
+            "/*!50003 CREATE*/ /*!50017 DEFINER=`a`@`b`*/ /*!50003 TRIGGER t BEFORE INSERT ON x FOR EACH ROW SET @a = 1 */",
+            "UPDATE t SET a = 1",
+            "BEGIN NOT ATOMIC SELECT 1; END",
+        ] {
+            assert_eq!(of(sql), Kind::Alone, "{sql}");
+        }
+    }
+
+    #[test]
+    fn settings_are_told_apart() {
+        for (sql, kind) in [
+            (
+                "/*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */",
+                Kind::Session,
+            ),
+            ("SET NAMES utf8mb4", Kind::Session),
+            ("SET @@SESSION.SQL_LOG_BIN= 0", Kind::Session),
+            ("SET AUTOCOMMIT=0", Kind::Left),
+            ("SET autocommit=0, unique_checks=0", Kind::Session),
+            ("SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ ''", Kind::Alone),
+            ("SET GLOBAL event_scheduler = 1", Kind::Alone),
+            ("SET @a = (SELECT 1)", Kind::Binds),
+            ("SET INSERT_ID = 5", Kind::Binds),
+            ("CREATE TEMPORARY TABLE t (a INT)", Kind::Binds),
+            ("LOCK TABLES `t` WRITE", Kind::Left),
+            ("UNLOCK TABLES", Kind::Unlock),
+            ("START TRANSACTION", Kind::Left),
+            ("commit", Kind::Left),
+            ("USE `a b`", Kind::Use("a b".to_owned())),
+            ("ROLLBACK", Kind::Refused("ROLLBACK")),
+        ] {
+            assert_eq!(of(sql), kind, "{sql}");
+        }
+    }
+}

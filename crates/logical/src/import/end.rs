@@ -1,0 +1,71 @@
+//! How an import ended that did not reach the file's end, and how to go on.
+
+use super::batch::Batch;
+use super::driver::Driver;
+use super::work::Failure;
+use evenkeel_op::{Error, ErrorKind};
+use std::collections::BTreeMap;
+
+/// Puts the error together: the line, the server's words, and how to go on. `error` is what stopped
+/// the reader of the file, if it was not one of the connections.
+pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
+    let (mut failures, dropped) = driver.pool.leftovers();
+    if let Some(error) = error {
+        failures.push(Failure {
+            line: driver.line,
+            table: None,
+            error,
+        });
+    }
+    // Work that was not done, by table, with the first line of it.
+    let mut undone: BTreeMap<Option<usize>, u64> = BTreeMap::new();
+    let pending = driver.pending.iter();
+    let pending = pending.map(|(table, batch): (&usize, &Batch)| (Some(*table), batch.line()));
+    let dropped = dropped.into_iter().map(|(table, line)| (Some(table), line));
+    let failing = failures.iter().map(|one| (one.table, one.line));
+    for (table, line) in pending.chain(dropped).chain(failing) {
+        let first = undone.entry(table).or_insert(line);
+        *first = (*first).min(line);
+    }
+    // A request to stop is why all else failed.
+    failures.sort_by_key(|one| (!is_stop(&one.error), one.line));
+    let Some(first) = failures.into_iter().next() else {
+        return Error::failed("the import stopped, and nobody knows why");
+    };
+    let line = first.line;
+    let frontier = undone.values().copied().min().unwrap_or(line);
+    let kind = match first.error.kind() {
+        ErrorKind::Failed if driver.statements > 0 => ErrorKind::Partial,
+        other => other,
+    };
+    let lost = matches!(first.error.kind(), ErrorKind::Unreachable) || is_stop(&first.error);
+    let mut error = Error::new(kind, format!("stopped at line {line}")).because(first.error);
+    let (mut flags, mut unsure) = (format!("--from-line {}", frontier.max(1)), Vec::new());
+    for (number, known) in driver.tables.iter().enumerate() {
+        if known.exact || known.last_line < frontier {
+            continue;
+        }
+        let next = undone.get(&Some(number)).copied();
+        flags.push_str(&format!(
+            " --done {}={}",
+            known.name,
+            next.unwrap_or(known.last_line + 1)
+        ));
+        if lost && let Some(next) = next {
+            unsure.push(format!("{} (line {next})", known.name));
+        }
+    }
+    if !unsure.is_empty() {
+        error = error.hint(format!(
+            "whether the last statement for these got through is not known, so count their rows: {}",
+            unsure.join(", ")
+        ));
+    }
+    error.hint(format!(
+        "what is before line {frontier} is in; to go on when the cause is mended, run the same command with {flags}"
+    ))
+}
+
+fn is_stop(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::Terminated)
+}

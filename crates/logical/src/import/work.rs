@@ -1,0 +1,452 @@
+//! Connections that run what is handed to them, each in the file's settings.
+
+use super::batch::{Batch, Joined};
+use super::order::Schedule;
+use evenkeel_op::{Cancel, Error, ErrorKind, Result};
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::Connection;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How many bytes of statements may wait and run; one statement may be longer.
+const HELD: usize = 32 << 20;
+/// How often who waits looks whether it is to stop.
+const TICK: Duration = Duration::from_millis(200);
+/// How often a transaction that others got in the way of is tried.
+const TRIES: usize = 10;
+/// What a server calls a row that is there, an index that is there, a foreign key that is there.
+const DUPLICATES: [u16; 4] = [1062, 1586, 1061, 1826];
+/// Deadlock; waited too long for a lock.
+const IN_THE_WAY: [u16; 2] = [1213, 1205];
+/// A NULL where none may be: an error in one row, and in one of many rows only a warning.
+const BAD_NULL: &[u8] = b"1048";
+/// Connections of their own silence are not to be closed by the server.
+const PATIENCE: &str =
+    "SET SESSION wait_timeout = 31536000, net_read_timeout = 3600, net_write_timeout = 3600";
+
+/// A failure, and where in the file.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) line: u64,
+    pub(super) table: Option<usize>,
+    pub(super) error: Error,
+}
+
+/// What a connection is to do.
+#[derive(Debug)]
+pub(super) enum Job {
+    Rows(Batch),
+    /// A definition that was put off.
+    Index {
+        sql: Vec<u8>,
+        line: u64,
+    },
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) rows: u64,
+    pub(super) already_there: u64,
+    /// Statements that went to the server.
+    pub(super) sent: u64,
+}
+
+#[derive(Default)]
+struct State {
+    schedule: Schedule<Job>,
+    /// The file's settings, without those that every connection has had.
+    settings: Vec<Arc<[u8]>>,
+    /// How many of the settings were dropped from the list.
+    dropped: usize,
+    /// Connections that have followed the settings so far.
+    followed: usize,
+    /// To be followed at once.
+    must_follow: bool,
+    closed: bool,
+    stopped: bool,
+    failures: Vec<Failure>,
+    counts: Counts,
+}
+
+/// Where the reader of the file and the connections meet.
+pub(super) struct Pool {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Whether rows that are there already are no error.
+    pub(super) resumed: bool,
+    pub(super) threads: usize,
+    pub(super) cancel: Cancel,
+}
+
+impl Pool {
+    pub(super) fn new(threads: usize, resumed: bool, cancel: &Cancel) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            resumed,
+            threads,
+            cancel: cancel.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let waited = self.changed.wait_timeout(state, TICK);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits until `until` holds. Returns whether it does: not when something failed.
+    ///
+    /// Each statement that may be waited for has a deadline of its own, the connection's.
+    fn wait_for(&self, until: impl Fn(&State) -> bool) -> Result<bool> {
+        let mut state = self.state();
+        loop {
+            self.cancel.check()?;
+            if state.stopped {
+                return Ok(false);
+            }
+            if until(&state) {
+                return Ok(true);
+            }
+            state = self.wait(state);
+        }
+    }
+
+    /// Hands work over, once there is room for it. Returns false when something failed.
+    pub(super) fn push(&self, table: usize, ordered: bool, job: Job) -> Result<bool> {
+        let (line, bytes) = match &job {
+            Job::Rows(batch) => (batch.line(), batch.bytes()),
+            Job::Index { line, sql } => (*line, sql.len()),
+        };
+        let room = |state: &State| {
+            let held = state.schedule.bytes();
+            held == 0 || held + bytes <= HELD
+        };
+        if !self.wait_for(room)? {
+            return Ok(false);
+        }
+        self.state().schedule.push(table, ordered, line, bytes, job);
+        self.changed.notify_all();
+        Ok(true)
+    }
+
+    /// Waits until a table's work is done. Returns false when something failed.
+    pub(super) fn wait_table(&self, table: usize) -> Result<bool> {
+        self.wait_for(|state| state.schedule.is_free(table))
+    }
+
+    /// Waits until all work is done. Returns false when something failed.
+    pub(super) fn wait_all(&self) -> Result<bool> {
+        self.wait_for(|state| state.schedule.is_idle())
+    }
+
+    /// Adds a setting of the file. Returns how many there are.
+    pub(super) fn set(&self, sql: &[u8]) -> usize {
+        let mut state = self.state();
+        state.settings.push(sql.into());
+        state.dropped + state.settings.len()
+    }
+
+    /// Returns how many settings are remembered.
+    pub(super) fn settings_held(&self) -> usize {
+        self.state().settings.len()
+    }
+
+    /// Has every connection follow the settings, and forgets them. Returns false when something
+    /// failed.
+    pub(super) fn follow_all(&self) -> Result<bool> {
+        if !self.wait_all()? {
+            return Ok(false);
+        }
+        {
+            let mut state = self.state();
+            (state.followed, state.must_follow) = (0, true);
+        }
+        self.changed.notify_all();
+        if !self.wait_for(|state| state.followed == self.threads)? {
+            return Ok(false);
+        }
+        let mut state = self.state();
+        state.must_follow = false;
+        state.dropped += state.settings.len();
+        state.settings.clear();
+        self.changed.notify_all();
+        Ok(true)
+    }
+
+    /// Says that no more work comes, or that what waits is to be dropped.
+    pub(super) fn close(&self, drop_rest: bool) {
+        let mut state = self.state();
+        state.closed = true;
+        state.stopped |= drop_rest;
+        self.changed.notify_all();
+    }
+
+    /// Returns the smallest line of work that is not done.
+    pub(super) fn first_line(&self) -> Option<u64> {
+        self.state().schedule.first_line()
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.state().counts
+    }
+
+    /// Takes what failed, and the tables and lines of what was dropped.
+    pub(super) fn leftovers(&self) -> (Vec<Failure>, Vec<(usize, u64)>) {
+        let mut state = self.state();
+        (
+            std::mem::take(&mut state.failures),
+            state.schedule.give_up(),
+        )
+    }
+
+    fn fail(&self, failure: Failure) {
+        let mut state = self.state();
+        state.stopped = true;
+        state.failures.push(failure);
+        self.changed.notify_all();
+    }
+}
+
+/// Opens a connection for statements of a file.
+pub(super) fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Connection> {
+    let mut connection = Connection::open(options, cancel)?;
+    connection.run(PATIENCE)?;
+    Ok(connection)
+}
+
+/// Returns the server's code of an error, as its message has it.
+pub(super) fn code(error: &Error) -> Option<u16> {
+    let text = error.to_string();
+    let rest = text.strip_prefix("ERROR ")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns whether an error says that something is there already.
+pub(super) fn is_duplicate(error: &Error) -> bool {
+    code(error).is_some_and(|code| DUPLICATES.contains(&code))
+}
+
+/// One connection and its place in the file's settings.
+pub(super) struct Worker<'p> {
+    pub(super) pool: &'p Pool,
+    pub(super) connection: Connection,
+    followed: usize,
+}
+
+impl<'p> Worker<'p> {
+    pub(super) fn new(pool: &'p Pool, connection: Connection) -> Self {
+        Self {
+            pool,
+            connection,
+            followed: 0,
+        }
+    }
+
+    /// Works until there is no more to come.
+    pub(super) fn work(mut self) {
+        while let Some((id, job)) = self.next() {
+            let done = match &job {
+                Job::Rows(batch) => self.rows(batch),
+                Job::Index { sql, line } => self.index(sql).map_err(|error| Failure {
+                    line: *line,
+                    table: None,
+                    error,
+                }),
+            };
+            // At once, or who waits would take a failure for done.
+            let mut state = self.pool.state();
+            state.schedule.end(id);
+            match done {
+                Ok(counts) => {
+                    state.counts.rows += counts.rows;
+                    state.counts.already_there += counts.already_there;
+                    state.counts.sent += counts.sent;
+                }
+                Err(failure) => {
+                    state.stopped = true;
+                    state.failures.push(failure);
+                }
+            }
+            drop(state);
+            self.pool.changed.notify_all();
+        }
+    }
+
+    fn next(&mut self) -> Option<(u64, Job)> {
+        let mut state = self.pool.state();
+        loop {
+            if state.stopped {
+                return None;
+            }
+            if let Some(taken) = state.schedule.take() {
+                return Some(taken);
+            }
+            if state.closed && state.schedule.is_idle() {
+                return None;
+            }
+            let target = state.dropped + state.settings.len();
+            if state.must_follow && self.followed < target {
+                drop(state);
+                if let Err(error) = self.follow(target) {
+                    self.pool.fail(Failure {
+                        line: 0,
+                        table: None,
+                        error,
+                    });
+                }
+                state = self.pool.state();
+                state.followed += 1;
+                self.pool.changed.notify_all();
+                continue;
+            }
+            state = self.pool.wait(state);
+        }
+    }
+
+    /// Repeats the file's settings up to the first `target`.
+    fn follow(&mut self, target: usize) -> Result<()> {
+        let todo: Vec<Arc<[u8]>> = {
+            let state = self.pool.state();
+            let from = self.followed - state.dropped.min(self.followed);
+            let to = target - state.dropped;
+            state.settings.get(from..to).unwrap_or_default().to_vec()
+        };
+        for sql in todo {
+            self.connection.run_bytes(&sql)?;
+        }
+        self.followed = self.followed.max(target);
+        Ok(())
+    }
+
+    fn index(&mut self, sql: &[u8]) -> Result<Counts> {
+        match self.connection.run_bytes(sql) {
+            Err(error) if self.pool.resumed && is_duplicate(&error) => Ok(Counts::default()),
+            other => other.map(|_| Counts {
+                sent: 1,
+                ..Counts::default()
+            }),
+        }
+    }
+
+    fn rows(&mut self, batch: &Batch) -> Result<Counts, Failure> {
+        let at = |line: u64| {
+            move |error| Failure {
+                line,
+                table: Some(batch.table),
+                error,
+            }
+        };
+        self.follow(batch.settings).map_err(at(batch.line()))?;
+        if batch.joined == Joined::Apart {
+            return self.one_by_one(batch);
+        }
+        for _ in 0..TRIES {
+            match self.attempt(batch) {
+                Err(failure) if code(&failure.error).is_some_and(|c| IN_THE_WAY.contains(&c)) => {
+                    self.connection.run("ROLLBACK").map_err(at(batch.line()))?;
+                }
+                other => return other,
+            }
+        }
+        self.attempt(batch)
+    }
+
+    /// Runs a batch as one transaction, once.
+    fn attempt(&mut self, batch: &Batch) -> Result<Counts, Failure> {
+        let first = |error| Failure {
+            line: batch.line(),
+            table: Some(batch.table),
+            error,
+        };
+        self.connection.run("BEGIN").map_err(first)?;
+        if let Some(whole) = batch.whole() {
+            match self.whole(whole, batch.pieces.len()) {
+                Ok(true) => {
+                    fail::fail_point!("import.before-commit");
+                    self.connection.run("COMMIT").map_err(first)?;
+                    fail::fail_point!("import.committed");
+                    return Ok(Counts {
+                        rows: batch.rows(),
+                        sent: 1,
+                        already_there: 0,
+                    });
+                }
+                Err(error) if is_grave(&error) => return Err(first(error)),
+                // To find the statement that it was, or because many rows mean another thing.
+                Ok(false) | Err(_) => {
+                    self.connection.run("ROLLBACK").map_err(first)?;
+                    self.connection.run("BEGIN").map_err(first)?;
+                }
+            }
+        }
+        let done = self.one_by_one(batch);
+        match &done {
+            Err(failure) if is_grave(&failure.error) => {}
+            // What came before the one that failed stays, as it would with a client.
+            _ => {
+                self.connection.run("COMMIT").map_err(first)?;
+            }
+        }
+        done
+    }
+
+    /// Runs the rows of many statements as one. Returns false when they would have come out
+    /// different one by one.
+    fn whole(&mut self, sql: &[u8], statements: usize) -> Result<bool> {
+        let warnings = self.connection.run_bytes(sql)?.warnings;
+        if warnings == 0 || statements == 1 {
+            return Ok(true);
+        }
+        let mut shown = 0;
+        let mut rows = self.connection.query("SHOW WARNINGS")?;
+        while let Some(row) = rows.next()? {
+            let mut cells = row.cells();
+            let code = cells.next().and_then(|_| cells.next());
+            if !matches!(code, Ok(Some(code)) if code != BAD_NULL) {
+                return Ok(false);
+            }
+            shown += 1;
+        }
+        Ok(shown == warnings)
+    }
+
+    fn one_by_one(&mut self, batch: &Batch) -> Result<Counts, Failure> {
+        let mut counts = Counts::default();
+        for piece in &batch.pieces {
+            match self.connection.run_bytes(&batch.single(piece)) {
+                Ok(_) => counts.sent += 1,
+                // Where each statement is there wholly or not at all.
+                Err(error)
+                    if self.pool.resumed
+                        && batch.joined != Joined::Apart
+                        && is_duplicate(&error) =>
+                {
+                    counts.already_there += 1;
+                }
+                Err(error) => {
+                    return Err(Failure {
+                        line: piece.line,
+                        table: Some(batch.table),
+                        error,
+                    });
+                }
+            }
+        }
+        counts.rows = batch.rows();
+        Ok(counts)
+    }
+}
+
+/// Returns whether the transaction is gone, and there is no use in trying its statements.
+fn is_grave(error: &Error) -> bool {
+    let stops = matches!(
+        error.kind(),
+        ErrorKind::Unreachable | ErrorKind::Interrupted | ErrorKind::Terminated
+    );
+    stops || code(error).is_none_or(|code| IN_THE_WAY.contains(&code))
+}
