@@ -37,10 +37,10 @@ pub struct Import {
     /// Leave out what begins before this line, except settings of the session.
     #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Going on")]
     pub from_line: u64,
-    /// Of this table, rows on lines before LINE are in already; may be given several times.
+    /// Of this table (or all not named), rows on lines before LINE are in; may be given several times.
     #[arg(
         long,
-        value_name = "SCHEMA.TABLE=LINE",
+        value_name = "SCHEMA.TABLE|all=LINE",
         value_parser = done,
         help_heading = "Going on"
     )]
@@ -66,7 +66,7 @@ pub enum ImportIndexes {
 fn done(text: &str) -> Result<(String, u64), String> {
     let parsed = text.rsplit_once('=').and_then(|(table, line)| {
         let line = line.parse().ok().filter(|line| *line > 0)?;
-        table.contains('.').then(|| (table.to_owned(), line))
+        (table == "all" || table.contains('.')).then(|| (table.to_owned(), line))
     });
     parsed.ok_or_else(|| "write it as SCHEMA.TABLE=LINE, for example shop.log=48213".to_owned())
 }

@@ -9,7 +9,7 @@ use super::split::{Quoting, Splitter};
 use super::values;
 use super::work::{Job, Pool, open};
 use evenkeel_op::{Error, Progress, Result};
-use evenkeel_server::connect::Session;
+use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;
 use std::collections::{BTreeMap, HashMap};
@@ -25,6 +25,9 @@ const SETTINGS: usize = 4096;
 const SLACK: usize = 1024;
 /// After how many bytes of the file progress is told.
 const TOLD: u64 = 256 << 10;
+
+/// Stands for all tables that are not named.
+pub(super) const ALL: &str = "all";
 
 /// What is known of a table of the file.
 pub(super) struct Known {
@@ -65,8 +68,10 @@ pub(super) struct Driver<'a> {
     bound: bool,
     recent: Option<(Head, usize)>,
     packet: usize,
-    /// The line of the statement at hand.
+    /// The line of the statement at hand, or of the last one.
     pub(super) line: u64,
+    /// Whether a statement is at hand that has not been done or handed on.
+    pub(super) at_hand: bool,
     pub(super) statements: u64,
 }
 
@@ -98,6 +103,7 @@ impl<'a> Driver<'a> {
             recent: None,
             packet: packet.unwrap_or(BATCH),
             line: 0,
+            at_hand: false,
             statements: 0,
         };
         driver.read_modes()?;
@@ -127,10 +133,11 @@ impl<'a> Driver<'a> {
             let Some(statement) = splitter.next_statement()? else {
                 break;
             };
-            self.line = statement.line;
+            (self.line, self.at_hand) = (statement.line, true);
             if !self.statement(statement.text)? {
                 return Ok(false);
             }
+            self.at_hand = false;
             let now = read.load(Ordering::Relaxed);
             if now - told >= TOLD {
                 self.progress.advance(now - told);
@@ -172,13 +179,12 @@ impl<'a> Driver<'a> {
         }
         let kind = classify(text, self.quoting);
         let skipped = self.line < self.request.from_line;
-        if self.bound && !skipped {
-            if let Kind::Use(name) = &kind {
-                return self.use_database(name, text).map(|()| true);
-            }
-            return self.alone(text);
-        }
         match kind {
+            Kind::Rows(_) | Kind::Table(..) | Kind::Binds | Kind::Alone
+                if self.bound && !skipped =>
+            {
+                self.alone(text)
+            }
             Kind::Session => self.set(text),
             Kind::Use(name) => self.use_database(&name, text).map(|()| true),
             Kind::Left => Ok(true),
@@ -220,7 +226,8 @@ impl<'a> Driver<'a> {
             return Some(*number);
         }
         let full = table.to_string();
-        let done = self.request.done.iter().find(|(name, _)| *name == full);
+        let named = |wanted: &str| self.request.done.iter().find(|(name, _)| name == wanted);
+        let done = named(&full).or_else(|| named(ALL));
         self.numbers.insert(table.clone(), self.tables.len());
         self.tables.push(Known {
             name: table,
@@ -236,6 +243,13 @@ impl<'a> Driver<'a> {
 
     /// Runs a statement when all before it is done.
     fn alone(&mut self, text: &[u8]) -> Result<bool> {
+        // It may be about tables that still lack their indexes, by another name later on.
+        let begins = text[..text.len().min(40)].to_ascii_uppercase();
+        let says = |word: &[u8]| begins.windows(word.len()).any(|part| part == word);
+        let moves = says(b"ALTER") || says(b"RENAME") || says(b"DROP");
+        if moves && !self.put_off_indexes(true)? {
+            return Ok(false);
+        }
         if !self.flush_all()? || !self.pool.wait_all()? {
             return Ok(false);
         }
@@ -245,6 +259,16 @@ impl<'a> Driver<'a> {
         for table in &mut self.tables {
             table.facts = None;
         }
+        Ok(true)
+    }
+
+    /// Runs rows when all before them is done. They change no definitions.
+    fn rows_alone(&mut self, text: &[u8]) -> Result<bool> {
+        if !self.flush_all()? || !self.pool.wait_all()? {
+            return Ok(false);
+        }
+        self.statements += 1;
+        self.main.run_bytes(text)?;
         Ok(true)
     }
 
@@ -341,30 +365,36 @@ impl<'a> Driver<'a> {
                 return Ok(None);
             };
             known.exact = facts.transactional && facts.keyed;
-            let unsure = self.pool.resumed && !known.created && !known.exact;
-            if unsure && known.done_before == 0 {
-                let name = &known.name;
-                let full = format!(
-                    "{}.{}",
-                    evenkeel_server::connect::quote_name(&name.database),
-                    evenkeel_server::connect::quote_name(&name.name)
-                );
-                if self
-                    .asking
-                    .one(&format!("SELECT 1 FROM {full} LIMIT 1"))?
-                    .is_some()
-                {
-                    return Err(Error::refused(format!(
-                        "{name} has rows and no unique key, or no transactions: which of the file's are among them cannot be told"
-                    ))
-                    .hint(format!(
-                        "say before which line its rows are in, with --done {name}=LINE, or empty it and say --done {name}=1"
-                    )));
-                }
-            }
+            let exact = known.exact;
             known.facts = Some(facts);
+            if !exact {
+                self.make_sure(table)?;
+            }
         }
         Ok(self.tables[table].facts.as_ref())
+    }
+
+    /// Makes sure that rows of a table of which nobody can tell whether they are there are not
+    /// there.
+    fn make_sure(&mut self, table: usize) -> Result<()> {
+        let known = &mut self.tables[table];
+        known.exact = false;
+        if !self.pool.resumed || known.created || known.done_before > 0 {
+            return Ok(());
+        }
+        let name = &known.name;
+        let full = format!("{}.{}", quote_name(&name.database), quote_name(&name.name));
+        let any = format!("SELECT 1 FROM {full} LIMIT 1");
+        if self.asking.one(&any)?.is_none() {
+            known.created = true;
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "{name} has rows, and no unique key, no transactions or no numbers of the file's own: which of the file's rows are among them cannot be told"
+        ))
+        .hint(format!(
+            "say before which line its rows are in, with --done {name}=LINE, or empty it and say --done {name}=1"
+        )))
     }
 
     /// Hands rows over, or runs them alone where their order could matter to anything else.
@@ -379,7 +409,7 @@ impl<'a> Driver<'a> {
         };
         let depends = head.verb == Verb::Depends;
         if facts.far_reaching || (checks && (facts.refers || depends)) {
-            return self.alone(text);
+            return self.rows_alone(text);
         }
         let counter = facts.counter(head);
         let at = match counter {
@@ -388,12 +418,17 @@ impl<'a> Driver<'a> {
         };
         let (transactional, keyed) = (facts.transactional, facts.keyed);
         let Some(found) = values::read(&text[head.bytes.len()..], quoting, at) else {
-            return self.alone(text);
+            return self.rows_alone(text);
         };
-        let numbered = found.numbered && counter != Counter::LeftOut;
+        if !found.numbered || counter == Counter::LeftOut {
+            // What comes next may ask for LAST_INSERT_ID().
+            self.make_sure(table)?;
+            self.tables[table].last_line = line;
+            return self.rows_alone(text);
+        }
         let (joined, ordered) = match () {
             () if !transactional => (Joined::Apart, true),
-            () if depends || !numbered => (Joined::Transaction, true),
+            () if depends => (Joined::Transaction, true),
             () => (Joined::Rows, !keyed),
         };
         if depends && !(self.flush(table)? && self.push_later(table)?) {

@@ -1,7 +1,7 @@
 //! How an import ended that did not reach the file's end, and how to go on.
 
 use super::batch::Batch;
-use super::driver::Driver;
+use super::driver::{ALL, Driver};
 use super::work::Failure;
 use evenkeel_op::{Error, ErrorKind};
 use std::collections::BTreeMap;
@@ -15,6 +15,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
             line: driver.line,
             table: None,
             error,
+            again: driver.at_hand,
         });
     }
     // Work that was not done, by table, with the first line of it.
@@ -22,8 +23,11 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
     let pending = driver.pending.iter();
     let pending = pending.map(|(table, batch): (&usize, &Batch)| (Some(*table), batch.line()));
     let dropped = dropped.into_iter().map(|(table, line)| (Some(table), line));
-    let failing = failures.iter().map(|one| (one.table, one.line));
-    for (table, line) in pending.chain(dropped).chain(failing) {
+    let dropped = dropped.filter(|(_, line)| *line != u64::MAX);
+    let failing = failures.iter().filter(|one| one.again);
+    let failing = failing.map(|one| (one.table, one.line));
+    let at_hand = driver.at_hand.then_some((None, driver.line));
+    for (table, line) in pending.chain(dropped).chain(failing).chain(at_hand) {
         let first = undone.entry(table).or_insert(line);
         *first = (*first).min(line);
     }
@@ -33,7 +37,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
         return Error::failed("the import stopped, and nobody knows why");
     };
     let line = first.line;
-    let frontier = undone.values().copied().min().unwrap_or(line);
+    let frontier = undone.values().copied().min().unwrap_or(driver.line + 1);
     let kind = match first.error.kind() {
         ErrorKind::Failed if driver.statements > 0 => ErrorKind::Partial,
         other => other,
@@ -41,16 +45,18 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
     let lost = matches!(first.error.kind(), ErrorKind::Unreachable) || is_stop(&first.error);
     let mut error = Error::new(kind, format!("stopped at line {line}")).because(first.error);
     let (mut flags, mut unsure) = (format!("--from-line {}", frontier.max(1)), Vec::new());
+    if driver.tables.iter().any(|known| !known.exact) {
+        flags.push_str(&format!(" --done {ALL}={frontier}"));
+    }
     for (number, known) in driver.tables.iter().enumerate() {
         if known.exact || known.last_line < frontier {
             continue;
         }
         let next = undone.get(&Some(number)).copied();
-        flags.push_str(&format!(
-            " --done {}={}",
-            known.name,
-            next.unwrap_or(known.last_line + 1)
-        ));
+        // The statement at hand was not handed on.
+        let here = driver.at_hand && known.last_line == driver.line;
+        let after = known.last_line + u64::from(!here);
+        flags.push_str(&format!(" --done {}={}", known.name, next.unwrap_or(after)));
         if lost && let Some(next) = next {
             unsure.push(format!("{} (line {next})", known.name));
         }

@@ -45,7 +45,8 @@ pub struct Request {
     pub indexes_after: bool,
     /// Leave out what begins before this line, except settings of the session; 0 or 1 for none.
     pub from_line: u64,
-    /// Of these tables (`database.table`), rows on lines before this are there already.
+    /// Of these tables (`database.table`, or `all` for those not named), rows on lines before this
+    /// are there already.
     pub done: Vec<(String, u64)>,
     /// How often to say which line all is in up to.
     pub tell_every: Duration,

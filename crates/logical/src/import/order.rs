@@ -36,7 +36,7 @@ impl<J> Default for Schedule<J> {
 }
 
 impl<J> Schedule<J> {
-    /// Adds work that begins on line `line` and holds so many bytes.
+    /// Adds work that begins on line `line` and holds so many bytes; `u64::MAX` for none.
     pub(super) fn push(&mut self, table: usize, ordered: bool, line: u64, bytes: usize, job: J) {
         self.waiting.push_back(Entry {
             id: self.next,

@@ -30,6 +30,9 @@ pub(super) struct Failure {
     pub(super) line: u64,
     pub(super) table: Option<usize>,
     pub(super) error: Error,
+    /// Whether the statement on that line is to be run again; definitions that were put off are
+    /// made anyway.
+    pub(super) again: bool,
 }
 
 /// What a connection is to do.
@@ -120,18 +123,18 @@ impl Pool {
     pub(super) fn push(&self, table: usize, ordered: bool, job: Job) -> Result<bool> {
         let (line, bytes) = match &job {
             Job::Rows(batch) => (batch.line(), batch.bytes()),
-            Job::Index { line, sql } => (*line, sql.len()),
+            // Nothing of the file waits for it.
+            Job::Index { sql, .. } => (u64::MAX, sql.len()),
         };
         let room = |state: &State| {
             let held = state.schedule.bytes();
             held == 0 || held + bytes <= HELD
         };
-        if !self.wait_for(room)? {
-            return Ok(false);
-        }
+        let outcome = self.wait_for(room);
+        // Also after a failure: what was not done is counted from what waits.
         self.state().schedule.push(table, ordered, line, bytes, job);
         self.changed.notify_all();
-        Ok(true)
+        outcome
     }
 
     /// Waits until a table's work is done. Returns false when something failed.
@@ -256,6 +259,7 @@ impl<'p> Worker<'p> {
                     line: *line,
                     table: None,
                     error,
+                    again: false,
                 }),
             };
             // At once, or who waits would take a failure for done.
@@ -297,6 +301,7 @@ impl<'p> Worker<'p> {
                         line: 0,
                         table: None,
                         error,
+                        again: false,
                     });
                 }
                 state = self.pool.state();
@@ -339,6 +344,7 @@ impl<'p> Worker<'p> {
                 line,
                 table: Some(batch.table),
                 error,
+                again: true,
             }
         };
         self.follow(batch.settings).map_err(at(batch.line()))?;
@@ -362,6 +368,7 @@ impl<'p> Worker<'p> {
             line: batch.line(),
             table: Some(batch.table),
             error,
+            again: true,
         };
         self.connection.run("BEGIN").map_err(first)?;
         if let Some(whole) = batch.whole() {
@@ -384,15 +391,15 @@ impl<'p> Worker<'p> {
                 }
             }
         }
-        let done = self.one_by_one(batch);
-        match &done {
-            Err(failure) if is_grave(&failure.error) => {}
+        match self.one_by_one(batch) {
+            // With the transaction, all of the batch is gone.
+            Err(failure) if is_grave(&failure.error) => Err(first(failure.error)),
             // What came before the one that failed stays, as it would with a client.
-            _ => {
+            done => {
                 self.connection.run("COMMIT").map_err(first)?;
+                done
             }
         }
-        done
     }
 
     /// Runs the rows of many statements as one. Returns false when they would have come out
@@ -433,6 +440,7 @@ impl<'p> Worker<'p> {
                         line: piece.line,
                         table: Some(batch.table),
                         error,
+                        again: true,
                     });
                 }
             }
