@@ -594,6 +594,9 @@ fn packed_files_are_read_and_cut_ones_named() {
             message.contains("failed to read the file after line"),
             "{program}: {message}"
         );
+        // What had been read and not run yet counts as not run.
+        done(go_on(&running, &plain, &to_go_on(&ended)));
+        assert_same(&wanted, &made(&running), "the rest of a cut file");
     }
     // Plain, but cut off in the middle of a string.
     let cut = text.rfind("a\n;b").unwrap();
@@ -606,6 +609,8 @@ fn packed_files_are_read_and_cut_ones_named() {
         "{}",
         ended.message()
     );
+    done(go_on(&running, &plain, &to_go_on(&ended)));
+    assert_same(&wanted, &made(&running), "the rest of a cut file");
 }
 
 /// What the server would not take is named before it is sent, and memory stays what it was.
