@@ -19,9 +19,10 @@ pub const FAULTS: [&str; 17] = [
     "F20", "F21",
 ];
 
-/// What an entry may stand for besides: the crash-consistency loop, corrupt pages, the server's own
-/// hot-copy tool, and encryption.
-const BEYOND: [&str; 6] = ["image", "page", "tool", "key", "schema", "figure"];
+/// What an entry may stand for besides; docs/src/design/sabotage.md says what each is.
+const BEYOND: [&str; 8] = [
+    "image", "page", "tool", "key", "schema", "dump", "import", "figure",
+];
 
 /// One place to break, and the test that is to notice.
 #[derive(Debug, Clone, Deserialize)]
@@ -31,7 +32,7 @@ pub struct Entry {
     pub name: String,
     /// The fault it stands for, `image` for the crash-consistency loop, `page` for corrupt pages,
     /// `tool` for the server's own hot-copy tool, `key` for encryption, or `schema` for the objects of
-    /// a dump.
+    /// a dump, or `dump` for its rows and what it costs.
     pub fault: String,
     /// What is broken, and what would come of it: half a sentence.
     pub why: String,
