@@ -12,6 +12,8 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 NEXTEST_VERSION := 0.9.151
 DENY_VERSION := 0.20.2
 MDBOOK_VERSION := 0.5.4
+# Tools that are built from source: little is gained by making them fast, and minutes are lost.
+INSTALL := cargo install --locked --config profile.release.opt-level=1
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
@@ -28,7 +30,7 @@ demo: setup ## Back up, kill, restore and check a private server under load.
 	"$$CARGO_TARGET_DIR/release/evenkeel" demo $(ARGS)
 
 test: setup ## Run every test.
-	@command -v cargo-nextest >/dev/null || cargo install --locked cargo-nextest@$(NEXTEST_VERSION)
+	@command -v cargo-nextest >/dev/null || $(INSTALL) cargo-nextest@$(NEXTEST_VERSION)
 	cargo nextest run --locked --workspace $(ARGS)
 	cargo test --locked --workspace --doc --quiet
 
@@ -38,14 +40,14 @@ test-vm: setup ## Run the tests that need LVM, in a virtual machine with a kerne
 lint: tidy ## Check format, clippy, dependencies and the rules of the house.
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny@$(DENY_VERSION)
+	@command -v cargo-deny >/dev/null || $(INSTALL) cargo-deny@$(DENY_VERSION)
 	cargo deny --locked check bans licenses sources
 
 tidy:
 	cargo xtask tidy
 
 docs: ## Build the book, the man pages and the completions under target/.
-	@command -v mdbook >/dev/null || cargo install --locked mdbook@$(MDBOOK_VERSION)
+	@command -v mdbook >/dev/null || $(INSTALL) mdbook@$(MDBOOK_VERSION)
 	cargo xtask reference
 	cargo xtask man --out "$$CARGO_TARGET_DIR/man"
 	cargo xtask completions --out "$$CARGO_TARGET_DIR/completions"
