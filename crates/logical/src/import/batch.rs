@@ -66,7 +66,7 @@ impl Batch {
     pub(super) fn takes(&self, like: &Self, bytes: usize, limit: usize) -> bool {
         (self.joined, self.ordered, self.settings) == (like.joined, like.ordered, like.settings)
             && self.head == like.head
-            && self.text.len() + bytes + self.head.len() + 1 <= limit
+            && self.text.len() + bytes + self.head.len() < limit
     }
 
     /// Adds a statement with the batch's head.

@@ -230,8 +230,8 @@ impl<R: Read> Splitter<R> {
                     Err(more) => more,
                 },
                 State::Quoted(quote) => self.quoted(quote),
-                State::Line => self.to_line_end(),
-                State::Block => self.to_block_end(),
+                State::Line => self.pass_line(),
+                State::Block => self.pass_block(),
             };
             if more {
                 return Ok(Step::More);
@@ -362,7 +362,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    fn to_line_end(&mut self) -> bool {
+    fn pass_line(&mut self) -> bool {
         match memchr(b'\n', &self.buffer[self.at..self.end]) {
             Some(length) => {
                 self.at += length + 1;
@@ -376,7 +376,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    fn to_block_end(&mut self) -> bool {
+    fn pass_block(&mut self) -> bool {
         loop {
             let rest = &self.buffer[self.at..self.end];
             match memchr(b'*', rest) {
