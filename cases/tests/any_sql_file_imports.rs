@@ -349,8 +349,8 @@ fn files_by_hand_come_out_as_with_the_client() {
 #[track_caller]
 fn to_go_on(ended: &Ended) -> Vec<String> {
     let hints = ended.answer["hints"].as_array().expect("hints");
-    let hint = hints.iter().filter_map(|hint| hint.as_str());
-    let hint = hint.filter(|hint| hint.contains("--from-line")).last();
+    let mut hints = hints.iter().filter_map(|hint| hint.as_str());
+    let hint = hints.rfind(|hint| hint.contains("--from-line"));
     let hint = hint.unwrap_or_else(|| panic!("{ended:?}"));
     let from = hint.find("--from-line").unwrap();
     hint[from..].split_whitespace().map(str::to_owned).collect()

@@ -40,7 +40,7 @@ pub enum BenchVerb {
     /// Measure how long servers with many tables take to start after a crash, with and without prewarm.
     Recovery(BenchRecovery),
     /// Measure a server with the transactions of a wholesale supplier, after TPC-C.
-    Tpcc(BenchTpcc),
+    Tpcc(Box<BenchTpcc>),
 }
 
 const TPCC: &str = "\
