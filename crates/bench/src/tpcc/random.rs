@@ -117,7 +117,8 @@ mod tests {
         // Evenly it would be a hundred each.
         let most = counts.iter().max().unwrap();
         assert!(*most > 400, "{most}");
-        assert!(counts[1..].iter().all(|count| *count > 0));
+        let never = counts[1..].iter().filter(|count| **count == 0).count();
+        assert!(never < 30, "{never} of 3000 never come");
     }
 
     #[test]
