@@ -117,8 +117,9 @@ mod tests {
         // Evenly it would be a hundred each.
         let most = counts.iter().max().unwrap();
         assert!(*most > 400, "{most}");
-        let never = counts[1..].iter().filter(|count| **count == 0).count();
-        assert!(never < 30, "{never} of 3000 never come");
+        // A number that needs ten bits to be zero twice hardly ever comes.
+        let seen = counts[1..].iter().filter(|count| **count > 0).count();
+        assert!((2500..3000).contains(&seen), "{seen} of 3000 came");
     }
 
     #[test]
