@@ -63,6 +63,29 @@ pub struct BenchTpcc {
     pub verb: TpccVerb,
 }
 
+const TPCC_LOAD: &str = "\
+Examples:
+  evenkeel bench tpcc load -w 10 -S /run/mysqld/mysqld.sock
+  evenkeel bench tpcc load -w 100 --threads 16 --database tpcc100
+
+Interrupted, run it again: it goes on with what is missing. More warehouses may be added later.";
+
+const TPCC_RUN: &str = "\
+Examples:
+  evenkeel bench tpcc run -c 16 -r 30 -l 300 --plot tpcc.svg
+  evenkeel bench tpcc run -c 64 --rate 500 -l 10m --json
+  evenkeel bench tpcc run -c 100 --keyed -r 5m -l 2h              Ten connections for each of ten warehouses
+
+Exit codes: 4 when the result does not count: the tables are not sound afterwards, too many transactions
+failed, or the server is gone; 14 when the tables were not sound before, or are empty.";
+
+const TPCC_CHECK: &str = "\
+Examples:
+  evenkeel bench tpcc check --database tpcc
+  evenkeel bench tpcc check --json
+
+For tables that nobody writes to. Exit code: 4 when a condition is broken.";
+
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum TpccVerb {
@@ -76,6 +99,7 @@ pub enum TpccVerb {
 
 /// Make the tables and fill them; go on where an earlier load was interrupted.
 #[derive(Args, Debug)]
+#[command(after_help = TPCC_LOAD)]
 pub struct TpccLoad {
     /// How many warehouses, of about 90 MB each.
     #[arg(long, short = 'w', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32767))]
@@ -99,6 +123,7 @@ pub struct TpccLoad {
 
 /// Run the transactions and measure them.
 #[derive(Args, Debug)]
+#[command(after_help = TPCC_RUN)]
 pub struct TpccRun {
     /// How many connections.
     #[arg(long, short = 'c', value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
@@ -141,6 +166,7 @@ pub struct TpccRun {
 
 /// Check the specification's conditions on the tables.
 #[derive(Args, Debug)]
+#[command(after_help = TPCC_CHECK)]
 pub struct TpccCheck {
     /// The schema with the tables.
     #[arg(long, value_name = "NAME", default_value = "tpcc")]
