@@ -8,14 +8,14 @@ use super::encode::{Encoder, Format};
 use super::pour::{GATHERED, Poured, Taker, pour};
 use super::script::{Script, comment, opening};
 use super::throttle::Throttle;
-use super::work::join;
+use super::work::{join, locked};
 use crate::objects::{Objects, Phase, Rendering, Statement};
 use evenkeel_op::{Cancel, Context, Progress, Result};
 use evenkeel_wire::Connection;
 use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How much all threads together may hold of what is not their turn yet, in bytes.
@@ -173,10 +173,6 @@ pub(super) fn all(
         stop: AtomicBool::new(false),
     };
     join(connections, |connection| shared.work(connection))
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<'a> Shared<'a, '_> {
