@@ -51,6 +51,12 @@ class Server:
         """The arguments with which MariaDB's own programs reach this server."""
         return ["--no-defaults", f"--socket={self.socket}", "--user=root"]
 
+    def cpu(self):
+        """Processor time of the server's process so far, in seconds."""
+        with open(f"/proc/{self.process.pid}/stat") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def sql(self, text):
         done = subprocess.run(["mariadb", *self.client(), "-N", "-B"], input=text,
                               capture_output=True, text=True)
