@@ -1,5 +1,6 @@
 //! Workloads and measurements that repeat.
 
+pub mod machine;
 pub mod recovery;
 pub mod tpcc;
 

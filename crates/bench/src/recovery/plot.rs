@@ -49,5 +49,6 @@ pub fn plot(report: &RecoveryReport) -> Plot {
         x: Axis::linear("tables"),
         y: Axis::linear("time until a client is greeted, seconds"),
         series: series.collect(),
+        events: Vec::new(),
     }
 }

@@ -11,12 +11,13 @@
 //! | `link` | a connection with its prepared statements |
 //! | `transactions` | one file each |
 //! | `terminal` | a session that runs them in the specification's mix |
-//! | `measure`, `report`, `plot` | a run, and what it came to |
+//! | `measure`, `report`, `plot`, `page` | a run, and what it came to |
 
 mod consistency;
 mod link;
 mod load;
 mod measure;
+mod page;
 mod plot;
 mod random;
 mod report;
@@ -28,6 +29,7 @@ mod transactions;
 pub use consistency::{Condition, check};
 pub use load::{LoadReport, LoadRequest, load};
 pub use measure::{Keying, TpccRequest, measure};
+pub use page::page;
 pub use plot::plot;
 pub use report::{KindReport, SampleReport, TpccReport};
 

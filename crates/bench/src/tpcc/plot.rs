@@ -28,6 +28,7 @@ pub fn plot(report: &TpccReport) -> Plot {
         ),
         x: Axis::linear("seconds; before 0 the ramp-up"),
         y: Axis::linear("transactions per second"),
+        events: Vec::new(),
         series: vec![
             line("New-Order", 0, |sample| sample.new_orders),
             line("all", 1, |sample| sample.done),

@@ -156,6 +156,9 @@ pub struct TpccRun {
     /// Draw the throughput over time into this file, as SVG.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+    /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// The schema with the tables.
     #[arg(long, value_name = "NAME", default_value = "tpcc")]
     pub database: String,

@@ -2,7 +2,8 @@
 //! light and dark.
 
 mod draw;
-mod scale;
+
+use crate::canvas::Within;
 
 /// Lines over a plane.
 #[derive(Debug, Clone)]
@@ -15,6 +16,19 @@ pub struct Plot {
     pub y: Axis,
     /// The lines, in the order of the legend.
     pub series: Vec<Series>,
+    /// What happened meanwhile, marked along the first axis.
+    pub events: Vec<Event>,
+}
+
+/// Something that happened, or went on for a while.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Event {
+    /// What it was, in a few words.
+    pub name: String,
+    /// When it began, on the first axis.
+    pub from: f64,
+    /// When it was over; `None` for what took no time.
+    pub to: Option<f64>,
 }
 
 /// One axis.
@@ -63,7 +77,12 @@ impl Plot {
     /// Draws it. Values that are no finite numbers are left out.
     #[must_use]
     pub fn to_svg(&self) -> String {
-        draw::svg(self)
+        draw::svg(self, Within::File)
+    }
+
+    /// Draws it as part of a page.
+    pub(crate) fn to_part(&self) -> String {
+        draw::svg(self, Within::Page)
     }
 }
 
@@ -87,8 +106,14 @@ impl Axis {
     }
 
     /// Whether a value has a place on it.
-    fn has(&self, value: f64) -> bool {
+    pub(crate) fn has(&self, value: f64) -> bool {
         value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
+    }
+}
+
+impl Event {
+    fn ends(&self) -> impl Iterator<Item = f64> + use<> {
+        std::iter::once(self.from).chain(self.to)
     }
 }
 

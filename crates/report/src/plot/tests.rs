@@ -22,6 +22,7 @@ fn plot(series: Vec<Series>) -> Plot {
         x: Axis::logarithmic("tables"),
         y: Axis::linear("time, seconds"),
         series,
+        events: Vec::new(),
     }
 }
 
@@ -91,4 +92,27 @@ fn both_divisions_can_be_had_of_each_axis() {
         }
     }
     assert_eq!(seen.len(), 4, "an axis makes no difference");
+}
+
+#[test]
+fn events_are_marked_with_their_names() {
+    let mut plot = plot(vec![series("line", 0, &[(1000.0, 2.0), (30_000.0, 38.0)])]);
+    let event = |name: &str, from, to| Event {
+        name: name.to_owned(),
+        from,
+        to,
+    };
+    let bare = plot.to_svg().matches("<rect").count();
+    plot.events = vec![
+        event("backup", 2000.0, Some(9000.0)),
+        event("restart", 12_000.0, None),
+        // Nowhere on an axis that is divided by factors.
+        event("before", -5.0, None),
+    ];
+    let svg = plot.to_svg();
+    assert_eq!(svg.matches("<rect").count(), bare + 1, "one band: {svg}");
+    for (name, times) in [("backup", 1), ("restart", 1), ("before", 0)] {
+        let found = svg.lines().filter(|line| line.trim() == name).count();
+        assert_eq!(found, times, "{name}: {svg}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `bench`.
 
+mod about;
 mod recovery;
 mod tpcc;
 

@@ -1,6 +1,6 @@
 //! `bench tpcc`.
 
-use super::{any_number, create};
+use super::{about, any_number, create};
 use crate::args::{BenchTpcc, TpccCheck, TpccLoad, TpccRun, TpccVerb};
 use crate::settings;
 use crate::show::Face;
@@ -66,7 +66,11 @@ fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
     };
     // Rather now than after the run.
     let mut plot = args.plot.as_deref().map(create).transpose()?;
+    let page = about::Draft::begin(args.report.as_deref(), &options)?;
     let report = tpcc::measure(&options, &request, whom(face))?;
+    if let Some(page) = page {
+        page.write(Some(request.seed), |about| tpcc::page(&report, about))?;
+    }
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(tpcc::plot(&report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;

@@ -1,6 +1,6 @@
 //! Where a value lies on an axis, and which values are named there.
 
-use super::{Axis, Scale};
+use crate::plot::{Axis, Scale};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ const NAMES_MAX: usize = 9;
 
 /// An axis from its first value to its last.
 #[derive(Debug, Clone)]
-pub(super) struct Ruler {
+pub(crate) struct Ruler {
     from: f64,
     to: f64,
     scale: Scale,
@@ -17,7 +17,7 @@ pub(super) struct Ruler {
 
 impl Ruler {
     /// Makes one that all of these values lie on; any one where there are none.
-    pub(super) fn over(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn over(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         let known = values.filter(|value| axis.has(*value));
         let ends = known.fold(None, |ends: Option<(f64, f64)>, value| match ends {
             Some((least, most)) => Some((least.min(value), most.max(value))),
@@ -34,6 +34,14 @@ impl Ruler {
             to,
             scale: axis.scale,
         }
+    }
+
+    /// Makes room above for names.
+    pub(crate) fn leave_room(&mut self) {
+        self.to = match self.scale {
+            Scale::Linear => self.to + 0.15 * (self.to - self.from),
+            Scale::Logarithmic => self.to * (self.to / self.from).powf(0.15),
+        };
     }
 
     /// Where a value lies, from 0 to 1.
@@ -105,7 +113,7 @@ impl ValueFormatter<f64> for Ruler {
 }
 
 /// Writes a number with as many digits as it needs, thousands apart.
-fn shown(value: f64) -> String {
+pub(crate) fn shown(value: f64) -> String {
     if value.abs() >= 1000.0 {
         let digits = format!("{:.0}", value.abs());
         let mut text = String::new();

@@ -1,0 +1,262 @@
+//! Bars side by side, lying, so that their names are readable: one colour for each series, one row for
+//! each group, the spread as a line.
+
+use crate::canvas::{self, Area, Named, WIDTH, Within};
+use crate::plot::Axis;
+use crate::scale::{Ruler, shown};
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::prelude::*;
+use std::ops::Range;
+
+/// Bars side by side.
+#[derive(Debug, Clone)]
+pub struct Bars {
+    /// What is shown, in one line.
+    pub title: String,
+    /// What they count.
+    pub axis: Axis,
+    /// The rows, from above.
+    pub groups: Vec<String>,
+    /// The bars of each row, from above.
+    pub series: Vec<BarSeries>,
+}
+
+/// The bars of one colour.
+#[derive(Debug, Clone)]
+pub struct BarSeries {
+    /// Its name in the legend; without a name it has no place there.
+    pub name: String,
+    /// One for each group; `None` where there is nothing to show.
+    pub bars: Vec<Option<Bar>>,
+}
+
+/// One bar.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bar {
+    /// How long it is.
+    pub value: f64,
+    /// The least and the most that was measured, where that is known.
+    pub spread: Option<(f64, f64)>,
+}
+
+impl Bar {
+    /// A bar for what was measured several times: its median and spread; `None` for no values.
+    #[must_use]
+    pub fn median_of(values: &[f64]) -> Option<Self> {
+        let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (least, most) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let value = match sorted.len() % 2 {
+            0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
+            _ => sorted[middle],
+        };
+        Some(Self {
+            value,
+            spread: (sorted.len() > 1).then_some((least, most)),
+        })
+    }
+}
+
+/// Rows by their names, the first one on top.
+#[derive(Debug, Clone)]
+struct Names(Vec<String>);
+
+impl Ranged for Names {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = 1.0 - value / self.0.len().max(1) as f64;
+        limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        (0..self.0.len()).map(|row| row as f64 + 0.5).collect()
+    }
+
+    fn range(&self) -> Range<f64> {
+        0.0..self.0.len() as f64
+    }
+}
+
+impl ValueFormatter<f64> for Names {
+    fn format_ext(&self, value: &f64) -> String {
+        self.0.get(*value as usize).cloned().unwrap_or_default()
+    }
+}
+
+impl Bars {
+    /// Draws them. Values that have no place on the axis are left out.
+    #[must_use]
+    pub fn to_svg(&self) -> String {
+        self.draw(Within::File)
+    }
+
+    /// Draws them as part of a page.
+    pub(crate) fn to_part(&self) -> String {
+        self.draw(Within::Page)
+    }
+
+    fn draw(&self, within: Within) -> String {
+        let named = self.series.iter().enumerate();
+        let names: Vec<Named<'_>> = named
+            .filter(|(_, series)| !series.name.is_empty())
+            .map(|(group, series)| Named {
+                name: &series.name,
+                group,
+                is_dashed: false,
+            })
+            .collect();
+        let legend = canvas::legend_height(&names);
+        let title = match within {
+            Within::File => 40,
+            Within::Page => 0,
+        };
+        let row = 14 + 20 * self.series.len().max(1);
+        let height = 76 + row * self.groups.len().max(1);
+        canvas::svg(height as u32 + legend + title, within, |area| {
+            let (top, below) = area.split_vertically(title + legend);
+            let (head, names_area) = top.split_vertically(title);
+            if within == Within::File {
+                head.titled(&self.title, ("sans-serif", 20)).ok()?;
+            }
+            canvas::legend(&names_area, &names)?;
+            self.rows(&below)
+        })
+    }
+
+    fn seen(&self, series: &BarSeries) -> Vec<(usize, Bar)> {
+        let bars = series.bars.iter().take(self.groups.len()).enumerate();
+        bars.filter_map(|(row, bar)| bar.map(|bar| (row, bar)))
+            .filter(|(_, bar)| self.axis.has(bar.value))
+            .collect()
+    }
+
+    fn rows(&self, area: &Area<'_>) -> Option<()> {
+        let ends = self.series.iter().flat_map(|series| self.seen(series));
+        let ends = ends.flat_map(|(_, bar)| {
+            let (least, most) = bar.spread.unwrap_or((bar.value, bar.value));
+            [least, bar.value, most]
+        });
+        let mut x = Ruler::over(&self.axis, ends);
+        x.leave_room();
+        let start = x.range().start;
+        let names = self.groups.iter().map(|name| canvas::width_of(name)).max();
+        let mut chart = ChartBuilder::on(area)
+            .margin(14)
+            .x_label_area_size(48)
+            .y_label_area_size((names.unwrap_or(0) + 12).clamp(40, WIDTH / 2))
+            .build_cartesian_2d(x, Names(self.groups.clone()))
+            .ok()?;
+        chart
+            .configure_mesh()
+            .x_desc(&self.axis.name)
+            .label_style(("sans-serif", 14))
+            .bold_line_style(canvas::faint())
+            .light_line_style(TRANSPARENT)
+            .disable_y_mesh()
+            .draw()
+            .ok()?;
+        let thickness = 0.8 / self.series.len().max(1) as f64;
+        for (number, series) in self.series.iter().enumerate() {
+            let colour = canvas::colour(number);
+            for (row, bar) in self.seen(series) {
+                let top = row as f64 + 0.1 + thickness * number as f64;
+                let (bottom, middle) = (top + 0.9 * thickness, top + 0.45 * thickness);
+                let shape = [(start.max(0.0).min(bar.value), top), (bar.value, bottom)];
+                chart
+                    .draw_series([Rectangle::new(shape, colour.mix(0.75).filled())])
+                    .ok()?;
+                let spread = bar
+                    .spread
+                    .filter(|ends| self.axis.has(ends.0) && self.axis.has(ends.1));
+                if let Some((least, most)) = spread {
+                    let ends = [(least, middle), (most, middle)];
+                    let line = PathElement::new(ends, BLACK.stroke_width(1));
+                    chart.draw_series([line]).ok()?;
+                }
+                let end = spread.map_or(bar.value, |(_, most)| most.max(bar.value));
+                let style = ("sans-serif", 13).into_font();
+                let text = EmptyElement::at((end, middle))
+                    + Text::new(shown(rounded(bar.value)), (5, -7), style);
+                chart.draw_series([text]).ok()?;
+            }
+        }
+        Some(())
+    }
+}
+
+/// Leaves three digits that count, or all before the point.
+pub(crate) fn rounded(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let digits = 2 - value.abs().log10().floor() as i32;
+    let factor = 10f64.powi(digits.clamp(0, 12));
+    (value * factor).round() / factor
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bars(values: &[Option<f64>]) -> Bars {
+        let bar = |value: &Option<f64>| {
+            value.map(|value| Bar {
+                value,
+                spread: Some((value * 0.9, value * 1.1)),
+            })
+        };
+        Bars {
+            title: "Who <wins>".to_owned(),
+            axis: Axis::linear("TpmC"),
+            groups: vec!["none".to_owned(), "dump & load".to_owned()],
+            series: vec![BarSeries {
+                name: "median".to_owned(),
+                bars: values.iter().map(bar).collect(),
+            }],
+        }
+    }
+
+    #[test]
+    fn every_bar_has_its_name_value_and_spread() {
+        let svg = bars(&[Some(1234.0), Some(345.6)]).to_svg();
+        for text in [
+            "none",
+            "dump &amp; load",
+            "1\u{202f}234",
+            "346",
+            "TpmC",
+            "median",
+            "Who &lt;wins&gt;",
+        ] {
+            let found = svg.lines().filter(|line| line.trim() == text).count();
+            assert_eq!(found, 1, "{text}: {svg}");
+        }
+        assert_eq!(svg.matches("<rect").count(), 2);
+    }
+
+    #[test]
+    fn what_is_missing_leaves_its_row_empty() {
+        let svg = bars(&[None, Some(f64::NAN)]).to_svg();
+        assert_eq!(svg.matches("<rect").count(), 0);
+        assert!(svg.contains("none"));
+    }
+
+    #[test]
+    fn medians_are_of_sorted_values() {
+        let of = |values: &[f64]| Bar::median_of(values).map(|bar| (bar.value, bar.spread));
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[3.0]), Some((3.0, None)));
+        assert_eq!(of(&[9.0, 1.0, 2.0]), Some((2.0, Some((1.0, 9.0)))));
+        assert_eq!(of(&[4.0, 1.0, 2.0, 9.0]), Some((3.0, Some((1.0, 9.0)))));
+    }
+
+    #[test]
+    fn three_digits_count() {
+        assert_eq!(rounded(0.001_234_5), 0.001_23);
+        assert_eq!(rounded(12.345), 12.3);
+        assert_eq!(rounded(123_456.7), 123_457.0);
+    }
+}

@@ -1,0 +1,126 @@
+//! What all pictures share: colours, the legend, and the text of an SVG.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+/// The width of each picture, in the units of an SVG: about pixels.
+pub(crate) const WIDTH: u32 = 860;
+/// One for each group: apart from each other for eyes that see fewer colours, on white and on black
+/// (Okabe and Ito, without yellow and black).
+const COLOURS: [RGBColor; 6] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+];
+/// What is black or white on paper turns round where the reader's page is dark. The colours are
+/// attributes, and a rule is stronger than those.
+const STYLE: &str = "<style>svg{background:#fff}text{font-family:sans-serif}\
+    @media(prefers-color-scheme:dark){svg{background:#16181c}text{fill:#dde1e6}\
+    [stroke=\"#000000\"]{stroke:#aab0b8}}</style>";
+/// The height of a line of the legend.
+const LEGEND_LINE: u32 = 22;
+/// About how wide a letter of the legend and of labels is.
+const LETTER: u32 = 8;
+/// The line before a name in the legend, with the space around it.
+const SWATCH: u32 = 44;
+
+/// What is drawn on.
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Whether a picture is a file of its own, or part of a page that has its title and its colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    File,
+    Page,
+}
+
+/// The colour of a group.
+pub(crate) fn colour(group: usize) -> RGBColor {
+    COLOURS[group % COLOURS.len()]
+}
+
+/// Grey lines that are not in the way.
+pub(crate) fn faint() -> RGBAColor {
+    RGBColor(128, 128, 128).mix(0.3)
+}
+
+/// About how much room a text takes.
+pub(crate) fn width_of(text: &str) -> u32 {
+    text.chars().count() as u32 * LETTER
+}
+
+/// Draws a picture as an SVG; the smallest SVG there is when it cannot be drawn.
+pub(crate) fn svg(
+    height: u32,
+    within: Within,
+    draw: impl FnOnce(&Area<'_>) -> Option<()>,
+) -> String {
+    let mut text = String::new();
+    let area = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
+    // Writing into memory does not fail, and each text has a size: what remains is no plot at all.
+    let drawn = draw(&area).and_then(|()| area.present().ok());
+    drop(area);
+    match (drawn, text.find('>').filter(|_| text.starts_with("<svg"))) {
+        (Some(()), Some(end)) => {
+            if within == Within::File {
+                text.insert_str(end + 1, STYLE);
+            }
+            text
+        }
+        _ => format!(
+            "<svg width=\"{WIDTH}\" height=\"{height}\" xmlns=\"http://www.w3.org/2000/svg\"></svg>\n"
+        ),
+    }
+}
+
+/// A name in the legend.
+pub(crate) struct Named<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) group: usize,
+    pub(crate) is_dashed: bool,
+}
+
+/// Where each name goes, line by line.
+fn places(names: &[Named<'_>]) -> Vec<(u32, u32)> {
+    let (mut x, mut y) = (0, 0);
+    let mut all = Vec::with_capacity(names.len());
+    for named in names {
+        let width = SWATCH + width_of(named.name);
+        if x > 0 && x + width > WIDTH - 2 * LETTER {
+            (x, y) = (0, y + 1);
+        }
+        all.push((x, y));
+        x += width;
+    }
+    all
+}
+
+/// How high the legend of these names is.
+pub(crate) fn legend_height(names: &[Named<'_>]) -> u32 {
+    places(names)
+        .last()
+        .map_or(0, |(_, line)| (line + 1) * LEGEND_LINE + 6)
+}
+
+/// Draws names above a picture, where no line can run under them.
+pub(crate) fn legend(area: &Area<'_>, names: &[Named<'_>]) -> Option<()> {
+    for (named, (x, line)) in names.iter().zip(places(names)) {
+        let (x, y) = (x as i32 + 18, (line * LEGEND_LINE) as i32 + 14);
+        let stroke = colour(named.group).stroke_width(3);
+        let parts: &[(i32, i32)] = match named.is_dashed {
+            true => &[(0, 8), (12, 20)],
+            false => &[(0, 20)],
+        };
+        for (from, to) in parts {
+            area.draw(&PathElement::new([(x + from, y), (x + to, y)], stroke))
+                .ok()?;
+        }
+        let style = ("sans-serif", 15).into_font();
+        area.draw(&Text::new(named.name.to_owned(), (x + 26, y - 8), style))
+            .ok()?;
+    }
+    Some(())
+}
