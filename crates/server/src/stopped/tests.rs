@@ -242,3 +242,34 @@ fn a_process_that_holds_a_servers_lock_is_seen_whatever_it_is_called() {
     assert!(error.to_string().contains("is running on"), "{error}");
     find().refuse_running().unwrap();
 }
+
+#[test]
+fn the_files_of_the_system_are_those_that_are_no_tables() {
+    let dir = made_by("MySQL 5.7.22");
+    for name in ["ibdata1", "undo001", "auto.cnf"] {
+        fs::write(dir.path().join(name), "x").unwrap();
+    }
+    for (schema, table) in [("shop", "orders"), ("mysql", "user"), ("logs", "seen")] {
+        fs::create_dir(dir.path().join(schema)).unwrap();
+        fs::write(dir.path().join(schema).join(format!("{table}.ibd")), "x").unwrap();
+    }
+    let server = StoppedServer::find(&Place {
+        datadir: Some(dir.path().to_owned()),
+        ..Place::default()
+    });
+    let server = server.unwrap();
+    let names = |found: ServerFiles| -> Vec<PathBuf> {
+        let files = found.files.into_iter().map(|file| file.path);
+        let mut below: Vec<_> = files
+            .map(|path| path.strip_prefix(&server.datadir).unwrap().to_owned())
+            .collect();
+        below.sort();
+        below
+    };
+    let of_system = names(server.system_files().unwrap());
+    let mut all = names(server.files().unwrap());
+    assert_eq!(all.len(), of_system.len() + 2, "{all:?} {of_system:?}");
+    all.retain(|path| !path.starts_with("shop") && !path.starts_with("logs"));
+    assert_eq!(of_system, all);
+    assert!(of_system.contains(&PathBuf::from("mysql/user.ibd")));
+}
