@@ -7,6 +7,7 @@ use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
 use evenkeel_wire::Connection;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -144,6 +145,29 @@ fn rows_of(dump: &Path, chunk: &Value) -> Vec<u8> {
     assert_eq!(chunk["bytes"], rows.len(), "{chunk}");
     assert_eq!(chunk["blake3"], *blake3::hash(&rows).to_hex(), "{chunk}");
     rows
+}
+
+/// Returns the rows of each table of a dump, in order, and checks that files are what the manifest says.
+#[must_use]
+pub fn contents(dump: &Path) -> BTreeMap<String, Vec<u8>> {
+    let manifest = manifest(dump);
+    let tables = manifest["tables"].as_array().expect("tables");
+    let rows = |table: &Value| {
+        let chunks = table["chunks"].as_array().expect("chunks");
+        chunks
+            .iter()
+            .flat_map(|chunk| rows_of(dump, chunk))
+            .collect()
+    };
+    tables
+        .iter()
+        .map(|table| {
+            (
+                format!("{}.{}", table["schema"], table["name"]),
+                rows(table),
+            )
+        })
+        .collect()
 }
 
 /// Loads a dump into a server that has none of its schemas, as the format's description says.

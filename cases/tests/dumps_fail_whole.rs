@@ -85,7 +85,7 @@ fn killed_server(server: &TestServer) {
     .unwrap();
     let directory = Directory {
         path: scratch.join("d"),
-        overwrite_unfinished: false,
+        leftover: evenkeel_logical::dump::Leftover::Refuse,
     };
     let error = dump_here(&options, &request(), &directory, &Silent, &Cancel::new()).unwrap_err();
     fail::remove("dump.snapshot-taken");

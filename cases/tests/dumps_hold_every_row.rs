@@ -238,7 +238,7 @@ fn in_process_with(running: &Running, output: &Path, progress: &dyn Progress) ->
     };
     let directory = Directory {
         path: output.to_owned(),
-        overwrite_unfinished: false,
+        leftover: evenkeel_logical::dump::Leftover::Refuse,
     };
     let options = running.connect_options();
     evenkeel_logical::dump::dump(&options, &request, &directory, progress, &Cancel::new())

@@ -60,7 +60,7 @@ fn begin(
         };
         let directory = Directory {
             path: output,
-            overwrite_unfinished: false,
+            leftover: evenkeel_logical::dump::Leftover::Refuse,
         };
         let progress = Notes(Mutex::new(sender));
         dump_here(&options, &request, &directory, &progress, &Cancel::new())

@@ -212,7 +212,7 @@ fn mariadb(header: &Header, body: &[u8]) -> Option<(Gtid, bool)> {
 
 /// Body: `u32 thread, u32 seconds, u8 schema length, u16 error, u16 status length`, then status,
 /// schema, NUL, text.
-fn statement(body: &[u8]) -> Option<&[u8]> {
+pub(crate) fn statement(body: &[u8]) -> Option<&[u8]> {
     let schema = usize::from(*body.get(8)?);
     let status = usize::from(u16::from_le_bytes(*body.get(11..)?.first_chunk()?));
     body.get(13 + status + schema + 1..)

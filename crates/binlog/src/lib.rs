@@ -13,6 +13,7 @@
 //! * [`Events`]: the events of a file, with the torn tail that a crash leaves told apart from damage.
 //! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
 //! * [`end_of_file`]: how far a file goes, read from headers alone.
+//! * [`change`]: which table an event changes, as far as it says.
 //! * [`Gtid`], [`GtidSet`]: one transaction's name, and what a server or an archive has.
 
 mod end;
@@ -23,6 +24,7 @@ mod gtid;
 pub mod kind;
 mod name;
 mod set;
+mod tables;
 
 pub use end::{End, end_of_file, last_in_index};
 pub use event::{Format, Header, Rotate, body};
@@ -31,6 +33,7 @@ pub use groups::{Group, Groups, Unfinished};
 pub use gtid::Gtid;
 pub use name::{number_of, successor};
 pub use set::GtidSet;
+pub use tables::{Change, change, started};
 
 /// The first bytes of every binary log file.
 pub const MAGIC: [u8; 4] = [0xfe, b'b', b'i', b'n'];

@@ -25,6 +25,7 @@ pub fn run() -> ExitCode {
         Err(error) => return show::usage(&error, &words),
     };
     let face = show::Face::new(&cli.output, signals::watch());
+    let face = face.beside(commands::writes_a_stream(&cli.verb));
     for warning in argv::warnings(&words) {
         face.warn(&warning);
     }

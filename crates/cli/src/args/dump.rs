@@ -11,12 +11,13 @@ Examples:
   evenkeel dump --output d --exclude 'shop\\.log_.*' --where \"shop.orders=placed >= '2026-01-01'\"
   evenkeel dump --output d --format sql --compress gzip    Files that any client can load
   evenkeel dump --output d --lock none --threads 1         No lock: one connection sees one instant
+  evenkeel dump --output /backup/shop.dump --database shop --resume   After it was interrupted
   evenkeel dump --output - --database shop | mariadb --binary-mode --comments   One script, in order
 
 All connections see one instant, for which writes stand still for a moment. The directory is a dump
 once manifest.json is in it; it says for each table which files hold its rows. A dump that was
-interrupted cannot go on, because its view of the server is gone: clear it with
---overwrite-unfinished. Exit codes: 1 also when a table was altered meanwhile; 11 another dump is being
+interrupted goes on with --resume: under a new view, for which it keeps the files of tables that the
+binary log proves untouched (REPLICATION SLAVE), and reads the others again. Exit codes: 1 also when a table was altered meanwhile; 11 another dump is being
 written there; 15 gave up waiting for the lock.";
 
 /// Write a server's tables as files, in parallel and all as of one instant.
@@ -27,6 +28,10 @@ pub struct Dump {
     /// mariadb and mysql clients, to standard output.
     #[arg(long, short = 'o', value_name = "DIR")]
     pub output: PathBuf,
+    /// Go on with the dump that did not end in that directory, as of a new instant: files of tables
+    /// that nobody wrote to since are kept.
+    #[arg(long, conflicts_with = "overwrite_unfinished")]
+    pub resume: bool,
     /// Clear what a dump that did not end left in that directory.
     #[arg(long)]
     pub overwrite_unfinished: bool,

@@ -4,7 +4,9 @@ use crate::args::{self, Dump, DumpFormat, DumpLock};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::DumpAnswer;
-use evenkeel_logical::dump::{self, Compression, Directory, Filter, Format, Request, Throttling};
+use evenkeel_logical::dump::{
+    self, Compression, Directory, Filter, Format, Leftover, Request, Throttling,
+};
 use evenkeel_logical::objects::Selection;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::lock::LockChoice;
@@ -27,14 +29,23 @@ pub fn run(args: &args::Dump, face: &Face) -> Result<u8> {
     }
     let directory = Directory {
         path: args.output.clone(),
-        overwrite_unfinished: args.overwrite_unfinished,
+        leftover: leftover(args),
     };
     let report = dump::dump(&options, &request, &directory, progress, cancel)?;
     face.answer(&DumpAnswer::new(Some(&directory.path), report));
     Ok(exit::DONE)
 }
 
-fn is_stream(args: &Dump) -> bool {
+fn leftover(args: &Dump) -> Leftover {
+    match (args.resume, args.overwrite_unfinished) {
+        (true, _) => Leftover::GoOn,
+        (_, true) => Leftover::Clear,
+        _ => Leftover::Refuse,
+    }
+}
+
+/// Returns whether the dump is a script on standard output.
+pub(super) fn is_stream(args: &Dump) -> bool {
     args.output.as_os_str() == "-"
 }
 
@@ -63,6 +74,7 @@ fn request(args: &Dump) -> Result<Request> {
             (args.format == Some(DumpFormat::Tab), "--format tab"),
             (args.compress.is_some(), "--compress"),
             (args.overwrite_unfinished, "--overwrite-unfinished"),
+            (args.resume, "--resume"),
         ];
         if let Some((_, flag)) = given.into_iter().find(|(is_given, _)| *is_given) {
             return Err(Error::usage(format!("{flag} does not go with --output -"))

@@ -44,6 +44,11 @@ pub fn watch_of(verb: &Verb) -> Option<Watch> {
     Watch::of_verb(verb)
 }
 
+/// Returns whether the verb's work itself goes to standard output, where no document belongs then.
+pub fn writes_a_stream(verb: &Verb) -> bool {
+    matches!(verb, Verb::Dump(args) if dump::is_stream(args))
+}
+
 /// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.
 pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
     if let Verb::Backup(args) = verb {

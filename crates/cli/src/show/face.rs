@@ -22,6 +22,8 @@ pub struct Face {
     progress: Box<dyn Progress>,
     /// Whoever gave the order, when that was on another host.
     far: Option<Commander>,
+    /// Standard output is something else's.
+    beside: bool,
 }
 
 /// The other host that has the user and the repository.
@@ -57,7 +59,15 @@ impl Face {
             signals,
             progress,
             far: None,
+            beside: false,
         }
+    }
+
+    /// Says whether standard output is something else's, so that failures keep away from it.
+    #[must_use]
+    pub fn beside(mut self, beside: bool) -> Self {
+        self.beside = beside;
+        self
     }
 
     /// Makes the face of a run for the user of another host, whose repository is called `place`.
@@ -79,6 +89,7 @@ impl Face {
                 place,
                 compresses: compress_at == Some(CompressAt::Repository),
             }),
+            beside: false,
         }
     }
 
@@ -206,8 +217,12 @@ impl Face {
         match outcome {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
-                if self.json {
-                    print_json(&failure::Document::of(&error));
+                let document = failure::Document::of(&error);
+                if self.json && self.beside {
+                    // One line, as its answer would be.
+                    eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
+                } else if self.json {
+                    print_json(&document);
                 } else {
                     eprint!("{}", failure::text(&error));
                 }

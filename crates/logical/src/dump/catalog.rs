@@ -3,11 +3,13 @@
 use super::filter::Filter;
 use super::output::file_name;
 use crate::objects::{self, Closeness, Column, Generated, Objects, SYSTEM, UniqueKey, differences};
+use evenkeel_innodb::names::TableName;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use regex::bytes::Regex;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 /// Engines whose reads see the instant of the snapshot.
 const TRANSACTIONAL: [&str; 3] = ["InnoDB", "ROCKSDB", "TokuDB"];
@@ -200,6 +202,26 @@ impl Look {
         }
     }
 
+    /// Returns what a table looks like and is read by, as a hash.
+    pub(super) fn shape(&self, table: &Table) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let databases = self.objects.databases.iter();
+        let found = databases
+            .filter(|database| database.name == table.schema)
+            .flat_map(|database| &database.tables)
+            .find(|one| one.name == table.name);
+        if let Some(found) = found {
+            hasher.update(&uncounted(&found.create));
+        }
+        let made = self.made.get(&table.shown());
+        let rest = format!(
+            "{made:?} {} {:?} {:?} {:?}",
+            table.engine, table.columns, table.key, table.condition
+        );
+        hasher.update(rest.as_bytes());
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// Fails, naming it, when a table was dropped, emptied or changed since.
     pub(super) fn still_holds(
         &self,
@@ -219,12 +241,9 @@ impl Look {
 /// Returns objects without what changes with every row.
 fn still(objects: &Objects) -> Objects {
     let mut objects = objects.clone();
-    let counter = Regex::new(r" AUTO_INCREMENT=\d+").ok();
     for database in &mut objects.databases {
         for table in &mut database.tables {
-            if let Some(counter) = &counter {
-                table.create = counter.replace_all(&table.create, &b""[..]).into_owned();
-            }
+            table.create = uncounted(&table.create);
         }
         for sequence in &mut database.sequences {
             sequence.next_value.clear();
@@ -232,6 +251,16 @@ fn still(objects: &Objects) -> Objects {
         }
     }
     objects
+}
+
+/// Returns a table's statement without the next automatic number.
+fn uncounted(create: &[u8]) -> Vec<u8> {
+    static COUNTER: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r" AUTO_INCREMENT=\d+").ok());
+    match &*COUNTER {
+        Some(counter) => counter.replace_all(create, &b""[..]).into_owned(),
+        None => create.to_vec(),
+    }
 }
 
 /// Asks for what changes when a table becomes another of the same name: when it was made or last
@@ -252,36 +281,36 @@ fn made(session: &mut Session, filter: &Filter) -> Result<HashMap<String, String
     let made = rows.iter().map(|row| {
         let text = |at: usize| row.at(at).unwrap_or_default();
         let (schema, name) = (text(0), text(1));
-        let number = numbers.get(&format!("{}/{}", in_file(schema), in_file(name)));
+        let number = numbers.get(&format!("{schema}.{name}"));
         let number = number.map_or("", String::as_str);
         (format!("{schema}.{name}"), format!("{} {number}", text(2)))
     });
     Ok(made.collect())
 }
 
-/// Reads InnoDB's numbers of tables, by the names of their files. Without the privilege there are
+/// Reads InnoDB's numbers of tables and of their partitions, by name. Without the privilege there are
 /// none, and only the time tells that a table is another.
 fn numbers(session: &mut Session) -> HashMap<String, String> {
     // The one is MariaDB's and MySQL 5.7's, the other MySQL 8's.
-    ["INNODB_SYS_TABLES", "INNODB_TABLES"]
+    let rows = ["INNODB_SYS_TABLES", "INNODB_TABLES"]
         .iter()
         .find_map(|list| {
-            let sql = format!("SELECT NAME, TABLE_ID FROM information_schema.{list}");
+            let sql =
+                format!("SELECT NAME, TABLE_ID FROM information_schema.{list} ORDER BY TABLE_ID");
             session.rows(&sql).ok()
-        })
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|row| Some((row.at(0)?.to_owned(), row.at(1)?.to_owned())))
-        .collect()
-}
-
-/// Returns a name as the server has it in file names.
-fn in_file(name: &str) -> String {
-    let each = name.chars().map(|character| match character {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => character.to_string(),
-        other => format!("@{:04x}", u32::from(other)),
-    });
-    each.collect()
+        });
+    let mut numbers: HashMap<String, String> = HashMap::new();
+    for row in rows.unwrap_or_default() {
+        let (Some(name), Some(number)) = (row.at(0), row.at(1)) else {
+            continue;
+        };
+        let name = TableName::of_dictionary(name);
+        let all = numbers.entry(format!("{}.{}", name.schema, name.table));
+        let all = all.or_default();
+        all.push(' ');
+        all.push_str(number);
+    }
+    numbers
 }
 
 /// Returns the error for a table whose shape changed during the dump.

@@ -6,6 +6,8 @@ use super::predicate::{Bound, after, before, literal, names};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 use evenkeel_wire::Connection;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, VecDeque};
 
 /// What a row is taken for before any was seen, in bytes.
 const ROW: u64 = 100;
@@ -13,7 +15,7 @@ const ROW: u64 = 100;
 const GROWTH: i128 = 4;
 
 /// Some rows of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Range {
     /// From 0, in the key's order.
     pub(super) number: u32,
@@ -23,8 +25,9 @@ pub(super) struct Range {
     span: i128,
 }
 
-#[derive(Debug)]
-enum Position {
+/// Where the next range begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Position {
     Start,
     /// From here on, by integers, up to the largest; in steps.
     Integers {
@@ -43,6 +46,8 @@ pub(super) struct Cursor<'t> {
     table: &'t Table,
     chunk_bytes: u64,
     position: Position,
+    /// Handed out in an earlier life, and not read to the end then.
+    again: VecDeque<Range>,
     number: u32,
     /// What the ranges that were read held.
     rows: u64,
@@ -59,11 +64,26 @@ impl<'t> Cursor<'t> {
                 true => Position::Start,
                 false => Position::End,
             },
+            again: VecDeque::new(),
             number: 0,
             rows: 0,
             bytes: 0,
             span: 0,
         }
+    }
+
+    /// Goes on where an earlier life ended: after the ranges that were handed out, of which those that
+    /// are not `done` come again.
+    pub(super) fn go_on(&mut self, ranges: Vec<Range>, after: Position, done: &BTreeSet<u32>) {
+        self.position = after;
+        self.number = ranges.last().map_or(0, |range| range.number + 1);
+        let left = ranges.into_iter();
+        self.again = left.filter(|one| !done.contains(&one.number)).collect();
+    }
+
+    /// Returns where the next range begins.
+    pub(super) fn position(&self) -> &Position {
+        &self.position
     }
 
     /// Takes note of what a range held.
@@ -75,6 +95,9 @@ impl<'t> Cursor<'t> {
 
     /// Cuts the next range off; `None` when all are handed out.
     pub(super) fn next(&mut self, connection: &mut Connection) -> Result<Option<Range>> {
+        if let Some(range) = self.again.pop_front() {
+            return Ok(Some(range));
+        }
         let key = match (&self.position, &self.table.key) {
             (Position::End, _) => return Ok(None),
             (Position::Start, Some(key)) if self.is_large() => key,

@@ -269,7 +269,7 @@ const OTHER_COPY: &str =
 fn no_dump(dir: &Path) -> Error {
     if dir.join(MARK).exists() {
         return Error::usage(format!("{} holds a dump that did not end", dir.display()))
-            .hint("wait for it, or dump again with --overwrite-unfinished");
+            .hint("wait for it, or go on with it: dump --resume");
     }
     Error::usage(format!("there is no dump in {}", dir.display()))
         .hint(format!("give the directory that has a {MANIFEST}"))
@@ -319,7 +319,7 @@ mod tests {
     fn what_was_written_is_read() {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
-        let output = Output::begin(&dir, false).unwrap();
+        let output = Output::begin(&dir, crate::dump::Leftover::Refuse).unwrap();
         let error = Manifest::read(&dir).unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
         let written = manifest(output.write_objects(&objects()).unwrap());
@@ -335,7 +335,7 @@ mod tests {
     fn damaged_objects_are_named() {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
-        let output = Output::begin(&dir, false).unwrap();
+        let output = Output::begin(&dir, crate::dump::Leftover::Refuse).unwrap();
         let written = manifest(output.write_objects(&objects()).unwrap());
         output.finish(&written).unwrap();
         // Sound JSON of the same length, and yet not what was dumped.

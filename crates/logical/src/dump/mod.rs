@@ -16,6 +16,8 @@
 //! | `throttle` | rests while the server has too much to do |
 //! | `sum` | rows as a number that no order changes, to compare by |
 //! | `manifest` | what is in the directory |
+//! | `journal` | what was written so far, for whoever goes on |
+//! | `kept`, `untouched`, `statement` | what of it the new view shows too, proved by the binary log |
 
 mod catalog;
 mod chunks;
@@ -23,20 +25,25 @@ mod column;
 mod definitions;
 mod encode;
 mod filter;
+mod journal;
+mod kept;
 mod manifest;
 mod output;
 mod pour;
 mod predicate;
 mod script;
 mod snapshot;
+mod statement;
 mod stream;
 mod sum;
 mod throttle;
+mod untouched;
 mod work;
 mod write;
 
 pub use encode::Format;
 pub use filter::Filter;
+pub use kept::Resumed;
 pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
@@ -52,6 +59,8 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::lock::{Held, Limits, LockChoice};
 use evenkeel_server::options::ConnectOptions;
+use journal::{Journal, Left, View};
+use kept::{Grounds, Kept};
 use output::Output;
 use snapshot::Snapshot;
 use std::io::Write;
@@ -64,8 +73,20 @@ use throttle::Throttle;
 pub struct Directory {
     /// Made when it is not there, and refused when something is in it.
     pub path: PathBuf,
-    /// Clear what a dump that did not end left in it.
-    pub overwrite_unfinished: bool,
+    /// What to do about one that a dump left which did not end.
+    pub leftover: Leftover,
+}
+
+/// What to do about a dump that did not end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Leftover {
+    /// Take it for a mistake.
+    #[default]
+    Refuse,
+    /// Clear it, and begin anew.
+    Clear,
+    /// Keep what a new view shows too. Where there is none, begin.
+    GoOn,
 }
 
 /// What to dump, and how.
@@ -112,6 +133,8 @@ pub struct Report {
     pub held: Held,
     /// Where in the binary log the view is.
     pub coordinates: Coordinates,
+    /// What became of what was there, when a dump was gone on with.
+    pub resumed: Option<Resumed>,
 }
 
 /// Tries at a snapshot during which no table changed its shape.
@@ -124,6 +147,7 @@ struct Begun {
     look: Look,
     tables: Vec<Table>,
     throttle: Throttle,
+    view: View,
 }
 
 /// Takes the view and says what it holds.
@@ -135,6 +159,7 @@ fn begin(
 ) -> Result<Begun> {
     let throttle = Throttle::open(options, &request.throttle)?;
     let mut session = catalog::session(options)?;
+    let clock = untouched::clock(&mut session)?;
     let (snapshot, mut look) = one_instant(options, &mut session, request, progress, cancel)?;
     look.objects.set_definer(&request.definer);
     let tables = look.tables(&request.filter)?;
@@ -144,15 +169,16 @@ fn begin(
         evenkeel_op::units::duration(snapshot.held.lock)
     ));
     warn(&look, &tables, progress);
-    let rows = tables.iter().map(|table| table.rows).sum();
-    progress.phase("dumping rows", Some(rows), Unit::Items);
     fail::fail_point!("dump.snapshot-taken");
+    let mut view = View::new(request, snapshot.coordinates.clone());
+    untouched::describe(&mut view, clock, &mut session)?;
     Ok(Begun {
         session,
         snapshot,
         look,
         tables,
         throttle,
+        view,
     })
 }
 
@@ -169,22 +195,49 @@ pub fn dump(
     cancel: &Cancel,
 ) -> Result<Report> {
     let begun = Instant::now();
-    let output = Output::begin(&directory.path, directory.overwrite_unfinished)?;
+    let output = Output::begin(&directory.path, directory.leftover)?;
+    let dir = output.path("");
+    let left = Left::read(&dir);
+    let is_left = left.is_some();
     let Begun {
         mut session,
         snapshot,
         look,
         tables,
         throttle,
+        view,
     } = begin(options, request, progress, cancel)?;
     let held = snapshot.held;
+    let grounds = Grounds {
+        options,
+        session: &mut session,
+        look: &look,
+        tables: &tables,
+        view: &view,
+        dir: &dir,
+        compression: request.compression,
+        threads: request.threads,
+    };
+    let Kept {
+        tables: kept,
+        resumed,
+    } = grounds.decide(left, &output, progress, cancel)?;
+    let shapes = tables.iter().zip(&kept);
+    let shapes = shapes.map(|(table, kept)| (table, look.shape(table), kept.as_ref()));
+    let journal = Journal::begin(&dir, view, shapes)?;
+    fail::fail_point!("dump.kept");
+    rows_begin(&tables, resumed.rows, progress);
     let objects = output.write_objects(&look.objects)?;
     let schemas = definitions::write(&look.objects, &output)?;
     let chunks = work::all(
         snapshot.connections,
         &tables,
         request,
-        &output,
+        work::Place {
+            dir: &dir,
+            journal: &journal,
+            kept,
+        },
         &throttle,
         (progress, cancel),
     )?;
@@ -217,7 +270,17 @@ pub fn dump(
         rested: throttle.rested().as_secs_f64(),
         held,
         coordinates: snapshot.coordinates,
+        resumed: is_left.then_some(resumed),
     })
+}
+
+fn rows_begin(tables: &[Table], there: u64, progress: &dyn Progress) {
+    let rows: u64 = tables.iter().map(|table| table.rows).sum();
+    progress.phase(
+        "dumping rows",
+        Some(rows.saturating_sub(there)),
+        Unit::Items,
+    );
 }
 
 /// Dumps as one script for the `mariadb` and `mysql` clients; the format and compression of the
@@ -238,7 +301,9 @@ pub fn stream(
         look,
         mut tables,
         throttle,
+        ..
     } = begin(options, request, progress, cancel)?;
+    rows_begin(&tables, 0, progress);
     tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
     let server = ServerEntry::of(&mut session)?;
     let what = format!(
@@ -267,6 +332,7 @@ pub fn stream(
         rested: throttle.rested().as_secs_f64(),
         held: snapshot.held,
         coordinates: snapshot.coordinates,
+        resumed: None,
     })
 }
 

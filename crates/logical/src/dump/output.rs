@@ -1,8 +1,11 @@
 //! A directory that is a dump only once its manifest is in it.
 
+use super::Leftover;
+use super::journal::JOURNAL;
 use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
 use crate::objects::Objects;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +30,7 @@ pub(super) struct Output {
 impl Output {
     /// Takes a directory, which must be empty or not there, or else, on request, hold what a dump
     /// left that did not end.
-    pub(super) fn begin(dir: &Path, overwrite_unfinished: bool) -> Result<Self> {
+    pub(super) fn begin(dir: &Path, leftover: Leftover) -> Result<Self> {
         let shown = dir.display();
         std::fs::create_dir_all(dir).context(|| format!("failed to make {shown}"))?;
         let mut names = Vec::new();
@@ -73,12 +76,14 @@ impl Output {
             let _ = std::fs::remove_file(&path);
             return Err(Error::usage(format!("{shown} holds a dump already")));
         }
-        if has(MARK) {
-            if !overwrite_unfinished {
+        match leftover {
+            Leftover::Refuse if has(MARK) => {
                 return Err(Error::usage(format!("{shown} holds a dump that did not end"))
-                    .hint("clear it with --overwrite-unfinished: a dump cannot go on where it was interrupted, because its view of the server is gone"));
+                    .hint("go on with it: --resume, which keeps what is proved to be the same still")
+                    .hint("or clear it: --overwrite-unfinished"));
             }
-            clear(dir, &names)?;
+            Leftover::Clear => clear(dir, &names)?,
+            Leftover::Refuse | Leftover::GoOn => {}
         }
         mark.write_all(MARK_TEXT.as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
@@ -86,6 +91,25 @@ impl Output {
             dir: dir.to_owned(),
             mark,
         })
+    }
+
+    /// Removes what an earlier dump left, but for its journal and these files.
+    pub(super) fn keep_only(&self, files: &BTreeSet<&str>) -> Result<()> {
+        let failed = |path: &Path| format!("failed to clear {}", path.display());
+        let kept: BTreeSet<PathBuf> = files.iter().map(|file| self.path(file)).collect();
+        let mut folders = vec![self.dir.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).context(|| failed(&folder))? {
+                let entry = entry.context(|| failed(&folder))?;
+                let (name, path) = (entry.file_name(), entry.path());
+                if entry.file_type().context(|| failed(&path))?.is_dir() {
+                    folders.push(path);
+                } else if name != MARK && name != JOURNAL && !kept.contains(&path) {
+                    std::fs::remove_file(&path).context(|| failed(&path))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the path of a file of the dump.
@@ -135,6 +159,7 @@ impl Output {
         file.write_all(b"\n").context(failed)?;
         file.sync_all().context(failed)?;
         std::fs::rename(&draft, self.path(MANIFEST)).context(failed)?;
+        let _ = std::fs::remove_file(self.path(JOURNAL));
         std::fs::remove_file(self.path(MARK)).context(failed)?;
         File::open(&self.dir)
             .and_then(|dir| dir.sync_all())
@@ -196,20 +221,20 @@ mod tests {
     fn only_an_unfinished_dump_is_cleared_and_only_on_request() {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
-        let first = Output::begin(&dir, false).unwrap();
+        let first = Output::begin(&dir, Leftover::Refuse).unwrap();
         first.write("x.sql", b"x").unwrap();
-        let busy = Output::begin(&dir, true).unwrap_err();
+        let busy = Output::begin(&dir, Leftover::Clear).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::Busy);
         assert!(dir.join("x.sql").exists());
         drop(first);
         assert_eq!(
-            Output::begin(&dir, false).unwrap_err().kind(),
+            Output::begin(&dir, Leftover::Refuse).unwrap_err().kind(),
             ErrorKind::Usage
         );
-        drop(Output::begin(&dir, true).unwrap());
+        drop(Output::begin(&dir, Leftover::Clear).unwrap());
         assert!(!dir.join("x.sql").exists());
         std::fs::write(dir.join(MANIFEST), "{}").unwrap();
-        let error = Output::begin(&dir, true).unwrap_err();
+        let error = Output::begin(&dir, Leftover::Clear).unwrap_err();
         assert!(error.to_string().contains("already"), "{error}");
         let foreign = scratch.join("f");
         std::fs::create_dir(&foreign).unwrap();

@@ -5,8 +5,8 @@ use super::Request;
 use super::catalog::{Table, named};
 use super::chunks::{Cursor, Range};
 use super::encode::Encoder;
+use super::journal::{Journal, LeftTable};
 use super::manifest::ChunkEntry;
-use super::output::Output;
 use super::pour::{GATHERED, Poured, Taker, pour};
 use super::throttle::Throttle;
 use super::write::ChunkFile;
@@ -33,7 +33,7 @@ struct Shared<'a> {
     cursors: Vec<Mutex<Cursor<'a>>>,
     written: Vec<Mutex<Vec<Written>>>,
     request: &'a Request,
-    dir: &'a Path,
+    place: Place<'a>,
     throttle: &'a Throttle,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
@@ -41,25 +41,37 @@ struct Shared<'a> {
     stop: AtomicBool,
 }
 
+/// Where files go, and what is there already.
+pub(super) struct Place<'a> {
+    pub(super) dir: &'a Path,
+    pub(super) journal: &'a Journal,
+    /// By table, in the tables' order.
+    pub(super) kept: Vec<Option<LeftTable>>,
+}
+
 /// Dumps every table and returns the files by table, in the tables' order.
 pub(super) fn all(
     connections: Vec<Connection>,
     tables: &[Table],
     request: &Request,
-    output: &Output,
+    mut place: Place<'_>,
     throttle: &Throttle,
     (progress, cancel): (&dyn Progress, &Cancel),
 ) -> Result<Vec<Vec<Written>>> {
-    let dir = output.path("");
+    let kept = std::mem::take(&mut place.kept);
+    let (mut cursors, mut written) = (Vec::new(), Vec::new());
+    for (table, kept) in tables.iter().zip(kept) {
+        let mut cursor = Cursor::new(table, request.chunk_bytes);
+        let there = kept.map_or_else(Vec::new, |kept| go_on(&mut cursor, kept));
+        cursors.push(Mutex::new(cursor));
+        written.push(Mutex::new(there));
+    }
     let shared = Shared {
         tables,
-        cursors: tables
-            .iter()
-            .map(|table| Mutex::new(Cursor::new(table, request.chunk_bytes)))
-            .collect(),
-        written: tables.iter().map(|_| Mutex::default()).collect(),
+        cursors,
+        written,
         request,
-        dir: &dir,
+        place,
         throttle,
         progress,
         cancel,
@@ -71,6 +83,29 @@ pub(super) fn all(
         .into_iter()
         .map(|list| list.into_inner().unwrap_or_else(PoisonError::into_inner))
         .collect())
+}
+
+/// Has a table gone on with where it was left, and returns the files that are there.
+fn go_on(cursor: &mut Cursor<'_>, kept: LeftTable) -> Vec<Written> {
+    let mut there = Vec::new();
+    for (number, files) in &kept.done {
+        let (mut rows, mut bytes) = (0, 0);
+        for (part, entry) in (0..).zip(files) {
+            (rows, bytes) = (rows + entry.rows, bytes + entry.bytes);
+            there.push(Written {
+                place: (*number, part),
+                entry: entry.clone(),
+            });
+        }
+        if let Some(range) = kept.ranges.get(number) {
+            cursor.seen(range, rows, bytes);
+        }
+    }
+    let done = kept.done.into_keys().collect();
+    if let Some(after) = kept.after {
+        cursor.go_on(kept.ranges.into_values().collect(), after, &done);
+    }
+    there
 }
 
 /// Has each connection worked on by a thread of its own, and returns the first error.
@@ -157,9 +192,14 @@ impl Shared<'_> {
         cursor: &mut Cursor<'_>,
         at: usize,
     ) -> Result<Option<Range>> {
-        cursor
-            .next(connection)
-            .map_err(|error| named(error, &self.tables[at]))
+        let next = cursor.next(connection);
+        let next = next.map_err(|error| named(error, &self.tables[at]))?;
+        if let Some(range) = &next {
+            let after = cursor.position();
+            self.place.journal.handed_out(at, range, after)?;
+            fail::fail_point!("dump.handed-out");
+        }
+        Ok(next)
     }
 
     fn read(
@@ -180,7 +220,7 @@ impl Shared<'_> {
             at,
             range,
             chunk: None,
-            part: 0,
+            whole: Vec::new(),
             rows: 0,
             bytes: 0,
             told: 0,
@@ -192,7 +232,21 @@ impl Shared<'_> {
         files.bytes += poured.out.len() as u64;
         self.progress.advance(files.rows - files.told);
         files.finish(&mut poured)?;
+        let entries = files.whole.iter().cloned();
+        self.place
+            .journal
+            .done(at, range.number, entries.collect())?;
+        let written = files
+            .whole
+            .into_iter()
+            .zip(0..)
+            .map(|(entry, part)| Written {
+                place: (range.number, part),
+                entry,
+            });
+        locked(&self.written[at]).extend(written);
         locked(&self.cursors[at]).seen(range, files.rows, files.bytes);
+        fail::fail_point!("dump.range-done");
         Ok(())
     }
 }
@@ -203,8 +257,8 @@ struct Files<'s, 'a> {
     at: usize,
     range: &'s Range,
     chunk: Option<ChunkFile>,
-    /// The number of the file within the range.
-    part: u32,
+    /// The files of the range that are whole, in order.
+    whole: Vec<ChunkEntry>,
     rows: u64,
     bytes: u64,
     /// Rows that the progress knows of.
@@ -241,7 +295,6 @@ impl Taker for Files<'_, '_> {
         }
         if full && poured.between {
             self.finish(poured)?;
-            self.part += 1;
         }
         Ok(true)
     }
@@ -254,11 +307,11 @@ impl Files<'_, '_> {
             "{}.{:06}-{}.{}{}",
             self.shared.tables[self.at].stem(),
             self.range.number,
-            self.part,
+            self.whole.len(),
             request.format.suffix(),
             request.compression.suffix()
         );
-        ChunkFile::create(self.shared.dir, name, request.compression)
+        ChunkFile::create(self.shared.place.dir, name, request.compression)
     }
 
     /// Ends the file, if there is one.
@@ -269,11 +322,7 @@ impl Files<'_, '_> {
         poured.encoder.end(&mut poured.out);
         file.write(&poured.out)?;
         poured.out.clear();
-        let entry = file.finish(self.range.condition.clone())?;
-        locked(&self.shared.written[self.at]).push(Written {
-            place: (self.range.number, self.part),
-            entry,
-        });
+        self.whole.push(file.finish(self.range.condition.clone())?);
         Ok(())
     }
 }

@@ -2,9 +2,10 @@
 
 use super::manifest::ChunkEntry;
 use evenkeel_op::{Context, Error, Result};
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -49,6 +50,17 @@ impl Compression {
             Self::Gzip(_) => ".gz",
             Self::Zstd(_) => ".zst",
         }
+    }
+}
+
+impl Compression {
+    /// Unpacks a file.
+    pub(super) fn reader(self, file: File) -> io::Result<Box<dyn Read>> {
+        Ok(match self {
+            Self::None => Box::new(file),
+            Self::Gzip(_) => Box::new(MultiGzDecoder::new(file)),
+            Self::Zstd(_) => Box::new(zstd::Decoder::new(file)?),
+        })
     }
 }
 
@@ -176,7 +188,6 @@ impl ChunkFile {
 mod tests {
     use super::*;
     use evenkeel_testkit::Scratch;
-    use std::io::Read;
 
     #[test]
     fn compressions_are_read() {

@@ -1,7 +1,7 @@
 //! What `dump` says when it is done.
 
 use super::Answer;
-use evenkeel_logical::dump::Report;
+use evenkeel_logical::dump::{Report, Resumed};
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
 use serde::Serialize;
@@ -33,6 +33,30 @@ pub struct DumpAnswer {
     pub write_pause_ms: f64,
     /// Where in the binary log the dump's instant is.
     pub coordinates: Coordinates,
+    /// What became of the files that were there; null where none were.
+    pub resumed: Option<ResumedDump>,
+}
+
+/// What became of the files of a dump that was gone on with.
+#[derive(Debug, Clone, Serialize)]
+pub struct ResumedDump {
+    /// Files of rows that were kept.
+    pub chunks_kept: u64,
+    /// Rows in them.
+    pub rows_kept: u64,
+    /// Bytes of rows in them before they were packed.
+    pub bytes_kept: u64,
+    /// Those that were read again, by why.
+    pub again: Vec<Again>,
+}
+
+/// Files of rows that were read again.
+#[derive(Debug, Clone, Serialize)]
+pub struct Again {
+    /// In words.
+    pub why: String,
+    /// How many.
+    pub chunks: u64,
 }
 
 impl DumpAnswer {
@@ -51,7 +75,36 @@ impl DumpAnswer {
             lock_ms: report.held.lock.as_secs_f64() * 1000.0,
             write_pause_ms: report.held.writes_stopped.as_secs_f64() * 1000.0,
             coordinates: report.coordinates,
+            resumed: report.resumed.map(ResumedDump::from),
         }
+    }
+}
+
+impl From<Resumed> for ResumedDump {
+    fn from(resumed: Resumed) -> Self {
+        let again = resumed.again.into_iter();
+        Self {
+            chunks_kept: resumed.chunks,
+            rows_kept: resumed.rows,
+            bytes_kept: resumed.bytes,
+            again: again.map(|(why, chunks)| Again { why, chunks }).collect(),
+        }
+    }
+}
+
+impl ResumedDump {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "kept: {} files with {} rows\n",
+            self.chunks_kept, self.rows_kept
+        );
+        for again in &self.again {
+            text.push_str(&format!(
+                "read again: {} files: {}\n",
+                again.chunks, again.why
+            ));
+        }
+        text
     }
 }
 
@@ -70,8 +123,12 @@ impl Answer for DumpAnswer {
             Some(output) => output.display().to_string(),
             None => "standard output".to_owned(),
         };
+        let resumed = self
+            .resumed
+            .as_ref()
+            .map_or_else(String::new, ResumedDump::text);
         format!(
-            "{place}: {} rows of {} tables, {} in {} {} of {}, in {}; writes stood still for {}{rested}\n",
+            "{place}: {} rows of {} tables, {} in {} {} of {}, in {}; writes stood still for {}{rested}\n{resumed}",
             self.rows,
             self.tables,
             units::bytes(self.bytes),

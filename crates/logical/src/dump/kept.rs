@@ -1,0 +1,402 @@
+//! What of an unfinished dump stays as it is: chunks of tables that nobody wrote to since its view, so
+//! that the new view shows the same rows. docs/src/design/dump.md argues it.
+
+use super::catalog::{Look, Table};
+use super::journal::{Left, LeftTable, View};
+use super::manifest::ChunkEntry;
+use super::output::Output;
+use super::untouched::{self, Touched, key};
+use super::work::locked;
+use super::write::Compression;
+use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use regex::bytes::Regex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What became of the chunks of a dump that was gone on with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resumed {
+    /// Files of rows that were kept.
+    pub chunks: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// Bytes of rows in them, before they were packed.
+    pub bytes: u64,
+    /// Files of rows that were there and are read again, by why.
+    pub again: BTreeMap<String, u64>,
+}
+
+/// What is kept.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    /// By table, in the tables' order; none for those that are read anew.
+    pub(super) tables: Vec<Option<LeftTable>>,
+    pub(super) resumed: Resumed,
+}
+
+impl Kept {
+    /// Keeps nothing.
+    pub(super) fn nothing(tables: &[Table]) -> Self {
+        Self {
+            tables: tables.iter().map(|_| None).collect(),
+            resumed: Resumed::default(),
+        }
+    }
+
+    /// Returns the files that are kept.
+    pub(super) fn files(&self) -> BTreeSet<&str> {
+        let tables = self.tables.iter().flatten();
+        tables
+            .flat_map(|table| table.done.values().flatten())
+            .map(|entry| entry.file.as_str())
+            .collect()
+    }
+}
+
+/// What is decided by.
+pub(super) struct Grounds<'a> {
+    pub(super) options: &'a ConnectOptions,
+    pub(super) session: &'a mut Session,
+    pub(super) look: &'a Look,
+    pub(super) tables: &'a [Table],
+    /// The new view.
+    pub(super) view: &'a View,
+    pub(super) dir: &'a Path,
+    pub(super) compression: Compression,
+    pub(super) threads: usize,
+}
+
+impl Grounds<'_> {
+    /// Decides what of a journal's chunks is kept.
+    pub(super) fn decide(
+        self,
+        left: Option<Left>,
+        output: &Output,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<Kept> {
+        let mut kept = Kept::nothing(self.tables);
+        let Some(mut left) = left else {
+            output.keep_only(&BTreeSet::new())?;
+            return Ok(kept);
+        };
+        let mut found = Vec::new();
+        for table in self.tables {
+            let name = (table.schema.clone(), table.name.clone());
+            found.push(left.tables.remove(&name).filter(|one| !one.done.is_empty()));
+        }
+        let resumed = &mut kept.resumed;
+        for gone in left.tables.values() {
+            resumed.refuse("the table is not part of this dump any more", gone);
+        }
+        for (table, place) in self.tables.iter().zip(&mut found) {
+            let Some(one) = place else { continue };
+            if let Some(why) = self.differs(table, one, &left.view) {
+                resumed.refuse(why, one);
+                *place = None;
+            }
+        }
+        let bytes = found
+            .iter()
+            .flatten()
+            .flat_map(entries)
+            .map(|one| one.bytes);
+        let worth: u64 = bytes.sum();
+        if found.iter().any(Option::is_some) {
+            progress.note("asking the binary log which tables were written to".to_owned());
+            let views = (&left.view, self.view);
+            let touched = {
+                let there = (&mut *self.session, self.look);
+                untouched::between(self.options, there, views, worth, cancel)?
+            };
+            refuse_touched(self.look, self.tables, &touched, &mut found, resumed);
+        }
+        self.check(&mut found, resumed, progress, cancel)?;
+        for entry in found.iter().flatten().flat_map(entries) {
+            resumed.chunks += 1;
+            resumed.rows += entry.rows;
+            resumed.bytes += entry.bytes;
+        }
+        kept.tables = found;
+        output.keep_only(&kept.files())?;
+        Ok(kept)
+    }
+
+    /// Says why a table's chunks are none of the new dump, whatever was written to it.
+    fn differs(&self, table: &Table, left: &LeftTable, first: &View) -> Option<&'static str> {
+        if !first.is_written_as(self.view) {
+            return Some("the format or the compression is another");
+        }
+        if left.shape != self.look.shape(table) {
+            return Some("the table or what is dumped of it is another");
+        }
+        if !table.transactional {
+            return Some("the table's engine has no transactions");
+        }
+        if table.condition.is_some() {
+            return Some("what --where takes may depend on other tables");
+        }
+        None
+    }
+
+    /// Reads the files, and takes out the ranges whose are not what was written.
+    fn check(
+        &self,
+        found: &mut [Option<LeftTable>],
+        resumed: &mut Resumed,
+        progress: &dyn Progress,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let ranges: Vec<(usize, u32, &[ChunkEntry])> = found
+            .iter()
+            .enumerate()
+            .filter_map(|(at, table)| Some((at, table.as_ref()?)))
+            .flat_map(|(at, table)| {
+                let done = table.done.iter();
+                done.map(move |(number, files)| (at, *number, files.as_slice()))
+            })
+            .collect();
+        let bytes = ranges.iter().flat_map(|range| range.2).map(|one| one.bytes);
+        progress.phase("checking what is there", Some(bytes.sum()), Unit::Bytes);
+        let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            for _ in 0..self.threads.max(1) {
+                scope.spawn(|| {
+                    while let Some(range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        if cancel.check().is_err() {
+                            return;
+                        }
+                        let good = range.2.iter().all(|entry| {
+                            progress.advance(entry.bytes);
+                            is_whole(self.dir, entry, self.compression)
+                        });
+                        if !good {
+                            locked(&wrong).push((range.0, range.1));
+                        }
+                    }
+                });
+            }
+        });
+        cancel.check()?;
+        progress.end();
+        let wrong = wrong
+            .into_inner()
+            .map_err(|_| Error::failed("a check panicked"))?;
+        for (at, number) in wrong {
+            let files = found[at]
+                .as_mut()
+                .and_then(|table| table.done.remove(&number));
+            let count = files.map_or(0, |files| files.len() as u64);
+            *resumed.count("the file is not what was written") += count;
+        }
+        Ok(())
+    }
+}
+
+impl Resumed {
+    fn count(&mut self, why: &str) -> &mut u64 {
+        self.again.entry(why.to_owned()).or_default()
+    }
+
+    fn refuse(&mut self, why: &str, table: &LeftTable) {
+        *self.count(why) += entries(table).count() as u64;
+    }
+}
+
+fn entries(table: &LeftTable) -> impl Iterator<Item = &ChunkEntry> {
+    table.done.values().flatten()
+}
+
+/// Takes out the tables that were written to, and those that may have been by a foreign key.
+fn refuse_touched(
+    look: &Look,
+    tables: &[Table],
+    touched: &Result<Touched, String>,
+    found: &mut [Option<LeftTable>],
+    resumed: &mut Resumed,
+) {
+    let written = match touched {
+        Ok(written) => written,
+        Err(why) => {
+            for place in &mut *found {
+                if let Some(one) = place.take() {
+                    resumed.refuse(why, &one);
+                }
+            }
+            return;
+        }
+    };
+    let databases = look.objects.databases.iter();
+    let known = databases
+        .flat_map(|one| one.tables.iter().map(|table| key(&one.name, &table.name)))
+        .collect();
+    let reached = reached_by_keys(&parents(look), &known, &written.logged);
+    for (table, place) in tables.iter().zip(found) {
+        let name = key(&table.schema, &table.name);
+        let why = match () {
+            () if written.logged.contains(&name) => "the table was written to since",
+            () if reached.contains(&name) => {
+                "a foreign key leads to a table that was written to since"
+            }
+            () if written.noticed.contains(&name) => {
+                "InnoDB has the table as written to since, the binary log has not"
+            }
+            () => continue,
+        };
+        if let Some(one) = place.take() {
+            resumed.refuse(why, &one);
+        }
+    }
+}
+
+/// Returns the tables that each table's foreign keys lead to. A name in a comment that looks like one
+/// is no harm: it only makes one table more to be read again.
+fn parents(look: &Look) -> BTreeMap<String, BTreeSet<String>> {
+    let name = "`((?:[^`]|``)+)`";
+    let Ok(pattern) = Regex::new(&format!(r"REFERENCES {name}(?:\.{name})? \(")) else {
+        return BTreeMap::new();
+    };
+    let mut all = BTreeMap::new();
+    for database in &look.objects.databases {
+        for table in &database.tables {
+            let found = pattern.captures_iter(&table.create).map(|found| {
+                let text = |at: usize| {
+                    let found = found.get(at)?;
+                    Some(String::from_utf8_lossy(found.as_bytes()).replace("``", "`"))
+                };
+                match (text(1).unwrap_or_default(), text(2)) {
+                    (schema, Some(table)) => key(&schema, &table),
+                    (table, None) => key(&database.name, &table),
+                }
+            });
+            let found: BTreeSet<String> = found.collect();
+            if !found.is_empty() {
+                all.insert(key(&database.name, &table.name), found);
+            }
+        }
+    }
+    all
+}
+
+/// Returns the tables whose rows a foreign key may have changed: what it does is in no log. Of a table
+/// outside of the dump it is not known where its own keys lead, so it counts as reached.
+fn reached_by_keys(
+    parents: &BTreeMap<String, BTreeSet<String>>,
+    known: &BTreeSet<String>,
+    written: &BTreeSet<String>,
+) -> BTreeSet<String> {
+    let mut reached = BTreeSet::new();
+    if written.is_empty() {
+        return reached;
+    }
+    loop {
+        let is_reached = |name: &String| {
+            written.contains(name) || reached.contains(name) || !known.contains(name)
+        };
+        let more: Vec<String> = parents
+            .iter()
+            .filter(|(child, _)| !reached.contains(*child))
+            .filter(|(_, leads)| leads.iter().any(is_reached))
+            .map(|(child, _)| child.clone())
+            .collect();
+        if more.is_empty() {
+            return reached;
+        }
+        reached.extend(more);
+    }
+}
+
+/// Reads a file and says whether it is what was written.
+fn is_whole(dir: &Path, entry: &ChunkEntry, compression: Compression) -> bool {
+    let read = || -> io::Result<bool> {
+        let file = std::fs::File::open(dir.join(&entry.file))?;
+        if file.metadata()?.len() != entry.bytes_stored {
+            return Ok(false);
+        }
+        let mut hasher = blake3::Hasher::new();
+        let mut from = compression.reader(file)?;
+        let (mut buffer, mut bytes) = (vec![0; 1 << 17], 0);
+        loop {
+            match from.read(&mut buffer)? {
+                0 => break,
+                read => {
+                    hasher.update(&buffer[..read]);
+                    bytes += read as u64;
+                }
+            }
+        }
+        Ok(bytes == entry.bytes && hasher.finalize().to_hex().as_str() == entry.blake3)
+    };
+    read().unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn foreign_keys_are_followed() {
+        let parents: BTreeMap<String, BTreeSet<String>> = [
+            ("d.child", set(&["d.parent"])),
+            ("d.grandchild", set(&["d.child"])),
+            ("d.own", set(&["d.own"])),
+            ("d.of_elsewhere", set(&["x.outside"])),
+        ]
+        .map(|(name, leads)| (name.to_owned(), leads))
+        .into();
+        let known = set(&[
+            "d.parent",
+            "d.child",
+            "d.grandchild",
+            "d.own",
+            "d.of_elsewhere",
+            "d.t",
+        ]);
+        let reached = |written: &[&str]| reached_by_keys(&parents, &known, &set(written));
+        let family = set(&["d.child", "d.grandchild", "d.of_elsewhere"]);
+        assert_eq!(reached(&["d.parent"]), family);
+        // Who knows where the outside's keys lead.
+        assert_eq!(reached(&["d.t"]), set(&["d.of_elsewhere"]));
+        assert_eq!(reached(&[]), set(&[]));
+    }
+
+    #[test]
+    fn files_that_are_not_what_was_written_do_not_count() {
+        let scratch = evenkeel_testkit::Scratch::new();
+        let text = b"1\ta\n".repeat(9000);
+        let compression = Compression::Zstd(1);
+        let packed = zstd::encode_all(&text[..], 1).unwrap();
+        let entry = ChunkEntry {
+            file: "c".to_owned(),
+            rows: 9000,
+            bytes: text.len() as u64,
+            bytes_stored: packed.len() as u64,
+            blake3: blake3::hash(&text).to_hex().to_string(),
+            range: None,
+        };
+        let write = |bytes: &[u8]| std::fs::write(scratch.join("c"), bytes).unwrap();
+        write(&packed);
+        assert!(is_whole(scratch.path(), &entry, compression));
+        let mut other = text.clone();
+        other[5] ^= 1;
+        for wrong in [
+            zstd::encode_all(&other[..], 1).unwrap(),
+            packed[1..].to_vec(),
+            Vec::new(),
+        ] {
+            write(&wrong);
+            assert!(!is_whole(scratch.path(), &entry, compression));
+        }
+        std::fs::remove_file(scratch.join("c")).unwrap();
+        assert!(!is_whole(scratch.path(), &entry, compression));
+    }
+}
