@@ -40,6 +40,8 @@ pub struct Connection {
     state: State,
     /// Of the last result that ended.
     warnings: u16,
+    /// The number of the error that the last statement was refused with.
+    refusal: Option<u16>,
 }
 
 /// Where in an exchange the connection is.
@@ -55,7 +57,7 @@ enum State {
 }
 
 /// What a statement is answered with.
-enum Answer {
+pub(crate) enum Answer {
     Ended(Ending),
     Columns(u64),
     WantsFile,
@@ -85,6 +87,7 @@ impl Connection {
             cancel: cancel.clone(),
             state: State::Idle,
             warnings: 0,
+            refusal: None,
         })
     }
 
@@ -97,6 +100,13 @@ impl Connection {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.id
+    }
+
+    /// Returns the number of the error that the last statement was refused with; `None` when it was done,
+    /// or the connection was lost over it.
+    #[must_use]
+    pub fn refusal(&self) -> Option<u16> {
+        self.refusal
     }
 
     /// Returns the server's version as its greeting gives it.
@@ -227,18 +237,45 @@ impl Connection {
 
     /// Sends a statement and reads the first packet of its answer.
     fn begin(&mut self, statement: &[u8], sql: &str) -> Result<Answer> {
-        self.settle(sql)?;
         let mut packet = Vec::with_capacity(statement.len() + 1);
         packet.push(COM_QUERY);
         packet.extend_from_slice(statement);
-        self.packets.restart();
-        if let Err(error) = self.packets.send(&packet) {
-            return Err(self.lost(error, sql));
-        }
+        self.command(&packet, sql)?;
         self.answer(sql)
     }
 
-    fn answer(&mut self, sql: &str) -> Result<Answer> {
+    /// Sends a command, which begins an exchange.
+    pub(crate) fn command(&mut self, packet: &[u8], sql: &str) -> Result<()> {
+        self.settle(sql)?;
+        self.refusal = None;
+        self.packets.restart();
+        match self.packets.send(packet) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.lost(error, sql)),
+        }
+    }
+
+    /// Reads the first packet of an answer that is none of a statement's own; the server's refusal is
+    /// an error.
+    pub(crate) fn first_packet(&mut self, sql: &str) -> Result<&[u8]> {
+        if let Err(error) = self.packets.peek() {
+            return Err(self.lost(error, sql));
+        }
+        let refused = match self.packets.peeked() {
+            Some(packet) if packet.first() == Some(&0xFF) => Some(ServerError::of(packet)),
+            _ => None,
+        };
+        match refused {
+            None => self.packet(sql),
+            Some(Ok(error)) => {
+                self.packets.take_peeked();
+                Err(self.refused(error, sql))
+            }
+            Some(Err(malformed)) => Err(self.malformed(malformed, sql)),
+        }
+    }
+
+    pub(crate) fn answer(&mut self, sql: &str) -> Result<Answer> {
         let read = match self.packets.next() {
             Ok(packet) => match packet.first() {
                 Some(0x00) => Ending::of_ok(packet).map(|ending| Ok(Answer::Ended(ending))),
@@ -283,7 +320,7 @@ impl Connection {
     }
 
     /// Takes note of a statement's end, and drops what further results it has.
-    fn ended(&mut self, ending: Ending, sql: &str) -> Result<()> {
+    pub(crate) fn ended(&mut self, ending: Ending, sql: &str) -> Result<()> {
         self.note(ending);
         if ending.more {
             self.settle(sql)?;
@@ -382,6 +419,7 @@ impl Connection {
     }
 
     fn refused(&mut self, error: ServerError, sql: &str) -> Error {
+        self.refusal = Some(error.code);
         self.state = State::Idle;
         query_error(&server_error(error), sql)
     }

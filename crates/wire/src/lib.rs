@@ -1,7 +1,8 @@
 //! The client/server protocol of MySQL and MariaDB at the packet level.
 //!
 //! A [`Connection`] sends statements and hands out [`Row`]s that are slices of its one read buffer:
-//! nothing is allocated for a row or a cell. Text results only; TLS where the options ask for it.
+//! nothing is allocated for a row or a cell. Results are text; those of prepared statements are counted, not
+//! decoded. TLS where the options ask for it.
 //!
 //! | file | what |
 //! |---|---|
@@ -9,7 +10,7 @@
 //! | `decode` | integers, strings, OK, ERR, column definitions |
 //! | `greeting`, `auth`, `login` | from a stream to a session |
 //! | `stream`, `tls` | Unix socket, TCP, TLS, with limits on how long they may be silent |
-//! | `connection`, `rows` | statements and results |
+//! | `connection`, `rows`, `prepared` | statements and results |
 
 mod auth;
 mod connection;
@@ -17,12 +18,14 @@ mod decode;
 mod greeting;
 mod login;
 mod packet;
+mod prepared;
 mod rows;
 mod stream;
 mod tls;
 
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed};
+pub use prepared::{Executed, Prepared, Value};
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};
 
 /// What fuzzing and property tests feed bytes to.

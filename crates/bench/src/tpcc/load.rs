@@ -5,13 +5,13 @@
 
 use super::rows::{self, Insert};
 use super::{DISTRICTS, Run, Scale, schema};
-use evenkeel_op::{Cancel, Error, ErrorKind, Result, Unit};
+use crate::parts;
+use evenkeel_op::{Error, Result, Unit};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;
 use fastrand::Rng;
 use serde::Serialize;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// What to load.
@@ -199,61 +199,31 @@ fn same_scale(session: &mut Session, scale: Scale) -> Result<()> {
 fn fill(
     options: &ConnectOptions,
     request: &LoadRequest,
-    parts: &[Part],
+    missing: &[Part],
     run: Run<'_>,
 ) -> Result<()> {
-    let next = AtomicUsize::new(0);
-    // The first to fail stops the others.
-    let stop = Cancel::new();
-    let work = || {
-        let take = || parts.get(next.fetch_add(1, Ordering::Relaxed)).copied();
-        worker(options, request, take, run, &stop).inspect_err(|_| stop.cancel(2))
-    };
-    let errors: Vec<Error> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..request.threads.clamp(1, parts.len().max(1)))
-            .map(|_| scope.spawn(work))
-            .collect();
-        let panicked = |_| Err(Error::failed("a loading thread panicked"));
-        let ended = threads.into_iter();
-        ended
-            .filter_map(|thread| thread.join().unwrap_or_else(panicked).err())
-            .collect()
-    });
-    // What stopped the others is told, not that they were stopped.
-    let told = errors
-        .into_iter()
-        .max_by_key(|error| error.kind() != ErrorKind::Interrupted);
-    told.map_or(Ok(()), Err)
-}
-
-/// Loads parts until none is left.
-fn worker(
-    options: &ConnectOptions,
-    request: &LoadRequest,
-    take: impl Fn() -> Option<Part>,
-    run: Run<'_>,
-    stop: &Cancel,
-) -> Result<()> {
-    let mut connection = Connection::open(options, run.cancel)?;
-    connection.run(&format!("USE {}", quote_name(&request.database)))?;
-    for sql in [
-        "SET NAMES latin1",
-        "SET unique_checks = 0",
-        "SET autocommit = 0",
-    ] {
-        connection.run(sql)?;
-    }
-    while let Some(part) = take() {
-        let mut send = |statement: &[u8]| {
-            run.cancel.check()?;
-            stop.check()?;
-            connection.run_bytes(statement).map(|_| ())
-        };
-        part.send(request.scale, request.seed, &mut send)?;
-        connection.run("COMMIT")?;
-        run.progress.advance(1);
-    }
-    Ok(())
+    parts::each(missing, request.threads, |take, stop| {
+        let mut connection = Connection::open(options, run.cancel)?;
+        connection.run(&format!("USE {}", quote_name(&request.database)))?;
+        for sql in [
+            "SET NAMES latin1",
+            "SET unique_checks = 0",
+            "SET autocommit = 0",
+        ] {
+            connection.run(sql)?;
+        }
+        while let Some(part) = take() {
+            let mut send = |statement: &[u8]| {
+                run.cancel.check()?;
+                stop.check()?;
+                connection.run_bytes(statement).map(|_| ())
+            };
+            part.send(request.scale, request.seed, &mut send)?;
+            connection.run("COMMIT")?;
+            run.progress.advance(1);
+        }
+        Ok(())
+    })
 }
 
 #[cfg(test)]

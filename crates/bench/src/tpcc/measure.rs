@@ -7,7 +7,7 @@ use super::transactions::Draw;
 use super::{Kind, consistency, schema};
 use crate::Run;
 use evenkeel_drive::{Pace, Plan};
-use evenkeel_op::{Error, Result, Unit};
+use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use fastrand::Rng;
@@ -100,18 +100,7 @@ pub fn measure(
         interval: request.interval,
         failures_allowed: request.failures_allowed,
     };
-    let seconds = (request.ramp_up + request.measure).as_secs();
-    run.progress
-        .phase("running transactions", Some(seconds), Unit::Items);
-    let mut passed = 0.0;
-    let watch = |sample: &evenkeel_drive::Sample| {
-        let before = passed as u64;
-        passed += sample.seconds;
-        run.progress
-            .advance((passed as u64).min(seconds) - before.min(seconds));
-    };
-    let driven = evenkeel_drive::run(terminals, &plan, watch, run.cancel)?;
-    run.progress.end();
+    let driven = crate::driven(terminals, &plan, run)?.run;
     run.cancel.check()?;
     let after = match Session::open(options) {
         Ok(mut session) => conditions(&mut session, request, run)?,

@@ -11,11 +11,16 @@ use evenkeel_report::{
 pub fn page(report: &TpccReport, about: About) -> Page {
     let mut lead = vec![format!(
         "The server took {} new orders a minute from {} connections, over {} seconds, with the tables of \
-         {} warehouses.",
+         {} warehouse{}.",
         number(report.tpmc, 0),
         report.connections,
         number(report.seconds, 0),
-        report.scale.warehouses
+        report.scale.warehouses,
+        if report.scale.warehouses == 1 {
+            ""
+        } else {
+            "s"
+        },
     )];
     lead.push(verdict(report));
     let mut parts = vec![
@@ -116,7 +121,7 @@ fn response(report: &TpccReport) -> Plot {
                 sample.max_ms.first().copied().unwrap_or(0.0)
             }),
         ],
-        events: Vec::new(),
+        events: super::plot::ramp_up(&report.intervals),
     }
 }
 

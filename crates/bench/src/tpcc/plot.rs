@@ -1,7 +1,7 @@
 //! The chart: throughput over time, with the ramp-up left of zero.
 
-use super::report::TpccReport;
-use evenkeel_report::{Axis, Plot, Point, Series};
+use super::report::{SampleReport, TpccReport};
+use evenkeel_report::{Axis, Event, Plot, Point, Series};
 
 /// Draws new orders and all transactions, per second, in each interval.
 #[must_use]
@@ -28,10 +28,22 @@ pub fn plot(report: &TpccReport) -> Plot {
         ),
         x: Axis::linear("seconds; before 0 the ramp-up"),
         y: Axis::linear("transactions per second"),
-        events: Vec::new(),
+        events: ramp_up(&report.intervals),
         series: vec![
             line("New-Order", 0, |sample| sample.new_orders),
             line("all", 1, |sample| sample.done),
         ],
     }
+}
+
+/// Marks what does not count.
+pub(super) fn ramp_up(intervals: &[SampleReport]) -> Vec<Event> {
+    let begun = intervals.first().map(|sample| sample.at_s - sample.seconds);
+    let begun = begun.filter(|from| *from < -0.5);
+    let event = begun.map(|from| Event {
+        name: "ramp-up".to_owned(),
+        from,
+        to: Some(0.0),
+    });
+    event.into_iter().collect()
 }

@@ -1,5 +1,9 @@
 //! `bench`.
 
+mod oltp;
+
+pub use oltp::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
+
 use super::Connection;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -10,6 +14,7 @@ Examples:
   evenkeel bench recovery --tables 1000 --plot recovery.svg   How long starts after a crash take
   evenkeel bench tpcc load -w 10                              Fill ten warehouses on a server
   evenkeel bench tpcc run -c 16 -r 30 -l 300                  How many orders a minute it takes
+  evenkeel bench oltp run --mode read-write --threads 16      How many small transactions
 
 `recovery` starts servers of its own, and touches no other.";
 
@@ -39,6 +44,8 @@ pub struct Bench {
 pub enum BenchVerb {
     /// Measure how long servers with many tables take to start after a crash, with and without prewarm.
     Recovery(BenchRecovery),
+    /// Measure a server with the small transactions of sysbench.
+    Oltp(Box<BenchOltp>),
     /// Measure a server with the transactions of a wholesale supplier, after TPC-C.
     Tpcc(Box<BenchTpcc>),
 }

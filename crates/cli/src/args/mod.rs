@@ -29,7 +29,8 @@ pub use baseline::{
     BaselineVerb,
 };
 pub use bench::{
-    Bench, BenchRecovery, BenchTpcc, BenchVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
+    Bench, BenchOltp, BenchRecovery, BenchTpcc, BenchVerb, OltpCompat, OltpDistribution, OltpLoad,
+    OltpMode, OltpRun, OltpVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
 };
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use check::Check;

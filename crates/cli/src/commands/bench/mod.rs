@@ -1,11 +1,13 @@
 //! `bench`.
 
 mod about;
+mod oltp;
 mod recovery;
 mod tpcc;
 
 use crate::args::{Bench, BenchVerb};
 use crate::show::Face;
+use evenkeel_bench::Run;
 use evenkeel_op::{Context, Result};
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -16,7 +18,16 @@ use std::path::Path;
 pub fn run(args: &Bench, face: &Face) -> Result<u8> {
     match &args.verb {
         BenchVerb::Recovery(args) => recovery::run(args, face),
+        BenchVerb::Oltp(args) => oltp::run(args, face),
         BenchVerb::Tpcc(args) => tpcc::run(args, face),
+    }
+}
+
+/// Whom a measurement tells, and what stops it.
+fn whom(face: &Face) -> Run<'_> {
+    Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
     }
 }
 

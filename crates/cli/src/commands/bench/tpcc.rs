@@ -1,11 +1,10 @@
 //! `bench tpcc`.
 
-use super::{about, any_number, create};
+use super::{about, any_number, create, whom};
 use crate::args::{BenchTpcc, TpccCheck, TpccLoad, TpccRun, TpccVerb};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::TpccConditions;
-use evenkeel_bench::Run;
 use evenkeel_bench::tpcc::{self, Keying, LoadRequest, Scale, TpccRequest};
 use evenkeel_op::{Context, Result, exit};
 use evenkeel_server::connect::Session;
@@ -17,13 +16,6 @@ pub(super) fn run(args: &BenchTpcc, face: &Face) -> Result<u8> {
         TpccVerb::Load(args) => load(args, face),
         TpccVerb::Run(args) => measure(args, face),
         TpccVerb::Check(args) => check(args, face),
-    }
-}
-
-fn whom(face: &Face) -> Run<'_> {
-    Run {
-        progress: face.progress(),
-        cancel: face.cancel(),
     }
 }
 

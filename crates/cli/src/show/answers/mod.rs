@@ -16,6 +16,7 @@ mod keys;
 mod load;
 mod lock;
 mod mount;
+mod oltp;
 mod prewarm;
 mod rebuild;
 mod restore;

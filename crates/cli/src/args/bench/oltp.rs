@@ -1,0 +1,179 @@
+//! `bench oltp`.
+
+use super::{rate, seconds};
+use crate::args::Connection;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const OLTP: &str = "\
+Examples:
+  evenkeel bench oltp load --tables 4 --table-size 100000         About 100 MB, in parallel
+  evenkeel bench oltp run --mode read-write --threads 16 --time 60
+  evenkeel bench oltp run --mode point-select --rate 2000 --report oltp.html
+
+Tables and transactions are those of sysbench's oltp_*.lua: each can use what the other has loaded.";
+
+/// Measure a server with the small transactions of sysbench.
+#[derive(Args, Debug)]
+#[command(after_help = OLTP, subcommand_required = true, arg_required_else_help = true)]
+pub struct BenchOltp {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: OltpVerb,
+}
+
+const LOAD: &str = "\
+Examples:
+  evenkeel bench oltp load --tables 4 --table-size 100000 -S /run/mysqld/mysqld.sock
+  evenkeel bench oltp load --tables 16 --table-size 1000000 --threads 8 --database sbtest16
+
+Interrupted, run it again: it goes on with what is missing.";
+
+const RUN: &str = "\
+Examples:
+  evenkeel bench oltp run --mode read-write --threads 16 --ramp-up 10 --time 300 --report oltp.html
+  evenkeel bench oltp run --mode read-only --distribution uniform --table-size 100000
+  evenkeel bench oltp run --rate 500 --time 10m --json            500 a second, whether it keeps up or not
+
+Exit codes: 4 when the result does not count: too many transactions failed, or the server is gone at the
+end; 14 when the tables are missing or empty.";
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum OltpVerb {
+    /// Make the tables and fill them; go on where an earlier load was interrupted.
+    Load(OltpLoad),
+    /// Run the transactions and measure them.
+    Run(OltpRun),
+}
+
+/// Make the tables and fill them; go on where an earlier load was interrupted.
+#[derive(Args, Debug)]
+#[command(after_help = LOAD)]
+pub struct OltpLoad {
+    /// How many tables: `sbtest1` and so on.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub tables: u32,
+    /// Rows of each, of about 210 bytes.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=2_000_000_000))]
+    pub table_size: u32,
+    /// The storage engine.
+    #[arg(long, value_name = "NAME", default_value = "InnoDB", value_parser = engine)]
+    pub engine: String,
+    /// The schema; made when it is not there.
+    #[arg(long, value_name = "NAME", default_value = "sbtest")]
+    pub database: String,
+    /// How many connections load at once.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+    /// The same rows for the same number.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// Run the transactions and measure them.
+#[derive(Args, Debug)]
+#[command(after_help = RUN)]
+pub struct OltpRun {
+    /// What a transaction does.
+    #[arg(long, value_enum, default_value_t = OltpMode::ReadWrite)]
+    pub mode: OltpMode,
+    /// Whose transactions: those of sysbench 1.0, or of 0.4 with its 19 requests.
+    #[arg(long, value_name = "VERSION", value_enum, default_value_t = OltpCompat::Now)]
+    pub compat: OltpCompat,
+    /// How many of the tables [default: all that are there].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub tables: Option<u32>,
+    /// Ask for rows up to this one [default: the last that is there].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2_000_000_000))]
+    pub table_size: Option<u32>,
+    /// How many connections.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: u16,
+    /// How long is measured; seconds without a unit.
+    #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
+    pub time: Duration,
+    /// How long before anything counts.
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = seconds)]
+    pub ramp_up: Duration,
+    /// How long an interval of the report is.
+    #[arg(long, value_name = "TIME", default_value = "5", value_parser = seconds)]
+    pub interval: Duration,
+    /// Begin so many transactions a second, and count each one's time from when it was to begin
+    /// [default: each as soon as the last of its connection has ended].
+    #[arg(long, value_name = "N", value_parser = rate)]
+    pub rate: Option<f64>,
+    /// Which rows are asked for, with sysbench's parameters.
+    #[arg(long, value_enum, default_value_t = OltpDistribution::Special)]
+    pub distribution: OltpDistribution,
+    /// Send statements as text rather than prepared, as sysbench does with --db-ps-mode=disable.
+    #[arg(long)]
+    pub text: bool,
+    /// End when more transactions than these have failed; deadlocks are tried again and are none.
+    #[arg(long, value_name = "N")]
+    pub max_failures: Option<u64>,
+    /// Draw the same transactions as an earlier run [default: random].
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// The schema with the tables.
+    #[arg(long, value_name = "NAME", default_value = "sbtest")]
+    pub database: String,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// What a transaction does.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OltpMode {
+    /// One row by its key.
+    PointSelect,
+    /// Ten rows by their keys, four ranges.
+    ReadOnly,
+    /// Both of the others: 20 statements.
+    ReadWrite,
+    /// Two rows changed, one deleted and written again.
+    WriteOnly,
+}
+
+/// Whose transactions.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OltpCompat {
+    /// sysbench 1.0.
+    #[value(name = "1.0")]
+    Now,
+    /// sysbench 0.4.
+    #[value(name = "0.4")]
+    Old,
+}
+
+/// Which rows are asked for.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OltpDistribution {
+    /// Three of four in the hundredth part in the middle.
+    Special,
+    /// Each as often as any other.
+    Uniform,
+    /// Near the middle.
+    Gaussian,
+    /// Eight of ten in the first fifth.
+    Pareto,
+    /// The n-th as often as 1 / n^0.8.
+    Zipfian,
+}
+
+/// Parses the name of a storage engine.
+pub(super) fn engine(text: &str) -> Result<String, String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match !text.is_empty() && text.chars().all(is_word) {
+        true => Ok(text.to_owned()),
+        false => Err("not the name of a storage engine".to_owned()),
+    }
+}

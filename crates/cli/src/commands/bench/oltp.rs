@@ -1,0 +1,76 @@
+//! `bench oltp`.
+
+use super::{about, any_number, whom};
+use crate::args::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
+use crate::settings;
+use crate::show::Face;
+use evenkeel_bench::oltp::{self, Compat, Distribution, Mode, OltpLoadRequest, OltpRequest, Shape};
+use evenkeel_op::{Result, exit};
+
+/// Runs the command.
+pub(super) fn run(args: &BenchOltp, face: &Face) -> Result<u8> {
+    match &args.verb {
+        OltpVerb::Load(args) => load(args, face),
+        OltpVerb::Run(args) => measure(args, face),
+    }
+}
+
+fn load(args: &OltpLoad, face: &Face) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", face)?;
+    let request = OltpLoadRequest {
+        database: args.database.clone(),
+        shape: Shape {
+            tables: args.tables,
+            table_size: args.table_size,
+        },
+        engine: args.engine.clone(),
+        threads: args.threads.into(),
+        seed: args.seed,
+    };
+    face.answer(&oltp::load(&options, &request, whom(face))?);
+    Ok(exit::DONE)
+}
+
+fn measure(args: &OltpRun, face: &Face) -> Result<u8> {
+    let options = settings::connect(&args.connection, "bench", face)?;
+    let request = OltpRequest {
+        database: args.database.clone(),
+        mode: match args.mode {
+            OltpMode::PointSelect => Mode::PointSelect,
+            OltpMode::ReadOnly => Mode::ReadOnly,
+            OltpMode::ReadWrite => Mode::ReadWrite,
+            OltpMode::WriteOnly => Mode::WriteOnly,
+        },
+        compat: match args.compat {
+            OltpCompat::Now => Compat::Now,
+            OltpCompat::Old => Compat::Old,
+        },
+        tables: args.tables,
+        table_size: args.table_size,
+        threads: args.threads.into(),
+        rate: args.rate,
+        distribution: match args.distribution {
+            OltpDistribution::Special => Distribution::Special,
+            OltpDistribution::Uniform => Distribution::Uniform,
+            OltpDistribution::Gaussian => Distribution::Gaussian,
+            OltpDistribution::Pareto => Distribution::Pareto,
+            OltpDistribution::Zipfian => Distribution::Zipfian,
+        },
+        prepared: !args.text,
+        ramp_up: args.ramp_up,
+        measure: args.time,
+        interval: args.interval,
+        failures_allowed: args.max_failures,
+        seed: args.seed.unwrap_or_else(any_number),
+    };
+    let page = about::Draft::begin(args.report.as_deref(), &options)?;
+    let report = oltp::measure(&options, &request, whom(face))?;
+    if let Some(page) = page {
+        page.write(Some(request.seed), |about| oltp::page(&report, about))?;
+    }
+    face.answer(&report);
+    Ok(match report.counts() {
+        true => exit::DONE,
+        false => exit::DIFFERS,
+    })
+}
