@@ -24,10 +24,11 @@ struct Driven {
     cpu_s: f64,
 }
 
-/// Keeps sessions busy as a plan says, and tells how far it is.
+/// Keeps sessions busy as a plan says, and tells how far it is; `watch` sees every interval.
 fn driven<W: evenkeel_drive::Work>(
     sessions: Vec<W>,
     plan: &evenkeel_drive::Plan,
+    mut watch: impl FnMut(&evenkeel_drive::Sample),
     run: Run<'_>,
 ) -> evenkeel_op::Result<Driven> {
     let seconds = (plan.ramp_up + plan.measure).as_secs();
@@ -37,14 +38,15 @@ fn driven<W: evenkeel_drive::Work>(
         evenkeel_op::Unit::Items,
     );
     let mut passed = 0.0;
-    let watch = |sample: &evenkeel_drive::Sample| {
+    let each = |sample: &evenkeel_drive::Sample| {
+        watch(sample);
         let before = passed as u64;
         passed += sample.seconds;
         run.progress
             .advance((passed as u64).min(seconds) - before.min(seconds));
     };
     let before = cpu_s();
-    let driven = evenkeel_drive::run(sessions, plan, watch, run.cancel)?;
+    let driven = evenkeel_drive::run(sessions, plan, each, run.cancel)?;
     run.progress.end();
     Ok(Driven {
         run: driven,

@@ -85,7 +85,7 @@ pub fn measure(
         interval: request.interval,
         failures_allowed: request.failures_allowed,
     };
-    let driven = crate::driven(sessions, &plan, run)?;
+    let driven = crate::driven(sessions, &plan, |_| (), run)?;
     run.cancel.check()?;
     let is_there = Asking::open(options).is_ok();
     Ok(OltpReport::of(request, &common, &driven, is_there))

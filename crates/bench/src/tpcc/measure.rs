@@ -100,13 +100,22 @@ pub fn measure(
         interval: request.interval,
         failures_allowed: request.failures_allowed,
     };
-    let driven = crate::driven(terminals, &plan, run)?.run;
+    let mut stall = Duration::ZERO;
+    let stalls = Arc::clone(&told);
+    let watch = |sample: &evenkeel_drive::Sample| match sample.at_s > sample.seconds / 2.0 {
+        true => stall = stalls.stall.longest(),
+        false => stalls.stall.restart(),
+    };
+    let driven = crate::driven(terminals, &plan, watch, run)?.run;
     run.cancel.check()?;
     let after = match Session::open(options) {
-        Ok(mut session) => conditions(&mut session, request, run)?,
-        Err(_) => return Ok(TpccReport::of(request, scale, &driven, &told, None)),
+        Ok(mut session) => Some(conditions(&mut session, request, run)?),
+        Err(_) => None,
     };
-    Ok(TpccReport::of(request, scale, &driven, &told, Some(after)))
+    Ok(TpccReport {
+        longest_stall_ms: stall.as_secs_f64() * 1000.0,
+        ..TpccReport::of(request, scale, &driven, &told, after)
+    })
 }
 
 fn conditions(

@@ -11,6 +11,7 @@
 //! | `link` | a connection with its prepared statements |
 //! | `transactions` | one file each |
 //! | `terminal` | a session that runs them in the specification's mix |
+//! | `stall` | the longest time in which nobody could commit |
 //! | `measure`, `report`, `plot`, `page` | a run, and what it came to |
 
 mod consistency;
@@ -23,6 +24,7 @@ mod random;
 mod report;
 mod rows;
 mod schema;
+mod stall;
 mod terminal;
 mod transactions;
 
@@ -114,6 +116,11 @@ impl Kind {
             Self::Delivery => "Delivery",
             Self::StockLevel => "Stock-Level",
         }
+    }
+
+    /// Whether it changes rows.
+    fn writes(self) -> bool {
+        !matches!(self, Self::OrderStatus | Self::StockLevel)
     }
 
     /// How many of 23 cards of the deck it has (5.2.4.2).

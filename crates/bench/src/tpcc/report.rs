@@ -36,6 +36,8 @@ pub struct TpccReport {
     pub sessions_lost: u64,
     /// Failures, in the server's words, and how often each.
     pub failures: BTreeMap<String, u64>,
+    /// The longest time without a commit of a transaction that writes, in milliseconds.
+    pub longest_stall_ms: f64,
     /// Statements sent per transaction, COMMIT among them.
     pub statements_per_transaction: f64,
     /// The conditions after the run; none when they were not checked.
@@ -215,6 +217,7 @@ impl TpccReport {
             intervals: driven.samples.iter().map(SampleReport::of).collect(),
             sessions_lost: total.lost,
             failures: failures.clone(),
+            longest_stall_ms: 0.0,
             statements_per_transaction: match ever {
                 0 => 0.0,
                 some => statements as f64 / some as f64,

@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::link::{Link, Trouble};
+use super::stall::Stall;
 use super::transactions::{Draw, Transaction};
 use evenkeel_drive::{Outcome, Revival, Unit, Work};
 use evenkeel_server::options::ConnectOptions;
@@ -22,6 +23,8 @@ pub(super) struct Told {
     pub(super) statements: AtomicU64,
     /// Failures and losses, in the server's words, and how often each.
     pub(super) failures: Mutex<BTreeMap<String, u64>>,
+    /// Commits of transactions that write.
+    pub(super) stall: Stall,
 }
 
 /// Cards of which each transaction takes the next, so that every 23 are of the mix.
@@ -118,8 +121,10 @@ impl Work for Terminal {
         self.told
             .statements
             .fetch_add(after - before, Ordering::Relaxed);
-        if unit.outcome == Outcome::Lost {
-            self.link = None;
+        match unit.outcome {
+            Outcome::Done if kind.writes() => self.told.stall.committed(),
+            Outcome::Lost => self.link = None,
+            Outcome::Done | Outcome::Failed => (),
         }
         if self.keyed {
             let drawn = -self.draw.random.f64().max(f64::MIN_POSITIVE).ln();
