@@ -4,6 +4,7 @@ pub mod machine;
 pub mod oltp;
 mod parts;
 pub mod recovery;
+pub mod showdown;
 pub mod tpcc;
 
 use evenkeel_op::{Cancel, Progress};

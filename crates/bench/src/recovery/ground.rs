@@ -145,7 +145,7 @@ fn new_name(parent: &Path) -> PathBuf {
 }
 
 /// Locks a directory of ours; `None` when somebody works in it.
-fn lock(top: &Path) -> Result<Option<File>> {
+pub(crate) fn lock(top: &Path) -> Result<Option<File>> {
     let path = top.join("lock");
     let file = File::create(&path).context(|| format!("failed to create {}", path.display()))?;
     match file.try_lock() {
@@ -157,7 +157,7 @@ fn lock(top: &Path) -> Result<Option<File>> {
     }
 }
 
-fn remove(directory: &Path) -> Result<()> {
+pub(crate) fn remove(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).context(|| format!("failed to remove {}", directory.display()))

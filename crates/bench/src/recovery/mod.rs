@@ -10,7 +10,7 @@
 //! client; what is done before it starts, to make it start faster, is timed too.
 
 mod cold;
-mod ground;
+pub(crate) mod ground;
 mod log;
 mod make;
 mod plot;

@@ -4,7 +4,7 @@ mod oltp;
 
 pub use oltp::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
 
-use super::Connection;
+use super::{BenchShowdown, Connection};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,8 +15,9 @@ Examples:
   evenkeel bench tpcc load -w 10                              Fill ten warehouses on a server
   evenkeel bench tpcc run -c 16 -r 30 -l 300                  How many orders a minute it takes
   evenkeel bench oltp run --mode read-write --threads 16      How many small transactions
+  evenkeel bench showdown --quick                             What each way to back up costs
 
-`recovery` starts servers of its own, and touches no other.";
+`recovery` and `showdown` start servers of their own, and touch no other.";
 
 const RECOVERY: &str = "\
 Examples:
@@ -48,6 +49,8 @@ pub enum BenchVerb {
     Oltp(Box<BenchOltp>),
     /// Measure a server with the transactions of a wholesale supplier, after TPC-C.
     Tpcc(Box<BenchTpcc>),
+    /// Compare ways to back up: what each costs a server under load, and how fast it is restored.
+    Showdown(Box<BenchShowdown>),
 }
 
 const TPCC: &str = "\
@@ -187,7 +190,7 @@ pub struct TpccCheck {
 }
 
 /// Parses a span of time; without a unit it is seconds, as tpcc-mysql has them.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     match text.parse::<u32>() {
         Ok(seconds) => Ok(Duration::from_secs(seconds.into())),
         Err(_) => super::span(text),

@@ -20,6 +20,7 @@ mod lock;
 mod mount;
 mod prewarm;
 mod repository;
+mod showdown;
 mod ssh;
 mod values;
 
@@ -52,6 +53,7 @@ pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
     RepositoryVerb, Restore, Verify,
 };
+pub use showdown::{BenchShowdown, FilesystemKind};
 pub use ssh::{CompressAt, Remote};
 pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, size, span};
 

@@ -3,6 +3,7 @@
 mod about;
 mod oltp;
 mod recovery;
+mod showdown;
 mod tpcc;
 
 use crate::args::{Bench, BenchVerb};
@@ -20,6 +21,7 @@ pub fn run(args: &Bench, face: &Face) -> Result<u8> {
         BenchVerb::Recovery(args) => recovery::run(args, face),
         BenchVerb::Oltp(args) => oltp::run(args, face),
         BenchVerb::Tpcc(args) => tpcc::run(args, face),
+        BenchVerb::Showdown(args) => showdown::run(args, face),
     }
 }
 

@@ -63,7 +63,7 @@ fn request(args: &BenchRecovery) -> Result<RecoveryRequest> {
 }
 
 /// Takes a program by its path, or the installed one by its maker's name.
-fn server(name: &Path) -> Result<Binary> {
+pub(super) fn server(name: &Path) -> Result<Binary> {
     let (program, flavour) = match name.to_str() {
         Some("mariadb") => ("mariadbd", Flavour::MariaDb),
         Some("mysql") => ("mysqld", Flavour::MySql),

@@ -21,6 +21,7 @@ mod prewarm;
 mod rebuild;
 mod restore;
 mod settings;
+mod showdown;
 mod tpcc;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};

@@ -1,0 +1,298 @@
+//! The directory in which all of it happens, and what killed runs left there.
+//!
+//! ```text
+//! lock            held while a run works here
+//! baseline/       data directories to begin each round with
+//! image, fs/      a filesystem of its own, anew for each round; or fs/ is an ordinary directory
+//! fs/round/       data directories of one round
+//! output/         what is backed up, outside of that filesystem
+//! run/            sockets and logs
+//! ```
+
+use super::{Filesystem, Place};
+use crate::recovery::ground::{lock, remove};
+use evenkeel_op::{Context, Error, ErrorKind, Result, units};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Marks directories of ours: a later run removes those that nobody works in.
+const PREFIX: &str = "evenkeel-showdown-";
+/// How long a filesystem may stay in use after the last process that was told to go.
+const BUSY: Duration = Duration::from_secs(15);
+/// The number of a subvolume's top directory.
+const SUBVOLUME: u64 = 256;
+
+/// A directory of one run.
+#[derive(Debug)]
+pub(super) struct Ground {
+    top: PathBuf,
+    is_kept: bool,
+    filesystem: Filesystem,
+    image_bytes: u64,
+    /// Held until the directory is gone.
+    _lock: File,
+}
+
+impl Ground {
+    /// Makes it, after removing what killed runs left.
+    ///
+    /// Errors: `Busy` when another run works there; `Refused` without root's rights for a filesystem.
+    pub(super) fn prepare(place: &Place, filesystem: Filesystem, image_bytes: u64) -> Result<Self> {
+        if filesystem != Filesystem::Here && !rustix::process::geteuid().is_root() {
+            return Err(Error::refused("only root may make and mount a filesystem")
+                .hint("run it as root, or with --filesystem here"));
+        }
+        let (top, is_kept) = match place {
+            Place::Kept(top) => (top.clone(), true),
+            Place::Below(parent) => {
+                remove_leftovers(parent);
+                (
+                    parent.join(format!("{PREFIX}{}", std::process::id())),
+                    false,
+                )
+            }
+        };
+        fs::create_dir_all(&top).context(|| format!("failed to create {}", top.display()))?;
+        let top = top
+            .canonicalize()
+            .context(|| format!("failed to find {}", top.display()))?;
+        let lock = lock(&top)?.ok_or_else(|| {
+            let told = format!("another run works in {}", top.display());
+            Error::new(ErrorKind::Busy, told).hint("name another directory with --work")
+        })?;
+        let ground = Self {
+            top,
+            is_kept,
+            filesystem,
+            image_bytes,
+            _lock: lock,
+        };
+        clear(&ground.top)?;
+        for directory in [ground.run_dir(), ground.output(), ground.at("baseline")] {
+            fs::create_dir_all(&directory)
+                .context(|| format!("failed to create {}", directory.display()))?;
+        }
+        Ok(ground)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.top.join(name)
+    }
+
+    /// Where sockets and logs lie.
+    pub(super) fn run_dir(&self) -> PathBuf {
+        self.at("run")
+    }
+
+    /// Where backups are written.
+    pub(super) fn output(&self) -> PathBuf {
+        self.at("output")
+    }
+
+    /// Where the data directories to begin with lie.
+    pub(super) fn baseline(&self, name: &str) -> PathBuf {
+        self.at("baseline").join(name)
+    }
+
+    /// A directory of the round.
+    pub(super) fn round(&self, name: &str) -> PathBuf {
+        self.at("fs").join("round").join(name)
+    }
+
+    /// Removes all backups.
+    pub(super) fn clear_output(&self) -> Result<()> {
+        remove(&self.output())?;
+        fs::create_dir_all(self.output()).context(|| "failed to create a directory for backups")
+    }
+
+    /// Makes the round's directory anew, and the filesystem below it where that is ours: the next round
+    /// begins with nothing of the last one.
+    pub(super) fn renew(&self) -> Result<()> {
+        clear_filesystem(&self.top)?;
+        let mount = self.at("fs");
+        fs::create_dir_all(&mount).context(|| format!("failed to create {}", mount.display()))?;
+        if let Some((program, options)) = self.filesystem.maker() {
+            let image = self.at("image");
+            let file =
+                File::create(&image).context(|| format!("failed to create {}", image.display()))?;
+            file.set_len(self.image_bytes).context(|| {
+                format!("failed to make {} as large as it is to be", image.display())
+            })?;
+            run(Command::new(program).args(options).arg(&image))?;
+            run(Command::new("mount")
+                .args(["-o", "loop,noatime"])
+                .arg(&image)
+                .arg(&mount))?;
+        }
+        let round = mount.join("round");
+        fs::create_dir_all(&round).context(|| format!("failed to create {}", round.display()))
+    }
+
+    /// Says what the data directories lie on.
+    pub(super) fn description(&self) -> String {
+        let size = units::bytes(self.image_bytes);
+        match self.filesystem {
+            Filesystem::Here => format!("the filesystem of {}", self.top.display()),
+            Filesystem::Xfs => format!("XFS with reflinks, on a loop device of {size}"),
+            Filesystem::Btrfs => format!("btrfs, on a loop device of {size}"),
+            Filesystem::Ext4 => format!("ext4, on a loop device of {size}"),
+        }
+    }
+
+    /// Fails with `Refused` unless this much space is there.
+    pub(super) fn refuse_too_small(&self, bytes: u64) -> Result<()> {
+        let room = rustix::fs::statvfs(&self.top).context(|| "failed to look at the free space")?;
+        let free = room.f_bavail * room.f_frsize;
+        match free < bytes {
+            false => Ok(()),
+            true => Err(Error::refused(format!(
+                "{} has no room for it: about {} are needed, {} are free",
+                self.top.display(),
+                units::bytes(bytes),
+                units::bytes(free)
+            ))
+            .hint("name another directory with --work, or ask for fewer --warehouses")),
+        }
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // Nothing useful can be done about a failure: the next run tries again.
+        if clear(&self.top).is_ok() && !self.is_kept {
+            let _ = fs::remove_dir_all(&self.top);
+        }
+    }
+}
+
+/// Removes all that only one run needs.
+fn clear(top: &Path) -> Result<()> {
+    clear_filesystem(top)?;
+    remove(&top.join("output"))?;
+    remove(&top.join("run"))
+}
+
+/// Unmounts, and removes what it was made of. The kernel gives the loop device back by itself.
+fn clear_filesystem(top: &Path) -> Result<()> {
+    let mount = top.join("fs");
+    let until = Instant::now() + BUSY;
+    while is_mounted(&mount) {
+        let unmounted = run(Command::new("umount").arg(&mount));
+        match unmounted {
+            Ok(()) => (),
+            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(100)),
+            // It goes when its last user goes.
+            Err(_) => run(Command::new("umount").arg("--lazy").arg(&mount))?,
+        }
+    }
+    remove_subvolumes(&mount);
+    remove(&mount)?;
+    match fs::remove_file(top.join("image")) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).context(|| format!("failed to remove the image in {}", top.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_mounted(place: &Path) -> bool {
+    let (Ok(here), Some(parent)) = (fs::metadata(place), place.parent()) else {
+        return false;
+    };
+    fs::metadata(parent).is_ok_and(|above| above.dev() != here.dev())
+        && fs::read_to_string("/proc/self/mountinfo").is_ok_and(|table| {
+            let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+            let wanted = place.display().to_string().replace(' ', "\\040");
+            let mut places = table.lines().filter_map(|line| line.split(' ').nth(4));
+            places.any(|place| place == wanted)
+        })
+}
+
+/// Deletes snapshots that a backup kept on a btrfs of somebody else: nobody may write into them.
+fn remove_subvolumes(directory: &Path) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let path = entry.path();
+        remove_subvolumes(&path);
+        if entry.metadata().is_ok_and(|is| is.ino() == SUBVOLUME) {
+            // Where it fails, removing it says why.
+            let _ = run(Command::new("btrfs")
+                .args(["subvolume", "delete"])
+                .arg(&path));
+        }
+    }
+}
+
+fn remove_leftovers(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let pid = name.strip_prefix(PREFIX);
+        // One that lives may not have locked its directory yet.
+        if pid.is_none_or(|pid| Path::new("/proc").join(pid).exists()) {
+            continue;
+        }
+        let top = entry.path();
+        if let Ok(Some(_lock)) = lock(&top)
+            && clear(&top).is_ok()
+        {
+            let _ = fs::remove_dir_all(&top);
+        }
+    }
+}
+
+fn run(command: &mut Command) -> Result<()> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .output()
+        .context(|| format!("failed to run {name}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(Error::failed(format!("{name}: {}", said.trim())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_works_in_is_removed_by_the_next_run() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = parent.path().join(format!("{PREFIX}4194305"));
+        fs::create_dir_all(left.join("fs/round/data")).unwrap();
+        let foreign = parent.path().join("evenkeel-other");
+        fs::create_dir(&foreign).unwrap();
+        let place = Place::Below(parent.path().to_owned());
+        let ground = Ground::prepare(&place, Filesystem::Here, 0).unwrap();
+        ground.renew().unwrap();
+        assert!(!left.exists() && ground.round("").exists());
+        fs::write(ground.round("x"), "").unwrap();
+        ground.renew().unwrap();
+        assert!(!ground.round("x").exists());
+        drop(ground);
+        let names: Vec<_> = fs::read_dir(parent.path()).unwrap().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn a_kept_directory_keeps_its_baseline_and_has_one_user() {
+        let top = tempfile::tempdir().unwrap();
+        let place = Place::Kept(top.path().join("work"));
+        let ground = Ground::prepare(&place, Filesystem::Here, 0).unwrap();
+        fs::create_dir(ground.baseline("one")).unwrap();
+        let busy = Ground::prepare(&place, Filesystem::Here, 0).unwrap_err();
+        assert_eq!(busy.kind(), ErrorKind::Busy);
+        let kept = ground.baseline("one");
+        drop(ground);
+        assert!(kept.exists() && !top.path().join("work/output").exists());
+    }
+}

@@ -1,0 +1,228 @@
+//! Which way to back up disturbs a server least, and which is restored fastest.
+//!
+//! ```text
+//! load TPC-C once ─► baseline
+//!                       │ for each repetition, for each method, in random order
+//!    copy it back ─► start ─► ramp up TPC-C ─► measure, the method in a loop
+//!                                                 └─► restore the last backup ─► start ─► conditions
+//! ```
+//!
+//! Each method is a child process of this one, by the command that the report shows; evenkeel's own too.
+//! Operations of other crates are not called.
+//!
+//! | file | what |
+//! |---|---|
+//! | `method` | the ways, as data |
+//! | `ground`, `baseline` | where it happens, and what each round begins with |
+//! | `able` | what of it can be done here |
+//! | `serve`, `replica` | the private servers |
+//! | `process` | commands, timed |
+//! | `round`, `load`, `restore` | one round, its load, what became of its backup |
+//! | `report`, `verdict` | what it came to, and who won |
+//! | `page` | for people who were not there |
+
+mod able;
+mod baseline;
+mod ground;
+mod load;
+mod method;
+mod page;
+mod process;
+mod replica;
+mod report;
+mod restore;
+mod round;
+mod serve;
+mod verdict;
+
+pub use crate::recovery::Place;
+pub use method::{From, Leaves, Method, NONE, Needs};
+pub use page::{page, throughput};
+pub use report::{Once, Response, Restored, Round, ShowdownReport, Spread, Standing, State};
+pub use verdict::{Bar, Verdict};
+
+use crate::Run;
+use crate::tpcc::Scale;
+use able::Able;
+use baseline::Baseline;
+use evenkeel_op::{Error, ErrorKind, Result, Unit, units};
+use evenkeel_server::launch::Binary;
+use ground::Ground;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The schema with the tables.
+const DATABASE: &str = "tpcc";
+
+/// What the data directories lie on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filesystem {
+    /// Whatever there is.
+    Here,
+    /// XFS with reflinks, made for it.
+    Xfs,
+    /// btrfs, made for it.
+    Btrfs,
+    /// ext4, made for it.
+    Ext4,
+}
+
+impl Filesystem {
+    /// The program that makes it.
+    fn maker(self) -> Option<(&'static str, &'static [&'static str])> {
+        match self {
+            Self::Here => None,
+            Self::Xfs => Some(("mkfs.xfs", &["-q", "-f", "-m", "reflink=1"])),
+            Self::Btrfs => Some(("mkfs.btrfs", &["-q", "-f"])),
+            Self::Ext4 => Some(("mkfs.ext4", &["-q", "-F", "-m", "0"])),
+        }
+    }
+}
+
+/// How the servers are set.
+#[derive(Debug, Clone)]
+pub struct ServerSettings {
+    /// The buffer pool, in bytes.
+    pub buffer_pool: u64,
+    /// `innodb_flush_log_at_trx_commit`.
+    pub flush_log: u8,
+    /// Whether there is a binary log, written at each commit.
+    pub binlog: bool,
+    /// More options.
+    pub options: Vec<String>,
+}
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct ShowdownRequest {
+    /// The server.
+    pub server: Binary,
+    /// How it is set.
+    pub settings: ServerSettings,
+    /// The ways; [`NONE`] is among them.
+    pub methods: Vec<Method>,
+    /// The program for methods that name it.
+    pub evenkeel: PathBuf,
+    /// How many threads methods use that can have several.
+    pub threads: usize,
+    /// How large the tables are.
+    pub scale: Scale,
+    /// Connections of the load.
+    pub connections: usize,
+    /// How long it runs before anything counts.
+    pub ramp_up: Duration,
+    /// How long is measured.
+    pub measure: Duration,
+    /// Rounds of each method.
+    pub repeat: usize,
+    /// Decides the order of rounds and what transactions are drawn.
+    pub seed: u64,
+    /// Where.
+    pub place: Place,
+    /// On what.
+    pub filesystem: Filesystem,
+    /// How large that is made, in bytes; as a file with holes.
+    pub image_bytes: u64,
+    /// Whether backups are restored.
+    pub restore: bool,
+}
+
+/// What each round works with.
+struct Stage<'a> {
+    request: &'a ShowdownRequest,
+    ground: &'a Ground,
+    baseline: &'a Baseline,
+}
+
+/// Measures all methods.
+///
+/// A method that fails is told in the report, and the others go on.
+///
+/// Errors: `Usage` without the undisturbed server among the methods; `Refused` when there is too little
+/// space, or no right to make a filesystem; `Busy` when another run works there; those of a server that
+/// does not start, and of the undisturbed round.
+pub fn measure(request: &ShowdownRequest, run: Run<'_>) -> Result<ShowdownReport> {
+    let begun = Instant::now();
+    if request.methods.iter().all(|method| method.name != NONE) || request.repeat == 0 {
+        return Err(Error::usage(
+            "without an undisturbed round there is nothing to compare with",
+        ));
+    }
+    let ground = Ground::prepare(&request.place, request.filesystem, request.image_bytes)?;
+    ground.renew()?;
+    let able = Able::look(request, &ground)?;
+    let standing: Vec<Option<String>> = request.methods.iter().map(|m| able.lacks(m)).collect();
+    for (method, lacks) in request.methods.iter().zip(&standing) {
+        if let Some(lacks) = lacks {
+            run.progress
+                .warn(format!("{} is left out: {lacks}", method.name));
+        }
+    }
+    let baseline = Baseline::made(&ground, request, run)?;
+    let stage = Stage {
+        request,
+        ground: &ground,
+        baseline: &baseline,
+    };
+    let rounds = rounds(&stage, &standing, run)?;
+    Ok(ShowdownReport::of(
+        &stage,
+        &standing,
+        rounds,
+        begun.elapsed(),
+    ))
+}
+
+/// Every repetition has each method once, in an order of its own: what drifts falls on all alike.
+fn rounds(stage: &Stage<'_>, left_out: &[Option<String>], run: Run<'_>) -> Result<Vec<Round>> {
+    let request = stage.request;
+    let methods = request.methods.iter().zip(left_out);
+    let methods: Vec<&Method> = methods
+        .filter_map(|(method, lacks)| lacks.is_none().then_some(method))
+        .collect();
+    let all = methods.len() * request.repeat;
+    let mut random = fastrand::Rng::with_seed(request.seed);
+    let mut rounds: Vec<Round> = Vec::new();
+    for repetition in 0..request.repeat {
+        let mut order = methods.clone();
+        random.shuffle(&mut order);
+        for method in order {
+            run.cancel.check()?;
+            if rounds
+                .iter()
+                .any(|round| round.method == method.name && round.failed.is_some())
+            {
+                continue;
+            }
+            let what = format!("round {} of {all}: {}", rounds.len() + 1, method.name);
+            run.progress.phase(&what, None, Unit::Items);
+            let round = round::of(method, repetition, stage, run)?;
+            run.progress.end();
+            tell(&round, run);
+            if let Some(why) = round.failed.as_ref().filter(|_| method.name == NONE) {
+                let told = format!("the undisturbed round failed: {why}");
+                return Err(Error::new(ErrorKind::Failed, told));
+            }
+            rounds.push(round);
+        }
+    }
+    Ok(rounds)
+}
+
+fn tell(round: &Round, run: Run<'_>) {
+    let name = &round.method;
+    match &round.failed {
+        Some(why) => run.progress.warn(format!("{name} failed: {why}")),
+        None => {
+            let restored = round.restored.as_ref().map_or(String::new(), |restored| {
+                let seconds = Duration::from_secs_f64(restored.seconds);
+                format!(", restored in {}", units::duration(seconds))
+            });
+            run.progress.note(format!(
+                "{name}: {:.0} TpmC, {} backups{restored}",
+                round.tpmc,
+                round.backups.len()
+            ));
+        }
+    }
+}

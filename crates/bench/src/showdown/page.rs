@@ -1,0 +1,261 @@
+//! The chart, and the report to pass on.
+
+use super::method::NONE;
+use super::report::{ShowdownReport, Spread, Standing, State};
+use evenkeel_report::page::number;
+use evenkeel_report::{
+    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
+};
+
+/// Draws what each method left of the throughput.
+#[must_use]
+pub fn throughput(report: &ShowdownReport) -> Bars {
+    bars(
+        report,
+        "New orders a minute while it backs up, again and again",
+        "TpmC",
+        |method| method.tpmc,
+    )
+}
+
+fn bars(
+    report: &ShowdownReport,
+    title: &str,
+    axis: &str,
+    value: fn(&Standing) -> Option<Spread>,
+) -> Bars {
+    let measured = report.methods.iter().filter(|method| method.is_measured());
+    let shown: Vec<(&Standing, Spread)> = measured
+        .filter_map(|method| Some((method, value(method)?)))
+        .collect();
+    Bars {
+        title: title.to_owned(),
+        axis: Axis::linear(axis),
+        groups: shown.iter().map(|(m, _)| m.method.clone()).collect(),
+        series: vec![BarSeries {
+            name: String::new(),
+            bars: shown
+                .iter()
+                .map(|(_, spread)| {
+                    let is_wide = spread.least < spread.most;
+                    Some(Bar {
+                        value: spread.median,
+                        spread: is_wide.then_some((spread.least, spread.most)),
+                    })
+                })
+                .collect(),
+        }],
+    }
+}
+
+/// Writes it, for people who were not there.
+#[must_use]
+pub fn page(report: &ShowdownReport, about: About) -> Page {
+    let mut parts = vec![Part::Heading("What each way costs".to_owned())];
+    parts.push(Part::Table(table(report)));
+    parts.push(throughput(report).into());
+    parts.push(
+        bars(
+            report,
+            "The longest time in which nobody could commit",
+            "milliseconds",
+            |method| method.stall_ms,
+        )
+        .into(),
+    );
+    parts.push(
+        bars(
+            report,
+            "How long a restore takes, until a server greets",
+            "seconds",
+            |method| method.restore_s,
+        )
+        .into(),
+    );
+    parts.push(over_time(report).into());
+    if !report.verdict.bars.is_empty() {
+        parts.push(Part::Heading("What evenkeel promises".to_owned()));
+        parts.push(Part::Table(promises(report)));
+    }
+    parts.push(Part::Heading("What was run".to_owned()));
+    parts.push(Part::Points(commands(report)));
+    parts.push(Part::Heading("How it was measured".to_owned()));
+    parts.push(Part::Points(rules(report)));
+    Page {
+        title: format!("Backups compared on {}", report.server),
+        lead: report.verdict.says.clone(),
+        headline: headline(report),
+        parts,
+        about,
+    }
+}
+
+fn headline(report: &ShowdownReport) -> Vec<Fact> {
+    let undisturbed = report.methods.iter().find(|method| method.method == NONE);
+    let undisturbed = undisturbed.and_then(|method| method.tpmc);
+    let of = |name: &Option<String>| name.clone().unwrap_or_else(|| "nobody clearly".to_owned());
+    vec![
+        Fact::new(
+            "TpmC undisturbed",
+            undisturbed.map_or(String::new(), |spread| number(spread.median, 0)),
+        ),
+        Fact::new("disturbs least", of(&report.verdict.least_disturbing)),
+        Fact::new("restored fastest", of(&report.verdict.fastest_restored)),
+    ]
+}
+
+fn table(report: &ShowdownReport) -> Table {
+    let mut table = Table::new(&[
+        "method",
+        "TpmC",
+        "of undisturbed",
+        "New-Order 95 % ms",
+        "slowest ms",
+        "stall ms",
+        "backups",
+        "first s",
+        "next s",
+        "CPU s",
+        "size MiB",
+        "next MiB",
+        "restore s",
+        "proved",
+    ]);
+    for method in &report.methods {
+        let mut row = vec![Cell::text(&method.method)];
+        if let State::LeftOut(why) | State::Failed(why) = &method.state {
+            let first = why.lines().next().unwrap_or_default();
+            row.push(match method.state {
+                State::Failed(_) => Cell::Bad(format!("failed: {first}")),
+                _ => Cell::text(first),
+            });
+            row.resize(table.heads.len(), Cell::text(""));
+            table.row(row);
+            continue;
+        }
+        let mib = |bytes: f64| bytes / f64::from(1 << 20);
+        let scaled = |spread: Option<Spread>, by: fn(f64) -> f64, digits| {
+            spread.map_or(Cell::text(""), |spread| {
+                Cell::number(by(spread.median), digits)
+            })
+        };
+        let plain = |spread, digits| scaled(spread, |value| value, digits);
+        row.push(plain(method.tpmc, 0));
+        row.push(match method.percent {
+            Some(percent) => Cell::Number(format!("{} %", number(percent.median, 1))),
+            None => Cell::text(""),
+        });
+        row.push(plain(method.p95_ms, 1));
+        row.push(plain(method.max_ms, 0));
+        row.push(plain(method.stall_ms, 0));
+        row.push(Cell::number(method.backups as f64, 0));
+        row.push(plain(method.first_s, 2));
+        row.push(plain(method.next_s, 2));
+        row.push(plain(method.first_cpu_s, 1));
+        row.push(scaled(method.first_bytes, mib, 1));
+        row.push(scaled(method.next_bytes, mib, 1));
+        row.push(plain(method.restore_s, 1));
+        row.push(match method.is_sound {
+            Some(true) => Cell::Good("sound".to_owned()),
+            Some(false) => Cell::Bad("NOT SOUND".to_owned()),
+            None => Cell::text(""),
+        });
+        table.row(row);
+    }
+    table
+}
+
+/// New orders second by second, in the first round of each.
+fn over_time(report: &ShowdownReport) -> Plot {
+    let rounds = report.rounds.iter();
+    let first = rounds.filter(|round| round.repetition == 0 && round.failed.is_none());
+    let series = first.enumerate().map(|(group, round)| Series {
+        name: round.method.clone(),
+        group,
+        is_dashed: group >= 6,
+        points: round
+            .new_orders_per_s
+            .iter()
+            .enumerate()
+            .map(|(second, rate)| Point {
+                x: second as f64 + 1.0,
+                y: *rate,
+                spread: None,
+            })
+            .collect(),
+    });
+    Plot {
+        title: "New orders in each second, first round of each".to_owned(),
+        x: Axis::linear("seconds"),
+        y: Axis::linear("new orders per second"),
+        series: series.collect(),
+        events: Vec::new(),
+    }
+}
+
+fn promises(report: &ShowdownReport) -> Table {
+    let mut table = Table::new(&["method", "asked", "measured", ""]);
+    for bar in &report.verdict.bars {
+        table.row([
+            Cell::text(&bar.method),
+            Cell::text(&bar.asked),
+            Cell::text(&bar.measured),
+            match bar.held {
+                true => Cell::Good("held".to_owned()),
+                false => Cell::Bad("NOT HELD".to_owned()),
+            },
+        ]);
+    }
+    table
+}
+
+fn commands(report: &ShowdownReport) -> Vec<String> {
+    let mut all = Vec::new();
+    for method in &report.methods {
+        let name = &method.method;
+        all.extend(method.command.iter().map(|line| format!("{name}: {line}")));
+        let restore = method.restore_command.iter();
+        all.extend(restore.map(|line| format!("{name}, restored by: {line}")));
+    }
+    all
+}
+
+/// What has to be known to read the figures.
+fn rules(report: &ShowdownReport) -> Vec<String> {
+    let mut rules = vec![
+        format!(
+            "Each method had {} rounds, one in each repetition, in random order. Percentages compare with the \
+             undisturbed round of the same repetition; figures are medians of rounds.",
+            report.repeat
+        ),
+        format!(
+            "A round begins with the same data directory, copied byte by byte, on {}; {} connections run TPC-C \
+             on {} warehouses, {} s before anything counts and {} s measured.",
+            report.filesystem,
+            report.connections,
+            report.warehouses,
+            report.ramp_up_s,
+            report.measure_s
+        ),
+        "The method runs again as soon as it has ended, until the time is over. What goes on from the last backup \
+         is full the first time of a round and incremental afterwards."
+            .to_owned(),
+        "A stall is the longest time without a commit. Processor time is that of the backup's processes, not of \
+         the server."
+            .to_owned(),
+        "The last backup of each round was restored: files until a server started on them greeted a client, \
+         preparing them included; rows into an empty server that ran already. Then TPC-C's twelve conditions were \
+         checked on it."
+            .to_owned(),
+        "Server, load, backups and what they write share one machine. Backups lie outside of the server's \
+         filesystem where that was made for the measurement. No caches are emptied."
+            .to_owned(),
+    ];
+    if !report.is_specified {
+        rules.push(
+            "The tables are smaller than the specification's: this is a look at whether it works."
+                .to_owned(),
+        );
+    }
+    rules
+}

@@ -1,0 +1,104 @@
+//! A replica of the server under load, on the same machine.
+
+use super::{Stage, serve};
+use crate::Run;
+use evenkeel_op::{Context, Error, Result};
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::launch::Running;
+use evenkeel_server::replication::{Replication, ThreadState};
+use std::time::{Duration, Instant};
+
+/// How long a replica may take to begin.
+const BEGIN: Duration = Duration::from_secs(60);
+
+/// The account that a replica uses. It is for one server, which only this machine reaches.
+pub(super) struct Account;
+
+impl Account {
+    const NAME: &str = "showdown";
+
+    /// Makes it.
+    pub(super) fn make(session: &mut Session) -> Result<()> {
+        let abilities = Abilities::probe(session)?;
+        let how = match abilities.flavour {
+            // What needs no certificate, where there is a choice.
+            Flavour::MySql if !abilities.change_replication_source => {
+                "WITH mysql_native_password BY"
+            }
+            Flavour::MySql | Flavour::MariaDb => "BY",
+        };
+        let name = Self::NAME;
+        session.run(&format!(
+            "CREATE USER '{name}'@'%' IDENTIFIED {how} '{name}'"
+        ))?;
+        session.run(&format!("GRANT REPLICATION SLAVE ON *.* TO '{name}'@'%'"))
+    }
+}
+
+/// Starts one that follows from now on.
+pub(super) fn follow(stage: &Stage<'_>, source: &Running, run: Run<'_>) -> Result<Running> {
+    let datadir = stage.ground.round("replica");
+    stage.baseline.loaded(&datadir, run.cancel)?;
+    let replica = serve::start(stage, &datadir, 2, run)?;
+    let mut session = source.session()?;
+    let abilities = Abilities::probe(&mut session)?;
+    let at = Coordinates::read(&mut session, &abilities)?;
+    let (Some(file), Some(position), Some(port)) =
+        (at.binlog_file, at.binlog_position, source.port())
+    else {
+        return Err(Error::refused("a replica needs the source's binary log"));
+    };
+    let name = Account::NAME;
+    let by_place = match abilities.flavour {
+        Flavour::MariaDb => ", MASTER_USE_GTID=no",
+        Flavour::MySql => "",
+    };
+    let change = format!(
+        "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{name}', \
+         MASTER_PASSWORD='{name}', MASTER_CONNECT_RETRY=1, MASTER_LOG_FILE='{file}', \
+         MASTER_LOG_POS={position}{by_place}"
+    );
+    let (change, start) = match abilities.change_replication_source {
+        true => {
+            let change = change.replace("CHANGE MASTER", "CHANGE REPLICATION SOURCE");
+            let change = change.replace("MASTER_", "SOURCE_");
+            (
+                format!("{change}, GET_SOURCE_PUBLIC_KEY=1"),
+                "START REPLICA",
+            )
+        }
+        false => (change, "START SLAVE"),
+    };
+    let mut session = replica.session()?;
+    session.run(&change)?;
+    session.run(start)?;
+    wait(&mut session, &abilities, run).context(|| "the replica does not follow")?;
+    Ok(replica)
+}
+
+/// Waits until both of its threads run.
+fn wait(session: &mut Session, abilities: &Abilities, run: Run<'_>) -> Result<()> {
+    let until = Instant::now() + BEGIN;
+    loop {
+        run.cancel.check()?;
+        let status = Replication::read(session, abilities)?;
+        let channel = status.channels.first();
+        let is_on = |state: ThreadState| state == ThreadState::Running;
+        if channel.is_some_and(|channel| is_on(channel.receiver) && is_on(channel.applier)) {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            let told = channel.and_then(|channel| {
+                let told = channel.receiver_error.as_ref();
+                told.or(channel.applier_error.as_ref())
+                    .map(|(number, text)| format!("{number}: {text}"))
+            });
+            return Err(Error::failed(
+                told.unwrap_or_else(|| "it says nothing".to_owned()),
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
