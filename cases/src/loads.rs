@@ -28,9 +28,10 @@ const OBJECTS: [&str; 13] = [
     "CREATE EVENT later ON SCHEDULE EVERY 1 DAY STARTS '2036-01-01 00:00:00' DO INSERT INTO log VALUES (1)",
 ];
 
-fn make_objects(session: &mut Session) {
+/// Makes the objects above in a schema.
+pub fn make_objects(session: &mut Session, schema: &str) {
     let mut run = |sql: &str| session.run(sql).unwrap_or_else(|e| panic!("{}", e.chain()));
-    run(&format!("USE {}", quote_name(HARD)));
+    run(&format!("USE {}", quote_name(schema)));
     run("CREATE VIEW z_view AS SELECT 'early' AS note");
     OBJECTS.iter().for_each(|sql| run(sql));
 }
@@ -75,7 +76,7 @@ impl Source {
         if special {
             make_special(&mut session, server.binary.flavour);
         }
-        make_objects(&mut session);
+        make_objects(&mut session, HARD);
         let dump_dir = scratch.join("dump");
         done(run(dump(program, &running, &dump_dir, flags)));
         Self {

@@ -19,9 +19,9 @@ pub(super) struct ChunkReader<'a> {
 
 impl<'a> ChunkReader<'a> {
     /// Opens the file.
-    pub(super) fn open(chunk: &'a Chunk, packing: Packing) -> Result<Self> {
+    pub(super) fn open(chunk: &'a Chunk) -> Result<Self> {
         let unpacked = |file: File| -> io::Result<Box<dyn Read>> {
-            Ok(match packing {
+            Ok(match chunk.packing {
                 Packing::None => Box::new(file),
                 Packing::Gzip => Box::new(MultiGzDecoder::new(file)),
                 Packing::Zstd => Box::new(zstd::Decoder::new(file)?),
@@ -45,28 +45,31 @@ impl<'a> ChunkReader<'a> {
         self.ended
     }
 
-    /// Says whether what was read is what was written.
+    /// Says whether what was read is what was written, and returns the hash of it.
     ///
     /// Errors: `Failed`, with the file's name.
-    pub(super) fn verdict(self) -> Result<()> {
+    pub(super) fn verdict(self) -> Result<String> {
         let chunk = self.chunk;
         if let Some(error) = self.failure {
             return Err(damaged(chunk, "it cannot be read").because(error));
         }
-        if self.bytes != chunk.bytes {
-            let text = format!("it holds {} bytes instead of {}", self.bytes, chunk.bytes);
+        if let Some(bytes) = chunk.bytes.filter(|bytes| *bytes != self.bytes) {
+            let text = format!("it holds {} bytes instead of {bytes}", self.bytes);
             return Err(damaged(chunk, &text));
         }
-        if self.hasher.finalize().to_hex().as_str() != chunk.blake3 {
-            return Err(damaged(chunk, "its bytes are not those that were dumped"));
+        let hash = self.hasher.finalize().to_hex().to_string();
+        match &chunk.blake3 {
+            Some(written) if *written != hash => {
+                Err(damaged(chunk, "its bytes are not those that were dumped"))
+            }
+            _ => Ok(hash),
         }
-        Ok(())
     }
 }
 
-/// Reads a chunk to its end and says whether it is what was written.
-pub(super) fn check(chunk: &Chunk, packing: Packing) -> Result<()> {
-    let mut reader = ChunkReader::open(chunk, packing)?;
+/// Reads a chunk to its end, says whether it is what was written, and returns the hash of it.
+pub(super) fn check(chunk: &Chunk) -> Result<String> {
+    let mut reader = ChunkReader::open(chunk)?;
     let _ = io::copy(&mut reader, &mut io::sink());
     reader.verdict()
 }
@@ -107,6 +110,7 @@ impl Read for ChunkReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::Shape;
     use super::*;
     use evenkeel_testkit::Scratch;
     use std::path::Path;
@@ -115,10 +119,12 @@ mod tests {
         Chunk {
             number: 1,
             path: path.to_owned(),
-            rows: 1,
-            bytes: bytes.len() as u64,
+            rows: Some(1),
+            bytes: Some(bytes.len() as u64),
             bytes_stored: 0,
-            blake3: blake3::hash(bytes).to_hex().to_string(),
+            blake3: Some(blake3::hash(bytes).to_hex().to_string()),
+            packing: Packing::Zstd,
+            shape: Shape::Tab,
         }
     }
 
@@ -130,7 +136,7 @@ mod tests {
         let path = scratch.join("c.tsv.zst");
         let one = chunk(&path, &rows);
         std::fs::write(&path, &packed).unwrap();
-        check(&one, Packing::Zstd).unwrap();
+        check(&one).unwrap();
         let mut flipped = packed.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 1;
@@ -145,7 +151,7 @@ mod tests {
         ];
         for (number, bytes) in wrong.iter().enumerate() {
             std::fs::write(&path, bytes).unwrap();
-            let error = check(&one, Packing::Zstd).unwrap_err();
+            let error = check(&one).unwrap_err();
             assert!(error.to_string().contains("c.tsv.zst"), "{number}: {error}");
         }
     }

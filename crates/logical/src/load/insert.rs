@@ -1,7 +1,10 @@
 //! Rows as INSERT statements, for servers that forbid LOAD DATA LOCAL and for dumps that are made of
 //! such.
 
+use super::chunk::ChunkReader;
+use super::source::Chunk;
 use crate::dump::ColumnEntry;
+use crate::objects::text::{all_tokens, name_of};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::quote_name;
 use std::io::{BufRead, BufReader, Read};
@@ -10,6 +13,8 @@ use std::io::{BufRead, BufReader, Read};
 const STATEMENT: usize = 1_000_000;
 /// How much is read at a time.
 const READ: usize = 1 << 18;
+/// How much of a file that only names other files is read, in bytes.
+const STATEMENTS_MAX: u64 = 1 << 20;
 
 /// Types that take text and no bytes.
 const TEXT_ONLY: [&str; 4] = ["json", "uuid", "inet4", "inet6"];
@@ -90,14 +95,25 @@ fn row(line: &[u8], text_only: &[bool], out: &mut Vec<u8>) -> Result<()> {
     }
 }
 
+/// What files of rows set before them, without blanks: the session has that.
+const SET_ALREADY: [&str; 4] = [
+    "SETTIME_ZONE='+00:00'",
+    "SETFOREIGN_KEY_CHECKS=0",
+    "SETUNIQUE_CHECKS=0",
+    "SETSQL_MODE='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+];
+
 /// Gives the INSERT statements of a file to `run`: they end in a semicolon and a newline, which
-/// values never hold. The settings at the file's beginning are left out: the session has them.
+/// values never hold. Of the settings at the file's beginning the character set is run too; the
+/// session has the others.
 ///
-/// Errors: those of `run`; `Failed` for a statement of another kind.
+/// Errors: those of `run`; `Failed` for a statement of another kind, or for another table.
 pub(super) fn of_statements(
+    table: &str,
     from: &mut dyn Read,
     mut run: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
+    let name = quote_name(table);
     let mut lines = BufReader::with_capacity(READ, from);
     let mut statement = Vec::new();
     loop {
@@ -108,19 +124,117 @@ pub(super) fn of_statements(
         let Some(whole) = statement.strip_suffix(b";\n") else {
             continue;
         };
-        if whole.starts_with(b"INSERT INTO ") {
-            run(whole)?;
-        } else if !whole.starts_with(b"/*!40") {
+        let whole = whole.trim_ascii_start();
+        if let Some((verb, length)) = verb(whole) {
+            let into = &whole[length..];
+            if !into.starts_with(name.as_bytes()) {
+                return Err(Error::failed(format!(
+                    "a file of rows is for another table than {table}"
+                )));
+            }
+            match verb {
+                INTO => run(whole)?,
+                // The table was empty: each row is there once, or it is an error.
+                _ => run(&[INTO, into].concat())?,
+            }
+        } else if let Some(set) = setting(whole) {
+            if set.starts_with("SETNAMES") {
+                run(whole)?;
+            } else if !is_set_already(&set) {
+                return Err(Error::failed(format!(
+                    "a file of rows sets what load does not: {set}"
+                )));
+            }
+        } else {
             return Err(Error::failed(
                 "a file of rows holds more than INSERT statements",
             ));
         }
         statement.clear();
     }
-    match statement.is_empty() {
+    match statement.trim_ascii().is_empty() {
         true => Ok(()),
         false => Err(Error::failed("a file of rows ends within a statement")),
     }
+}
+
+/// What a statement of rows begins with here.
+const INTO: &[u8] = b"INSERT INTO ";
+/// Other beginnings of such a statement.
+const VERBS: [&[u8]; 4] = [
+    INTO,
+    b"INSERT IGNORE INTO ",
+    b"REPLACE INTO ",
+    b"INSERT  IGNORE INTO ",
+];
+
+/// Returns what rows begin with, and how long that is.
+fn verb(statement: &[u8]) -> Option<(&'static [u8], usize)> {
+    let found = VERBS.into_iter().find(|verb| statement.starts_with(verb))?;
+    Some((found, found.len()))
+}
+
+/// Returns a setting in an executed comment, in capitals and without blanks.
+fn setting(statement: &[u8]) -> Option<String> {
+    let inside = statement.strip_prefix(b"/*!")?.strip_suffix(b"*/")?;
+    let text = String::from_utf8_lossy(inside).to_ascii_uppercase();
+    let text = text.trim_start_matches(|one: char| one.is_ascii_digit());
+    let text: String = text.split_whitespace().collect();
+    text.starts_with("SET").then_some(text)
+}
+
+fn is_set_already(set: &str) -> bool {
+    let parts = set.trim_start_matches("SET").split(',');
+    // A list in quotes is one value.
+    SET_ALREADY.contains(&set)
+        || parts
+            .map(|part| format!("SET{part}"))
+            .all(|part| SET_ALREADY.contains(&part.as_str()))
+}
+
+/// Returns the names of the files that a file's LOAD DATA statements load, each with its statement;
+/// `None` when the file holds rows itself.
+///
+/// Errors: `Failed` when it cannot be read; `Refused` for a statement that does not say what it has
+/// to.
+pub(super) fn loaded_files(chunk: &Chunk) -> Result<Option<Vec<(String, String)>>> {
+    let mut lines = BufReader::new(ChunkReader::open(chunk)?.take(STATEMENTS_MAX));
+    let (mut statement, mut found) = (Vec::new(), Vec::new());
+    while lines
+        .read_until(b'\n', &mut statement)
+        .context(|| "failed to read")?
+        > 0
+    {
+        // Rows are not read here: the first line tells.
+        if verb(statement.trim_ascii_start()).is_some() {
+            return Ok(None);
+        }
+        let Some(whole) = statement.trim_ascii().strip_suffix(b";") else {
+            continue;
+        };
+        let whole = String::from_utf8_lossy(whole).into_owned();
+        if whole.starts_with("LOAD DATA") {
+            found.push(loaded_file(&whole).ok_or_else(|| {
+                Error::refused(format!("a statement is not understood: {whole}"))
+                    .hint("load knows LOAD DATA statements that name a file and a character set")
+            })?);
+        }
+        statement.clear();
+    }
+    Ok((!found.is_empty()).then_some(found))
+}
+
+/// Returns the file of a LOAD DATA statement, and the statement without what it says of rows that are
+/// there: there are none.
+fn loaded_file(sql: &str) -> Option<(String, String)> {
+    let text = sql.as_bytes();
+    let tokens = all_tokens(text)?;
+    let at = |word: &str| tokens.iter().position(|token| token.is_word(text, word));
+    let file = tokens.get(at("INFILE")? + 1)?;
+    let into = tokens.get(at("INTO")?)?;
+    at("CHARACTER")?;
+    let local = format!("LOAD DATA LOCAL INFILE 'rows' {}", &sql[into.start..]);
+    Some((name_of(file.of(text)), local))
 }
 
 #[cfg(test)]
@@ -176,17 +290,32 @@ mod tests {
     fn files_of_statements_hold_nothing_else() {
         let run = |text: &[u8]| {
             let mut all = Vec::new();
-            of_statements(&mut &text[..], |sql| {
+            of_statements("t", &mut &text[..], |sql| {
                 all.push(String::from_utf8_lossy(sql).into_owned());
                 Ok(())
             })
             .map(|()| all)
         };
-        let file = b"/*!40101 SET NAMES binary */;\nINSERT INTO `t` VALUES\n(1),\n('a;\\n');\n";
+        let file = b"/*!40101 SET SQL_MODE='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' */;\n\
+                     /*!40014 SET FOREIGN_KEY_CHECKS=0, UNIQUE_CHECKS=0 */;\n\
+                     INSERT INTO `t` VALUES\n(1),\n('a;\\n');\n";
         assert_eq!(
             run(file).unwrap(),
             ["INSERT INTO `t` VALUES\n(1),\n('a;\\n')"]
         );
+        let others = b"\n/*!40101 SET NAMES binary*/;\n/*!40014 SET FOREIGN_KEY_CHECKS=0*/;\n\n\
+                       /*!40103 SET TIME_ZONE='+00:00' */;\nINSERT IGNORE INTO `t` (`a`) VALUES (1);\n\
+                       REPLACE INTO `t` VALUES\n(2);\n";
+        assert_eq!(
+            run(others).unwrap(),
+            [
+                "/*!40101 SET NAMES binary*/",
+                "INSERT INTO `t` (`a`) VALUES (1)",
+                "INSERT INTO `t` VALUES\n(2)"
+            ]
+        );
+        assert!(run(b"/*!40103 SET TIME_ZONE='+02:00' */;\n").is_err());
+        assert!(run(b"INSERT INTO `t2` VALUES (1);\n").is_err());
         assert!(run(b"DROP TABLE t;\n").is_err());
         assert!(run(b"INSERT INTO `t` VALUES (1)").is_err());
     }

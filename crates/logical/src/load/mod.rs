@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `source` | what there is to load: objects, tables, chunks |
+//! | `foreign` | directories that other programs wrote |
 //! | `target` | sessions, what is in the way, `local_infile` |
 //! | `fits` | what the target cannot hold, said before anything is made |
 //! | `state` | how far it has come, in the target |
@@ -16,6 +17,7 @@
 mod build;
 mod chunk;
 mod fits;
+mod foreign;
 mod insert;
 mod queue;
 mod rows;
@@ -28,6 +30,7 @@ use crate::objects::{Definer, Kind, ObjectName};
 use build::Builder;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::Session;
+use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
 use regex::Regex;
 use source::Source;
@@ -109,8 +112,8 @@ pub struct Plan {
     pub drops: Vec<ObjectName>,
     /// Tables.
     pub tables: u64,
-    /// Rows.
-    pub rows: u64,
+    /// Rows; `None` where the dump does not say how many there are.
+    pub rows: Option<u64>,
 }
 
 /// What was loaded.
@@ -122,8 +125,10 @@ pub struct Report {
     pub tables: u64,
     /// Rows in them.
     pub rows: u64,
-    /// Bytes of these rows before they were packed.
+    /// Bytes of these rows before they were packed; of another program's packed files, as they are.
     pub bytes: u64,
+    /// Which instant of its server's binary log the dump shows.
+    pub coordinates: Coordinates,
     /// Files of rows.
     pub chunks: u64,
     /// Of these, how many this run brought in; earlier ones brought the others.
@@ -171,6 +176,7 @@ pub fn load(
     let mut session = target::session(options, request)?;
     state::only_one(&mut session)?;
     let earlier = resumed(&mut session, &source)?;
+    tell(&mut session, &mut source, progress)?;
     fits::collations(&mut session, &mut source.objects, request)?;
     let resumed = earlier.is_some();
     let state = match earlier {
@@ -199,14 +205,19 @@ pub fn load(
     let closed = target::close_the_way(&mut session).or_else(|_| close_anew(options, request));
     let done = done?;
     closed?;
+    let rows = match source.rows() {
+        Some(rows) => rows,
+        None => state::taken(&mut session)?.values().map(|one| one.0).sum(),
+    };
     if done.failed.is_empty() {
         State::end(&mut session)?;
     }
     Ok(Report {
         resumed,
         tables: source.tables.len() as u64,
-        rows: source.rows(),
+        rows,
         bytes: source.tables.iter().map(source::Table::bytes).sum(),
+        coordinates: source.coordinates,
         chunks: source
             .tables
             .iter()
@@ -217,6 +228,19 @@ pub fn load(
         differs: done.differs,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// Completes what another program's files leave out, and tells what is worth telling of them.
+fn tell(session: &mut Session, source: &mut Source, progress: &dyn Progress) -> Result<()> {
+    for note in &source.notes {
+        progress.warn(note.clone());
+    }
+    if source.foreign && foreign::settle(session, &mut source.objects)? {
+        progress.warn(
+            "the dump does not say the sql_mode of its programs: they get this server's".to_owned(),
+        );
+    }
+    Ok(())
 }
 
 /// Puts `local_infile` back in a new session, unless another run is at work by now, which needs it
@@ -297,10 +321,13 @@ impl Run<'_> {
         let mut failed = self.builder.before_rows(session)?;
         let chunks = rows::load(session, (options, request), source, state, progress, cancel)?;
         fail::fail_point!("load::rows");
+        let taken = state::taken(session)?;
+        failed.extend(rows::missing(source, &taken));
         let differs = match request.verify {
             true => Some(verify::differences(
                 (options, request),
                 source,
+                &taken,
                 progress,
                 cancel,
             )?),

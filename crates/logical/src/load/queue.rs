@@ -84,23 +84,26 @@ impl<'a> Queue<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::{Packing, Shape};
     use super::*;
 
     fn table(name: &str, transactional: bool, numbers: &[u64]) -> Table {
         let chunk = |number: &u64| Chunk {
             number: *number,
             path: name.into(),
-            rows: 1,
-            bytes: 1,
+            rows: Some(1),
+            bytes: Some(1),
             bytes_stored: 1,
-            blake3: String::new(),
+            blake3: None,
+            packing: Packing::None,
+            shape: Shape::Tab,
         };
         Table {
             schema: "s".to_owned(),
             name: name.to_owned(),
             transactional,
             columns: Vec::new(),
-            rows: numbers.len() as u64,
+            rows: Some(numbers.len() as u64),
             chunks: numbers.iter().map(chunk).collect(),
         }
     }

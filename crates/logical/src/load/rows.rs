@@ -5,17 +5,17 @@ use super::Request;
 use super::chunk::{ChunkReader, check};
 use super::insert::{self, is_text_only};
 use super::queue::{Claim, Queue};
-use super::source::{Chunk, Source, Table};
-use super::state::{self, State, note_chunk};
+use super::source::{Chunk, Shape, Source, Table};
+use super::state::{self, State, note_chunk, note_taken};
 use super::target::{self, Way};
-use crate::dump::Format;
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often a chunk that lost to another transaction is tried.
 const TRIES: u32 = 5;
@@ -28,7 +28,6 @@ const WARNINGS: &str = "SHOW WARNINGS LIMIT 3";
 
 /// What all threads share.
 struct Shared<'a> {
-    source: &'a Source,
     queue: Queue<'a>,
     way: Way,
     options: &'a ConnectOptions,
@@ -40,6 +39,8 @@ struct Shared<'a> {
     /// Somebody failed.
     stop: AtomicBool,
     chunks: AtomicU64,
+    /// What came in with the chunks of tables without transactions.
+    taken: Mutex<BTreeMap<u64, (u64, String)>>,
 }
 
 /// Loads what is not in yet, and returns how many chunks that was.
@@ -57,19 +58,18 @@ pub(super) fn load(
     let left = source.tables.iter().flat_map(|table| &table.chunks);
     let left = left.filter(|chunk| !done.contains(&chunk.number));
     let (count, bytes) = left.fold((0, 0), |(count, bytes), chunk| {
-        (count + 1, bytes + chunk.bytes)
+        (count + 1, bytes + chunk.size())
     });
     if count == 0 {
         return Ok(0);
     }
-    let method = match source.format {
-        Format::Tab => request.method,
-        Format::Sql => super::Method::Insert,
-    };
-    let way = target::open_the_way(session, method, progress)?;
-    progress.phase("loading rows", Some(bytes), evenkeel_op::Unit::Bytes);
+    let way = way(session, source, request.method, progress)?;
+    // Of packed files of other programs it is not known how much is in them.
+    let chunks = source.tables.iter().flat_map(|table| &table.chunks);
+    let known = chunks.fold(true, |known, chunk| known && chunk.bytes.is_some());
+    let unit = evenkeel_op::Unit::Bytes;
+    progress.phase("loading rows", known.then_some(bytes), unit);
     let shared = Shared {
-        source,
         queue: Queue::new(&source.tables, &done),
         way,
         options,
@@ -79,6 +79,7 @@ pub(super) fn load(
         keeper: session.id(),
         stop: AtomicBool::new(false),
         chunks: AtomicU64::new(0),
+        taken: Mutex::default(),
     };
     let threads = request.threads.min(count).max(1);
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
@@ -94,6 +95,33 @@ pub(super) fn load(
     results.into_iter().collect::<Result<()>>()?;
     progress.end();
     Ok(shared.chunks.into_inner())
+}
+
+/// Finds out how rows get in.
+///
+/// Errors: `Refused` where files can only be sent as they are, and that is not allowed.
+fn way(
+    session: &mut Session,
+    source: &Source,
+    method: super::Method,
+    progress: &dyn Progress,
+) -> Result<Way> {
+    let any = |like: fn(&Shape) -> bool| {
+        let mut chunks = source.tables.iter().flat_map(|table| &table.chunks);
+        chunks.any(|chunk| like(&chunk.shape))
+    };
+    let sends = any(|shape| matches!(shape, Shape::File(_)));
+    let method = match sends || any(|shape| *shape == Shape::Tab) {
+        true => method,
+        false => super::Method::Insert,
+    };
+    match target::open_the_way(session, method, progress)? {
+        Way::Insert if sends => Err(Error::refused(
+            "rows of this dump go in by LOAD DATA LOCAL only, and local_infile is off",
+        )
+        .hint("switch local_infile on, and load without --method insert")),
+        way => Ok(way),
+    }
 }
 
 /// Empties tables without transactions that are not done as a whole: how far one came is not known.
@@ -121,6 +149,24 @@ fn empty_what_began(
         });
     }
     Ok(done)
+}
+
+/// Names the tables that got another number of rows than another program wrote down beside its files.
+pub(super) fn missing(source: &Source, taken: &BTreeMap<u64, (u64, String)>) -> Vec<Error> {
+    let mut all = Vec::new();
+    for table in &source.tables {
+        let unknown = table.chunks.iter().filter(|chunk| chunk.rows.is_none());
+        let came = unknown.filter_map(|chunk| taken.get(&chunk.number));
+        let came: u64 = came.map(|one| one.0).sum();
+        let foreign = source.foreign.then_some(table.rows).flatten();
+        if let Some(rows) = foreign.filter(|rows| *rows != came) {
+            all.push(Error::failed(format!(
+                "{} has {came} rows in the files of the dump, and {rows} were counted when it was made",
+                table.shown()
+            )));
+        }
+    }
+    all
 }
 
 fn quoted(table: &Table) -> String {
@@ -175,17 +221,17 @@ impl Shared<'_> {
     }
 
     fn until_nothing_is_left(&self) -> Result<()> {
-        let names = match self.way {
-            Way::LoadData => "utf8mb4",
-            Way::Insert => "binary",
-        };
-        let mut connection = target::connection(self.options, self.request, names, self.cancel)?;
+        let mut connection = target::connection(self.options, self.request, "binary", self.cancel)?;
         let mut last = None;
         while let Some(claim) = self.queue.claim(last) {
             if last != Some(claim.at) {
                 connection.run(&format!("USE {}", quote_name(&claim.table.schema)))?;
             }
             last = Some(claim.at);
+            connection.run(match (self.way, &claim.chunk.shape) {
+                (Way::LoadData, Shape::Tab | Shape::File(_)) => "SET NAMES utf8mb4",
+                _ => "SET NAMES binary",
+            })?;
             self.is_alone(&mut connection)?;
             self.patiently(&mut connection, claim)
                 .context(|| format!("failed to load {}", claim.table.shown()))?;
@@ -243,7 +289,10 @@ impl Shared<'_> {
             other => other?,
         };
         fail::fail_point!("load::noted");
-        self.rows(connection, claim.table, claim.chunk)?;
+        let (rows, hash) = self.rows(connection, claim.table, claim.chunk)?;
+        if claim.chunk.rows.is_none() {
+            connection.run(&note_taken(claim.chunk.number, rows, &hash))?;
+        }
         fail::fail_point!("load::before_commit");
         connection.run("COMMIT")?;
         fail::fail_point!("load::committed");
@@ -253,65 +302,101 @@ impl Shared<'_> {
     /// Loads a chunk whose rows stay whatever comes: it is read once before, and noted with all
     /// others of its table when the last is in.
     fn without_transaction(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
-        check(claim.chunk, self.source.packing)?;
-        self.rows(connection, claim.table, claim.chunk)?;
+        let checked = check(claim.chunk)?;
+        let (rows, hash) = self.rows(connection, claim.table, claim.chunk)?;
+        if hash != checked {
+            return Err(Error::failed(format!(
+                "{} changed while it was loaded",
+                claim.chunk.path.display()
+            )));
+        }
+        self.taken().insert(claim.chunk.number, (rows, hash));
         fail::fail_point!("load::before_note");
         if self.queue.is_drained(claim.at) {
-            let sql = format!("SELECT COUNT(*) FROM {}", quoted(claim.table));
-            let there = number(connection, &sql)?.unwrap_or_default();
-            if there != claim.table.rows {
-                return Err(Error::failed(format!(
-                    "it has {there} rows instead of {}",
-                    claim.table.rows
-                ))
-                .hint("somebody else writes to it; the next run empties it and loads it again"));
-            }
-            connection.run("START TRANSACTION")?;
-            for chunk in &claim.table.chunks {
-                connection.run(&note_chunk(chunk.number))?;
-            }
-            connection.run("COMMIT")?;
+            self.note_all(connection, claim.table)?;
         }
         Ok(())
     }
 
-    fn rows(&self, connection: &mut Connection, table: &Table, chunk: &Chunk) -> Result<()> {
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, (u64, String)>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes all chunks of a table without transactions, once its rows are counted.
+    fn note_all(&self, connection: &mut Connection, table: &Table) -> Result<()> {
+        let taken = self.taken();
+        let of_chunk = |chunk: &Chunk| taken.get(&chunk.number).cloned().unwrap_or_default();
+        let came: u64 = table.chunks.iter().map(|one| of_chunk(one).0).sum();
+        let wanted = table.rows.unwrap_or(came);
+        let sql = format!("SELECT COUNT(*) FROM {}", quoted(table));
+        let there = number(connection, &sql)?.unwrap_or_default();
+        if there != wanted {
+            return Err(
+                Error::failed(format!("it has {there} rows instead of {wanted}"))
+                    .hint("somebody else writes to it; the next run empties it and loads it again"),
+            );
+        }
+        connection.run("START TRANSACTION")?;
+        for chunk in &table.chunks {
+            connection.run(&note_chunk(chunk.number))?;
+            if chunk.rows.is_none() {
+                let (rows, hash) = of_chunk(chunk);
+                connection.run(&note_taken(chunk.number, rows, &hash))?;
+            }
+        }
+        connection.run("COMMIT")?;
+        Ok(())
+    }
+
+    /// Loads the rows of a chunk, and returns how many there were and the hash of the file.
+    fn rows(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        chunk: &Chunk,
+    ) -> Result<(u64, String)> {
         let mut counted = Counted {
-            from: ChunkReader::open(chunk, self.source.packing)?,
+            from: ChunkReader::open(chunk)?,
             progress: self.progress,
         };
-        let sent = match (self.way, self.source.format) {
-            (Way::LoadData, Format::Tab) => {
-                let done = connection.load(&load_statement(table), &mut counted);
-                done.and_then(|done| {
-                    clean(connection, done.warnings)?;
-                    Ok(done.affected)
-                })
-            }
-            (_, format) => insert_rows(connection, table, format, &mut counted),
+        let statement = match (self.way, &chunk.shape) {
+            (Way::LoadData, Shape::Tab) => Some(load_statement(table)),
+            (_, Shape::File(sql)) => Some(sql.clone()),
+            _ => None,
+        };
+        let sent = match statement {
+            Some(sql) => connection.load(&sql, &mut counted).and_then(|done| {
+                clean(connection, done.warnings)?;
+                Ok(done.affected)
+            }),
+            None => insert_rows(connection, table, &chunk.shape, &mut counted),
         };
         let reader = counted.from;
         // Where the file is damaged, what the server says of it is of no interest.
-        if reader.has_ended() {
-            reader.verdict()?;
-        }
+        let verdict = reader.has_ended().then(|| reader.verdict()).transpose()?;
         let sent = sent.context(|| format!("failed at {}", chunk.path.display()))?;
-        if sent != chunk.rows {
+        let wanted = chunk.rows.unwrap_or(sent);
+        if sent != wanted {
             return Err(Error::failed(format!(
-                "the server took {sent} of the {} rows of {}",
-                chunk.rows,
+                "the server took {sent} of the {wanted} rows of {}",
                 chunk.path.display()
             ))
             .hint("look for rows with the same key, or for a trigger or constraint on the table"));
         }
-        Ok(())
+        let hash = verdict.ok_or_else(|| {
+            Error::failed(format!(
+                "the server did not read {} to its end",
+                chunk.path.display()
+            ))
+        })?;
+        Ok((sent, hash))
     }
 }
 
 fn insert_rows(
     connection: &mut Connection,
     table: &Table,
-    format: Format,
+    shape: &Shape,
     from: &mut dyn Read,
 ) -> Result<u64> {
     let mut rows = 0;
@@ -321,9 +406,9 @@ fn insert_rows(
         rows += done.affected;
         Ok(())
     };
-    match format {
-        Format::Tab => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
-        Format::Sql => insert::of_statements(from, &mut run)?,
+    match shape {
+        Shape::Tab => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
+        _ => insert::of_statements(&table.name, from, &mut run)?,
     }
     Ok(rows)
 }

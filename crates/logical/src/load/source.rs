@@ -1,12 +1,14 @@
-//! Where rows and objects come from: tables with chunks, in files that were hashed when written.
+//! Where rows and objects come from: tables with chunks.
 //!
-//! Only [`Source::open`] knows `evenkeel dump`'s directories: another kind of directory is another
-//! way to fill in a [`Source`].
+//! Of `evenkeel dump`'s files it is known how many rows and which bytes are in them; what `foreign`
+//! reads was written by other programs, which say less.
 
-use super::Request;
+use super::{Request, foreign};
 use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, TableEntry};
 use crate::objects::{Kind, ObjectName, Objects};
 use evenkeel_op::{Context, Error, Result};
+use evenkeel_server::coordinates::Coordinates;
+use foreign::Found;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +25,18 @@ pub(super) enum Packing {
     Zstd,
 }
 
-/// A file of rows.
+/// What rows look like in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Tab-separated lines, as `dump` writes them.
+    Tab,
+    /// INSERT statements.
+    Statements,
+    /// What this LOAD DATA statement says.
+    File(String),
+}
+
+/// A file of rows. What other programs wrote has no number of rows and no hash.
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     /// Its number among all chunks of the source, whatever is left out of the load.
@@ -31,13 +44,22 @@ pub(super) struct Chunk {
     /// Where it is.
     pub(super) path: PathBuf,
     /// Rows in it.
-    pub(super) rows: u64,
+    pub(super) rows: Option<u64>,
     /// Bytes before they were packed.
-    pub(super) bytes: u64,
+    pub(super) bytes: Option<u64>,
     /// Bytes of the file.
     pub(super) bytes_stored: u64,
     /// BLAKE3 of the bytes before they were packed, in hexadecimal.
-    pub(super) blake3: String,
+    pub(super) blake3: Option<String>,
+    pub(super) packing: Packing,
+    pub(super) shape: Shape,
+}
+
+impl Chunk {
+    /// Returns its size in bytes, before it was packed if that is known.
+    pub(super) fn size(&self) -> u64 {
+        self.bytes.unwrap_or(self.bytes_stored)
+    }
 }
 
 /// A table with rows.
@@ -49,7 +71,8 @@ pub(super) struct Table {
     pub(super) transactional: bool,
     /// What rows hold, in order.
     pub(super) columns: Vec<ColumnEntry>,
-    pub(super) rows: u64,
+    /// How many there are; `None` where nobody wrote that down.
+    pub(super) rows: Option<u64>,
     /// In the order of the table's key.
     pub(super) chunks: Vec<Chunk>,
 }
@@ -60,9 +83,9 @@ impl Table {
         format!("{}.{}", self.schema, self.name)
     }
 
-    /// Returns its size before it was packed, in bytes.
+    /// Returns its size in bytes, before it was packed if that is known.
     pub(super) fn bytes(&self) -> u64 {
-        self.chunks.iter().map(|chunk| chunk.bytes).sum()
+        self.chunks.iter().map(Chunk::size).sum()
     }
 }
 
@@ -71,11 +94,35 @@ impl Table {
 pub(super) struct Source {
     /// What this load is called in the target: the same source, loaded in the same way.
     pub(super) id: String,
-    pub(super) format: Format,
-    pub(super) packing: Packing,
     pub(super) objects: Objects,
     /// The largest first.
     pub(super) tables: Vec<Table>,
+    /// Which instant of the binary log it shows.
+    pub(super) coordinates: Coordinates,
+    /// Another program wrote it.
+    pub(super) foreign: bool,
+    /// What is worth telling.
+    pub(super) notes: Vec<String>,
+}
+
+/// Reads `dump`'s own directory.
+fn own(dir: &Path) -> Result<Found> {
+    let manifest = Manifest::read(dir)?;
+    let objects = manifest.objects(dir)?;
+    let path = dir.join(MANIFEST);
+    let identity = std::fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
+    let how = (packing(&manifest)?, manifest.format);
+    let mut number = 0;
+    let tables = manifest.tables.iter();
+    Ok(Found {
+        objects,
+        tables: tables
+            .map(|entry| table(dir, entry, how, &mut number))
+            .collect(),
+        coordinates: manifest.coordinates.clone(),
+        identity,
+        notes: Vec::new(),
+    })
 }
 
 impl Source {
@@ -85,35 +132,39 @@ impl Source {
     /// not there or not as long as they were.
     pub(super) fn open(request: &Request) -> Result<Self> {
         let dir = &request.input;
-        let manifest = Manifest::read(dir)?;
-        let mut objects = manifest.objects(dir)?;
-        let path = dir.join(MANIFEST);
-        let text = std::fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
+        let is_there = |name: &str| dir.join(name).exists();
+        let (found, foreign) = match () {
+            () if is_there(MANIFEST) => (own(dir)?, false),
+            () if is_there(foreign::OVERVIEW) => (foreign::shell(dir)?, true),
+            () if is_there(foreign::METADATA) || is_there("metadata.partial") => {
+                (foreign::mydumper(dir)?, true)
+            }
+            () => (own(dir)?, false),
+        };
+        let mut objects = found.objects;
+        if foreign && request.accounts {
+            return Err(Error::usage("--users is for dumps of evenkeel")
+                .hint("run the accounts' statements with a client, then load without --users"));
+        }
         leave_out(&mut objects, request)?;
-        let wanted: BTreeSet<(&str, &str, &str)> = objects
+        let wanted: BTreeSet<(&str, &str)> = objects
             .databases
             .iter()
             .flat_map(|database| {
                 let tables = database.tables.iter();
-                tables.map(|table| (&*database.name, &*table.name, &*table.engine))
+                tables.map(|table| (&*database.name, &*table.name))
             })
             .collect();
-        let mut number = 0;
-        let mut tables = Vec::new();
-        for entry in &manifest.tables {
-            let table = table(dir, entry, &mut number);
-            let place = (&*table.schema, &*table.name, &*entry.engine);
-            if wanted.contains(&place) {
-                tables.push(table);
-            }
-        }
+        let mut tables = found.tables;
+        tables.retain(|table| wanted.contains(&(&*table.schema, &*table.name)));
         tables.sort_by_key(|table| std::cmp::Reverse(table.bytes()));
         let source = Self {
-            id: id(&text, request),
-            format: manifest.format,
-            packing: packing(&manifest)?,
+            id: id(&found.identity, request),
             tables,
             objects,
+            coordinates: found.coordinates,
+            foreign,
+            notes: found.notes,
         };
         source.files_are_there()?;
         Ok(source)
@@ -145,8 +196,8 @@ impl Source {
         }
     }
 
-    /// Returns how many rows there are.
-    pub(super) fn rows(&self) -> u64 {
+    /// Returns how many rows there are, if that is known.
+    pub(super) fn rows(&self) -> Option<u64> {
         self.tables.iter().map(|table| table.rows).sum()
     }
 }
@@ -172,27 +223,43 @@ fn packing(manifest: &Manifest) -> Result<Packing> {
     }
 }
 
-fn table(dir: &Path, entry: &TableEntry, number: &mut u64) -> Table {
+/// Returns whether rows of an engine go when their transaction does not commit.
+pub(super) fn is_transactional(engine: &str) -> bool {
+    TRANSACTIONAL
+        .iter()
+        .any(|one| one.eq_ignore_ascii_case(engine))
+}
+
+fn table(
+    dir: &Path,
+    entry: &TableEntry,
+    (packing, format): (Packing, Format),
+    number: &mut u64,
+) -> Table {
+    let shape = match format {
+        Format::Tab => Shape::Tab,
+        Format::Sql => Shape::Statements,
+    };
     let chunks = entry.chunks.iter().map(|chunk| {
         *number += 1;
         Chunk {
             number: *number,
             path: dir.join(&chunk.file),
-            rows: chunk.rows,
-            bytes: chunk.bytes,
+            rows: Some(chunk.rows),
+            bytes: Some(chunk.bytes),
             bytes_stored: chunk.bytes_stored,
-            blake3: chunk.blake3.clone(),
+            blake3: Some(chunk.blake3.clone()),
+            packing,
+            shape: shape.clone(),
         }
     });
     Table {
         chunks: chunks.collect(),
         schema: entry.schema.clone(),
         name: entry.name.clone(),
-        transactional: TRANSACTIONAL
-            .iter()
-            .any(|engine| engine.eq_ignore_ascii_case(&entry.engine)),
+        transactional: is_transactional(&entry.engine),
         columns: entry.columns.clone(),
-        rows: entry.rows,
+        rows: Some(entry.rows),
     }
 }
 

@@ -5,7 +5,7 @@ use super::source::Source;
 use crate::objects::Phase;
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The schema.
 pub(super) const SCHEMA: &str = "evenkeel_load";
@@ -13,7 +13,7 @@ pub(super) const SCHEMA: &str = "evenkeel_load";
 /// client was killed.
 const WAIT_S: u32 = 10;
 /// The version of its tables.
-const VERSION: &str = "1";
+const VERSION: &str = "2";
 
 /// What an earlier run noted.
 #[derive(Debug)]
@@ -35,7 +35,33 @@ fn table(name: &str) -> String {
 /// Returns the statement that notes a chunk: the first of its transaction, so that nobody else has
 /// the chunk in hand until that ends.
 pub(super) fn note_chunk(number: u64) -> String {
-    format!("INSERT INTO {} VALUES ({number})", table("chunks"))
+    format!("INSERT INTO {} (chunk) VALUES ({number})", table("chunks"))
+}
+
+/// Returns the statement that adds what came in with a chunk: how many rows, and what the file's
+/// bytes were, for files of which nobody wrote that down.
+pub(super) fn note_taken(number: u64, rows: u64, hash: &str) -> String {
+    format!(
+        "UPDATE {} SET taken = {rows}, blake3 = {} WHERE chunk = {number}",
+        table("chunks"),
+        quote(hash)
+    )
+}
+
+/// Returns what came in with each chunk: its number, how many rows, the hash of the file.
+pub(super) fn taken(session: &mut Session) -> Result<BTreeMap<u64, (u64, String)>> {
+    let rows = session.rows(&format!(
+        "SELECT chunk, taken, blake3 FROM {} WHERE taken IS NOT NULL",
+        table("chunks")
+    ))?;
+    let number = |text: Option<&str>| text.and_then(|text| text.parse().ok());
+    Ok(rows
+        .iter()
+        .filter_map(|row| {
+            let hash = row.at(2).unwrap_or_default().to_owned();
+            Some((number(row.at(0))?, (number(row.at(1))?, hash)))
+        })
+        .collect())
 }
 
 /// Returns a phase's name in the state.
@@ -91,7 +117,10 @@ impl State {
             quote_name(SCHEMA)
         ))?;
         for (name, columns) in [
-            ("chunks", "chunk BIGINT UNSIGNED PRIMARY KEY"),
+            (
+                "chunks",
+                "chunk BIGINT UNSIGNED PRIMARY KEY, taken BIGINT UNSIGNED, blake3 CHAR(64)",
+            ),
             ("phases", "phase VARCHAR(32) PRIMARY KEY"),
             (
                 "run",

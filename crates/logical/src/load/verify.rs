@@ -1,14 +1,15 @@
 //! Are the rows in the server those in the files? Each is read again: the files as they were loaded,
 //! the server as a dump would read it. Sums of the rows' hashes are compared, so that the order does
-//! not count; where rows are INSERT statements, only how many there are.
+//! not count; where rows are INSERT statements or another program's, only how many there are.
 
-use super::chunk::ChunkReader;
-use super::source::{Packing, Source, Table};
+use super::chunk::{ChunkReader, check};
+use super::source::{Chunk, Shape, Source, Table};
 use super::{Request, target};
-use crate::dump::{Format, Sum, count};
+use crate::dump::{Sum, count};
 use crate::objects;
 use evenkeel_op::{Cancel, Context, Error, Progress, Result, Unit};
 use evenkeel_server::options::ConnectOptions;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,6 +23,7 @@ const READ: usize = 1 << 18;
 pub(super) fn differences(
     (options, request): (&ConnectOptions, &Request),
     source: &Source,
+    taken: &BTreeMap<u64, (u64, String)>,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Vec<String>> {
@@ -36,16 +38,18 @@ pub(super) fn differences(
             let Some(described) = described(source, table) else {
                 continue;
             };
-            let differs = match source.format {
-                Format::Tab => {
-                    let here = of_files(table, source.packing, cancel)?;
+            let is_tab = |chunk: &Chunk| chunk.shape == Shape::Tab;
+            let differs = match table.chunks.iter().all(is_tab) && !source.foreign {
+                true => {
+                    let here = of_files(table, cancel)?;
                     let there = Sum::of_server(&mut connection, &table.schema, described)
                         .context(|| format!("failed to verify {}", table.shown()))?;
                     told(table, here.rows, there.rows, here == there)
                 }
-                Format::Sql => {
+                false => {
                     let there = count(&mut connection, &table.schema, &table.name)?;
-                    told(table, table.rows, there, true)
+                    let came = files_are_the_same(table, taken)?;
+                    told(table, table.rows.unwrap_or(came), there, true)
                 }
             };
             found
@@ -89,12 +93,31 @@ fn told(table: &Table, here: u64, there: u64, same: bool) -> Option<String> {
     }
 }
 
-fn of_files(table: &Table, packing: Packing, cancel: &Cancel) -> Result<Sum> {
+/// Reads files of other programs again: they have to be what they were when they were loaded. Returns
+/// how many rows came in with them.
+fn files_are_the_same(table: &Table, taken: &BTreeMap<u64, (u64, String)>) -> Result<u64> {
+    let mut rows = 0;
+    for chunk in table.chunks.iter().filter(|chunk| chunk.rows.is_none()) {
+        let Some((came, hash)) = taken.get(&chunk.number) else {
+            continue;
+        };
+        if check(chunk)? != *hash {
+            return Err(Error::failed(format!(
+                "{} is not what it was when it was loaded",
+                chunk.path.display()
+            )));
+        }
+        rows += came;
+    }
+    Ok(rows)
+}
+
+fn of_files(table: &Table, cancel: &Cancel) -> Result<Sum> {
     let mut all = Sum::default();
     for chunk in &table.chunks {
         cancel.check()?;
         let mut sum = Sum::default();
-        let mut lines = BufReader::with_capacity(READ, ChunkReader::open(chunk, packing)?);
+        let mut lines = BufReader::with_capacity(READ, ChunkReader::open(chunk)?);
         let mut line = Vec::new();
         while lines
             .read_until(b'\n', &mut line)

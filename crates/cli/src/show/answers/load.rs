@@ -3,6 +3,7 @@
 use super::{Answer, Failure};
 use evenkeel_logical::load::{Plan, Report, Request};
 use evenkeel_op::units;
+use evenkeel_server::coordinates::Coordinates;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,8 +19,10 @@ pub struct LoadAnswer {
     pub tables: u64,
     /// Rows in them.
     pub rows: u64,
-    /// Bytes of rows before they were packed.
+    /// Bytes of rows before they were packed; of another program's packed files, as they are.
     pub bytes: u64,
+    /// Which instant of its server's binary log the dump shows.
+    pub coordinates: Coordinates,
     /// Files of rows.
     pub chunks: u64,
     /// Of these, how many this run brought in.
@@ -42,6 +45,7 @@ impl LoadAnswer {
             tables: report.tables,
             rows: report.rows,
             bytes: report.bytes,
+            coordinates: report.coordinates.clone(),
             chunks: report.chunks,
             chunks_loaded: report.chunks_loaded,
             failed: report.failed.iter().map(Failure::of).collect(),
@@ -103,8 +107,8 @@ pub struct LoadPlanAnswer {
     pub drops: Vec<String>,
     /// Tables.
     pub tables: u64,
-    /// Rows in them.
-    pub rows: u64,
+    /// Rows in them; null where the dump does not say how many there are.
+    pub rows: Option<u64>,
 }
 
 impl LoadPlanAnswer {
@@ -130,10 +134,10 @@ impl Answer for LoadPlanAnswer {
         for one in &self.drops {
             text.push_str(&format!("drop  {one}\n"));
         }
-        text.push_str(&format!(
-            "load  {} rows of {} tables",
-            self.rows, self.tables
-        ));
+        let rows = self
+            .rows
+            .map_or_else(|| "all".to_owned(), |rows| rows.to_string());
+        text.push_str(&format!("load  {rows} rows of {} tables", self.tables));
         text.push_str(match self.resumes {
             true => ", going on with an earlier run\n",
             false => "\n",

@@ -1,0 +1,162 @@
+//! Do dumps of mydumper and of MySQL Shell load with every row and object, go on where they stopped, and
+//! is what is not understood of them named?
+
+use evenkeel_cases::SMALL;
+use evenkeel_cases::dumps::{checksums_of, done, load_into, make_softer};
+use evenkeel_cases::loads::{make_objects, objects};
+use evenkeel_cases::program::{Evenkeel, killed_at, run};
+use evenkeel_logical::objects::{Closeness, differences};
+use evenkeel_server::abilities::Flavour;
+use evenkeel_server::connect::{Session, quote_name};
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::{Scratch, TestServer};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// The schema: a dot and a percent sign are in file names what they are in its name.
+const SCHEMA: &str = "soft s%.ch";
+
+fn program() -> Evenkeel {
+    Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
+}
+
+/// A server with the tables, and objects made under its own `sql_mode`, as mydumper does not write it
+/// down.
+fn source(server: &TestServer, scratch: &Scratch) -> Running {
+    let running = server.start(&scratch.join("source"), &SMALL);
+    make_softer(&mut running.session().unwrap(), SCHEMA);
+    let mut session = running.session().unwrap();
+    session
+        .run("SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')")
+        .unwrap();
+    make_objects(&mut session, SCHEMA);
+    // Programs have the sql_mode of who made them.
+    let mut plain = running.session().unwrap();
+    plain.run(&format!("USE {}", quote_name(SCHEMA))).unwrap();
+    for sql in [
+        "DROP FUNCTION twice",
+        "CREATE FUNCTION twice(n INT) RETURNS INT DETERMINISTIC NO SQL RETURN n * 2",
+        "DROP PROCEDURE fill",
+        "CREATE PROCEDURE fill() BEGIN INSERT INTO log VALUES (twice(4)); END",
+        "DROP TRIGGER loud",
+        "CREATE TRIGGER loud AFTER INSERT ON child FOR EACH ROW INSERT INTO log VALUES (NEW.id)",
+        "DROP EVENT later",
+        "CREATE EVENT later ON SCHEDULE EVERY 1 DAY STARTS '2036-01-01 00:00:00' \
+         DO INSERT INTO log VALUES (1)",
+    ] {
+        plain.run(sql).unwrap();
+    }
+    running
+}
+
+fn mydumper(running: &Running, into: &Path, flags: &[&str]) {
+    let output = Command::new("mydumper")
+        .args(["--user=root", "--threads=2", "--regex", "^soft", "--socket"])
+        .arg(running.socket())
+        .args(["--triggers", "--routines", "--outputdir"])
+        .arg(into)
+        .args(flags)
+        .output()
+        .expect("mydumper");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+#[track_caller]
+fn assert_same(source: &Running, target: &Running, what: &str) {
+    let (mut one, mut other) = (source.session().unwrap(), target.session().unwrap());
+    let sums = checksums_of(&mut one, SCHEMA);
+    assert!(sums.len() > 12, "{what}");
+    assert_eq!(checksums_of(&mut other, SCHEMA), sums, "{what}");
+    let found = differences(&objects(source), &objects(target), Closeness::Same);
+    assert!(found.is_empty(), "{what}: {}", found.join("\n\n"));
+}
+
+fn of_mydumper(server: TestServer) {
+    let scratch = Scratch::new();
+    let source = source(&server, &scratch);
+    let plain = scratch.join("plain");
+    // mydumper 0.10 hangs on the events of MySQL 8.
+    let events = match server.binary.flavour == Flavour::MySql && server.id != "mysql-5.7.22" {
+        false => Some("--events"),
+        true => None,
+    };
+    if events.is_none() {
+        let drop = format!("DROP EVENT {}.later", quote_name(SCHEMA));
+        source.session().unwrap().run(&drop).unwrap();
+    }
+    let flags = |more: &'static str| -> Vec<&str> { events.into_iter().chain([more]).collect() };
+    mydumper(&source, &plain, &flags("--rows=1000"));
+    let target = server.start(&scratch.join("target"), &SMALL);
+    let load = |dump: &Path, flags: &[&str]| load_into(&program(), &target, dump, flags);
+    for point in [
+        "load::begun",
+        "load::before_commit#2",
+        "load::committed#3",
+        "load::before_note",
+        "load::rows",
+        "load::phase#2",
+    ] {
+        let ended = run(killed_at(load(&plain, &["--threads=2"]), point));
+        assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
+    }
+    let ended = done(run(load(&plain, &["--threads=2", "--verify"])));
+    assert_eq!(ended.answer["resumed"], true, "{}", ended.answer);
+    assert!(ended.answer["rows"].as_u64() > Some(4000), "{}", ended.answer);
+    assert_same(&source, &target, &format!("{}, killed", server.name));
+
+    let packed = scratch.join("packed");
+    mydumper(&source, &packed, &flags("--compress"));
+    let ended = done(run(load(&packed, &["--replace", "--execute"])));
+    assert_eq!(ended.answer["resumed"], false, "{}", ended.answer);
+    assert_same(&source, &target, &format!("{}, packed", server.name));
+    if server.binary.flavour == Flavour::MariaDb {
+        what_is_strange_is_named(&plain, &load);
+    }
+}
+
+/// Nothing of a directory is left out in silence.
+fn what_is_strange_is_named(dump: &Path, load: &dyn Fn(&Path, &[&str]) -> Command) {
+    let refused = |name: &str, text: &[u8], code: u8| {
+        let path = dump.join(name);
+        let before = fs::read(&path).ok();
+        fs::write(&path, text).unwrap();
+        let ended = run(load(dump, &["--replace", "--execute"]));
+        assert_eq!(ended.code, Some(i32::from(code)), "{name}: {ended:?}");
+        match before {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        ended.message().to_owned()
+    };
+    let named = |name: &str, text: &[u8], code| {
+        let message = refused(name, text, code);
+        assert!(message.contains(name), "{message}");
+    };
+    named("notes.txt", b"", 14);
+    named("soft s%.ch.nowhere.sql", b"INSERT INTO `nowhere` VALUES\n(1);\n", 14);
+    named("soft s%.ch-schema-post.sql", b"GRANT ALL ON *.* TO x;\n", 14);
+    let ended = refused("metadata", b"Started dump at: 2026-01-01 00:00:00\n", 2);
+    assert!(ended.contains("did not end"), "{ended}");
+    // Half a statement, and rows of another table: the file is named, and none of its rows is in.
+    named("soft s%.ch.no_key.sql", b"INSERT INTO `no_key` VALUES\n(1,\"x\")", 1);
+    let drop = ["DROP DATABASE evenkeel_load"];
+    let _ = drop;
+}
+
+#[test]
+fn mydumper_of_mariadb() {
+    of_mydumper(mariadb_10_11());
+}
+
+#[test]
+fn mydumper_of_mysql_8() {
+    of_mydumper(mysql_8_0_15());
+}
+
+#[test]
+fn mydumper_of_mysql_5_7() {
+    of_mydumper(mysql_5_7_22());
+}
