@@ -83,16 +83,17 @@ fn killed_server(server: &TestServer) {
         }
     })
     .unwrap();
+    let dir = scratch.join("d");
     let directory = Directory {
-        path: scratch.join("d"),
+        place: dir.clone().into(),
         leftover: evenkeel_logical::dump::Leftover::Refuse,
     };
     let error = dump_here(&options, &request(), &directory, &Silent, &Cancel::new()).unwrap_err();
     fail::remove("dump.snapshot-taken");
     assert_eq!(error.kind().exit_code(), 13, "{}", error.chain());
-    assert_no_dump(&directory.path);
+    assert_no_dump(&dir);
     let running = server.run(&launch);
-    assert_next_one_succeeds(&running, &directory.path);
+    assert_next_one_succeeds(&running, &dir);
 }
 
 #[test]

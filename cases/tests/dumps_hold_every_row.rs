@@ -237,7 +237,7 @@ fn in_process_with(running: &Running, output: &Path, progress: &dyn Progress) ->
         throttle: Throttling::default(),
     };
     let directory = Directory {
-        path: output.to_owned(),
+        place: output.to_owned().into(),
         leftover: evenkeel_logical::dump::Leftover::Refuse,
     };
     let options = running.connect_options();

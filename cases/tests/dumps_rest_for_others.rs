@@ -59,7 +59,7 @@ fn begin(
             throttle,
         };
         let directory = Directory {
-            path: output,
+            place: output.into(),
             leftover: evenkeel_logical::dump::Leftover::Refuse,
         };
         let progress = Notes(Mutex::new(sender));

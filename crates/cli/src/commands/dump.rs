@@ -5,13 +5,14 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::DumpAnswer;
 use evenkeel_logical::dump::{
-    self, Compression, Directory, Filter, Format, Leftover, Request, Throttling,
+    self, Compression, Directory, Filter, Format, Leftover, Place, Request, Throttling,
 };
 use evenkeel_logical::objects::Selection;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::lock::LockChoice;
 use evenkeel_server::options::ConnectOptions;
 use std::io;
+use std::path::Path;
 
 /// The smallest size that files are cut to, in bytes: smaller ones are only more of them.
 const CHUNK_MIN: u64 = 1 << 16;
@@ -28,12 +29,20 @@ pub fn run(args: &args::Dump, face: &Face) -> Result<u8> {
         return Ok(exit::DONE);
     }
     let directory = Directory {
-        path: args.output.clone(),
+        place: place(&args.output)?,
         leftover: leftover(args),
     };
     let report = dump::dump(&options, &request, &directory, progress, cancel)?;
-    face.answer(&DumpAnswer::new(Some(&directory.path), report));
+    face.answer(&DumpAnswer::new(Some(&args.output), report));
     Ok(exit::DONE)
+}
+
+/// Returns the directory or the bucket that a word means.
+pub(super) fn place(word: &Path) -> Result<Place> {
+    Ok(match settings::is_url(word) {
+        true => Place::Store(settings::location(word, None)?.store()),
+        false => Place::Directory(word.to_owned()),
+    })
 }
 
 fn leftover(args: &Dump) -> Leftover {

@@ -66,7 +66,7 @@ pub(super) struct Grounds<'a> {
     pub(super) tables: &'a [Table],
     /// The new view.
     pub(super) view: &'a View,
-    pub(super) dir: &'a Path,
+    pub(super) output: &'a Output,
     pub(super) compression: Compression,
     pub(super) threads: usize,
 }
@@ -76,13 +76,12 @@ impl Grounds<'_> {
     pub(super) fn decide(
         self,
         left: Option<Left>,
-        output: &Output,
         progress: &dyn Progress,
         cancel: &Cancel,
     ) -> Result<Kept> {
         let mut kept = Kept::nothing(self.tables);
         let Some(mut left) = left else {
-            output.keep_only(&BTreeSet::new())?;
+            self.output.keep_only(&BTreeSet::new())?;
             return Ok(kept);
         };
         let mut found = Vec::new();
@@ -123,7 +122,7 @@ impl Grounds<'_> {
             resumed.bytes += entry.bytes;
         }
         kept.tables = found;
-        output.keep_only(&kept.files())?;
+        self.output.keep_only(&kept.files())?;
         Ok(kept)
     }
 
@@ -163,6 +162,7 @@ impl Grounds<'_> {
             .collect();
         let bytes = ranges.iter().flat_map(|range| range.2).map(|one| one.bytes);
         progress.phase("checking what is there", Some(bytes.sum()), Unit::Bytes);
+        let dir = self.output.dir().unwrap_or(Path::new(""));
         let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
@@ -173,7 +173,7 @@ impl Grounds<'_> {
                         }
                         let good = range.2.iter().all(|entry| {
                             progress.advance(entry.bytes);
-                            is_whole(self.dir, entry, self.compression)
+                            is_whole(dir, entry, self.compression)
                         });
                         if !good {
                             locked(&wrong).push((range.0, range.1));

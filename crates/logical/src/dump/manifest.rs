@@ -4,6 +4,7 @@ use super::Request;
 use super::catalog::Table;
 use super::encode::Format;
 use super::output::MARK;
+use super::place::Place;
 use super::work::Written;
 use crate::objects::Objects;
 use evenkeel_op::{Context, Error, Result};
@@ -218,15 +219,18 @@ impl Manifest {
     /// Errors: `Usage` where there is no dump, or one that did not end; `Failed` for a manifest that
     /// cannot be read, by name.
     pub fn read(dir: &Path) -> Result<Self> {
-        let path = dir.join(MANIFEST);
-        let text = match std::fs::read(&path) {
+        Self::read_at(&dir.into()).map(|read| read.0)
+    }
+
+    /// The same, wherever the dump is; returns the manifest's bytes too.
+    pub fn read_at(place: &Place) -> Result<(Self, Vec<u8>)> {
+        let shown = place.shown(MANIFEST);
+        let text = match place.read(MANIFEST, OBJECTS_MAX) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_dump(dir)),
-            Err(error) => {
-                return Err(error).context(|| format!("failed to read {}", path.display()));
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_dump(place)),
+            Err(error) => return Err(error).context(|| format!("failed to read {shown}")),
         };
-        let damaged = || format!("{} is not the manifest of a dump", path.display());
+        let damaged = || format!("{shown} is not the manifest of a dump");
         let value: serde_json::Value = serde_json::from_slice(&text).context(damaged)?;
         if value["schema"] != MANIFEST_SCHEMA {
             return Err(Error::failed(damaged()).hint(format!(
@@ -234,16 +238,21 @@ impl Manifest {
                 value["schema"]
             )));
         }
-        serde_json::from_value(value).context(damaged)
+        Ok((serde_json::from_value(value).context(damaged)?, text))
     }
 
     /// Reads what is not rows of the dump in `dir`.
     ///
     /// Errors: `Failed`, with the file's name, when it is not there or not what was written.
     pub fn objects(&self, dir: &Path) -> Result<Objects> {
-        let path = dir.join(&self.objects.file);
-        let failed = || format!("failed to read {}", path.display());
-        let stored = std::fs::File::open(&path).context(failed)?;
+        self.objects_at(&dir.into())
+    }
+
+    /// The same, wherever the dump is.
+    pub fn objects_at(&self, place: &Place) -> Result<Objects> {
+        let shown = place.shown(&self.objects.file);
+        let failed = || format!("failed to read {shown}");
+        let stored = place.open(&self.objects.file).context(failed)?;
         let mut text = Vec::new();
         zstd::Decoder::new(stored)
             .and_then(|decoder| {
@@ -253,10 +262,7 @@ impl Manifest {
             .context(failed)
             .map_err(|error| error.hint(OTHER_COPY))?;
         if blake3::hash(&text).to_hex().as_str() != self.objects.blake3 {
-            return Err(
-                Error::failed(format!("{} is not what was dumped", path.display()))
-                    .hint(OTHER_COPY),
-            );
+            return Err(Error::failed(format!("{shown} is not what was dumped")).hint(OTHER_COPY));
         }
         serde_json::from_slice(&text).context(failed)
     }
@@ -266,12 +272,13 @@ impl Manifest {
 const OTHER_COPY: &str =
     "the file is damaged: take it from another copy of the dump, or dump again";
 
-fn no_dump(dir: &Path) -> Error {
-    if dir.join(MARK).exists() {
-        return Error::usage(format!("{} holds a dump that did not end", dir.display()))
+fn no_dump(place: &Place) -> Error {
+    let shown = place.shown("");
+    if place.open(MARK).is_ok() {
+        return Error::usage(format!("{shown} holds a dump that did not end"))
             .hint("wait for it, or go on with it: dump --resume");
     }
-    Error::usage(format!("there is no dump in {}", dir.display()))
+    Error::usage(format!("there is no dump in {shown}"))
         .hint(format!("give the directory that has a {MANIFEST}"))
 }
 
@@ -319,7 +326,7 @@ mod tests {
     fn what_was_written_is_read() {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
-        let output = Output::begin(&dir, crate::dump::Leftover::Refuse).unwrap();
+        let output = Output::begin(&dir.clone().into(), crate::dump::Leftover::Refuse).unwrap();
         let error = Manifest::read(&dir).unwrap_err();
         assert!(error.to_string().contains("did not end"), "{error}");
         let written = manifest(output.write_objects(&objects()).unwrap());
@@ -335,7 +342,7 @@ mod tests {
     fn damaged_objects_are_named() {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
-        let output = Output::begin(&dir, crate::dump::Leftover::Refuse).unwrap();
+        let output = Output::begin(&dir.clone().into(), crate::dump::Leftover::Refuse).unwrap();
         let written = manifest(output.write_objects(&objects()).unwrap());
         output.finish(&written).unwrap();
         // Sound JSON of the same length, and yet not what was dumped.

@@ -3,7 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `filter` | which objects are meant, and which rows |
-//! | `output` | a directory that is a dump only once its manifest is in it |
+//! | `place`, `output`, `bucket` | a directory, or a prefix of a bucket, that is a dump only once its manifest is in it |
 //! | `catalog`, `column` | the tables with their columns and keys, and whether they changed meanwhile |
 //! | `definitions` | the files of what is not rows |
 //! | `snapshot` | N connections that all see one instant |
@@ -19,6 +19,7 @@
 //! | `journal` | what was written so far, for whoever goes on |
 //! | `kept`, `untouched`, `statement` | what of it the new view shows too, proved by the binary log |
 
+mod bucket;
 mod catalog;
 mod chunks;
 mod column;
@@ -29,6 +30,7 @@ mod journal;
 mod kept;
 mod manifest;
 mod output;
+mod place;
 mod pour;
 mod predicate;
 mod script;
@@ -48,6 +50,7 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
 };
+pub use place::Place;
 pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;
 pub use write::Compression;
@@ -64,7 +67,6 @@ use kept::{Grounds, Kept};
 use output::Output;
 use snapshot::Snapshot;
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Instant;
 use throttle::Throttle;
 
@@ -72,7 +74,7 @@ use throttle::Throttle;
 #[derive(Debug, Clone)]
 pub struct Directory {
     /// Made when it is not there, and refused when something is in it.
-    pub path: PathBuf,
+    pub place: Place,
     /// What to do about one that a dump left which did not end.
     pub leftover: Leftover,
 }
@@ -195,9 +197,8 @@ pub fn dump(
     cancel: &Cancel,
 ) -> Result<Report> {
     let begun = Instant::now();
-    let output = Output::begin(&directory.path, directory.leftover)?;
-    let dir = output.path("");
-    let left = Left::read(&dir);
+    let output = Output::begin(&directory.place, directory.leftover)?;
+    let left = output.dir().and_then(Left::read);
     let is_left = left.is_some();
     let Begun {
         mut session,
@@ -214,17 +215,20 @@ pub fn dump(
         look: &look,
         tables: &tables,
         view: &view,
-        dir: &dir,
+        output: &output,
         compression: request.compression,
         threads: request.threads,
     };
     let Kept {
         tables: kept,
         resumed,
-    } = grounds.decide(left, &output, progress, cancel)?;
+    } = grounds.decide(left, progress, cancel)?;
     let shapes = tables.iter().zip(&kept);
     let shapes = shapes.map(|(table, kept)| (table, look.shape(table), kept.as_ref()));
-    let journal = Journal::begin(&dir, view, shapes)?;
+    let journal = match output.dir() {
+        Some(dir) => Some(Journal::begin(dir, view, shapes)?),
+        None => None,
+    };
     fail::fail_point!("dump.kept");
     rows_begin(&tables, resumed.rows, progress);
     let objects = output.write_objects(&look.objects)?;
@@ -233,9 +237,9 @@ pub fn dump(
         snapshot.connections,
         &tables,
         request,
-        work::Place {
-            dir: &dir,
-            journal: &journal,
+        work::Ground {
+            output: &output,
+            journal: journal.as_ref(),
             kept,
         },
         &throttle,

@@ -1,36 +1,120 @@
-//! A directory that is a dump only once its manifest is in it.
+//! A place that is a dump only once its manifest is in it.
 
 use super::Leftover;
+use super::bucket::Bucket;
 use super::journal::JOURNAL;
 use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
+use super::place::{Place, Sink};
 use crate::objects::Objects;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// What a directory holds from the first moment until its manifest is there. Its holder's lock is
 /// on it.
 pub(super) const MARK: &str = "UNFINISHED";
-const MARK_TEXT: &str = "evenkeel: a dump is being written here, or was interrupted.\n\
+pub(super) const MARK_TEXT: &str = "evenkeel: a dump is being written here, or was interrupted.\n\
     Without manifest.json nothing in this directory may be relied on.\n";
 /// The level of zstd for what is not rows: small beside them.
 const OBJECTS_LEVEL: i32 = 3;
 /// Longest piece of a name that is kept as it is, in bytes: file names end at 255.
 const LONGEST_NAME: usize = 150;
 
+/// A dump while it is written.
+#[derive(Debug)]
+pub(super) enum Output {
+    Local(Local),
+    Bucket(Bucket),
+}
+
+impl Output {
+    /// Takes a place, as [`Local::begin`] does.
+    pub(super) fn begin(place: &Place, leftover: Leftover) -> Result<Self> {
+        Ok(match place {
+            Place::Directory(dir) => Self::Local(Local::begin(dir, leftover)?),
+            Place::Store(store) => Self::Bucket(Bucket::begin(store, leftover)?),
+        })
+    }
+
+    /// Returns the directory, where it is one.
+    pub(super) fn dir(&self) -> Option<&Path> {
+        match self {
+            Self::Local(local) => Some(&local.dir),
+            Self::Bucket(_) => None,
+        }
+    }
+
+    /// Removes what an earlier dump left in a directory, but for its journal and these files.
+    pub(super) fn keep_only(&self, files: &BTreeSet<&str>) -> Result<()> {
+        match self {
+            Self::Local(local) => local.keep_only(files),
+            Self::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Begins a file that is not there.
+    pub(super) fn create(&self, name: &str) -> io::Result<Sink> {
+        match self {
+            Self::Local(local) => Ok(File::create_new(local.path(name))?.into()),
+            Self::Bucket(bucket) => bucket.create(name),
+        }
+    }
+
+    /// Makes the directory of a schema.
+    pub(super) fn make_dir(&self, name: &str) -> Result<()> {
+        match self {
+            Self::Local(local) => local.make_dir(name),
+            Self::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Writes a small file.
+    pub(super) fn write(&self, name: &str, text: &[u8]) -> Result<()> {
+        match self {
+            Self::Local(local) => local.write(name, text),
+            Self::Bucket(bucket) => bucket.write(name, text),
+        }
+    }
+
+    /// Writes what is not rows.
+    pub(super) fn write_objects(&self, objects: &Objects) -> Result<ObjectsEntry> {
+        let failed = || format!("failed to write {OBJECTS}");
+        let text = serde_json::to_vec(objects).context(failed)?;
+        let stored = zstd::encode_all(&text[..], OBJECTS_LEVEL).context(failed)?;
+        self.write(OBJECTS, &stored)?;
+        Ok(ObjectsEntry {
+            file: OBJECTS.to_owned(),
+            bytes: text.len() as u64,
+            bytes_stored: stored.len() as u64,
+            blake3: blake3::hash(&text).to_hex().to_string(),
+        })
+    }
+
+    /// Makes everything durable and then, by its manifest, a dump.
+    pub(super) fn finish(self, manifest: &Manifest) -> Result<()> {
+        let text =
+            serde_json::to_vec_pretty(manifest).context(|| "failed to write the manifest")?;
+        let text = [&text[..], b"\n"].concat();
+        match self {
+            Self::Local(local) => local.finish(&text),
+            Self::Bucket(bucket) => bucket.finish(&text),
+        }
+    }
+}
+
 /// A dump's directory while it is written.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct Local {
     dir: PathBuf,
     mark: File,
 }
 
-impl Output {
+impl Local {
     /// Takes a directory, which must be empty or not there, or else, on request, hold what a dump
     /// left that did not end.
-    pub(super) fn begin(dir: &Path, leftover: Leftover) -> Result<Self> {
+    fn begin(dir: &Path, leftover: Leftover) -> Result<Self> {
         let shown = dir.display();
         std::fs::create_dir_all(dir).context(|| format!("failed to make {shown}"))?;
         let mut names = Vec::new();
@@ -94,7 +178,7 @@ impl Output {
     }
 
     /// Removes what an earlier dump left, but for its journal and these files.
-    pub(super) fn keep_only(&self, files: &BTreeSet<&str>) -> Result<()> {
+    fn keep_only(&self, files: &BTreeSet<&str>) -> Result<()> {
         let failed = |path: &Path| format!("failed to clear {}", path.display());
         let kept: BTreeSet<PathBuf> = files.iter().map(|file| self.path(file)).collect();
         let mut folders = vec![self.dir.clone()];
@@ -113,50 +197,33 @@ impl Output {
     }
 
     /// Returns the path of a file of the dump.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
     /// Makes the directory of a schema.
-    pub(super) fn make_dir(&self, name: &str) -> Result<()> {
+    fn make_dir(&self, name: &str) -> Result<()> {
         let path = self.path(name);
         std::fs::create_dir_all(&path).context(|| format!("failed to make {}", path.display()))
     }
 
     /// Writes a small file.
-    pub(super) fn write(&self, name: &str, text: &[u8]) -> Result<()> {
+    fn write(&self, name: &str, text: &[u8]) -> Result<()> {
         let path = self.path(name);
         std::fs::write(&path, text).context(|| format!("failed to write {}", path.display()))
     }
 
-    /// Writes what is not rows.
-    pub(super) fn write_objects(&self, objects: &Objects) -> Result<ObjectsEntry> {
-        let path = self.path(OBJECTS);
-        let failed = || format!("failed to write {}", path.display());
-        let text = serde_json::to_vec(objects).context(failed)?;
-        let stored = zstd::encode_all(&text[..], OBJECTS_LEVEL).context(failed)?;
-        std::fs::write(&path, &stored).context(failed)?;
-        Ok(ObjectsEntry {
-            file: OBJECTS.to_owned(),
-            bytes: text.len() as u64,
-            bytes_stored: stored.len() as u64,
-            blake3: blake3::hash(&text).to_hex().to_string(),
-        })
-    }
-
     /// Makes everything durable and then, by its manifest, a dump.
-    pub(super) fn finish(self, manifest: &Manifest) -> Result<()> {
+    fn finish(self, manifest: &[u8]) -> Result<()> {
         let shown = self.dir.display();
         let failed = || format!("failed to finish the dump in {shown}");
         // All files at once: one sync for each of thousands would take minutes.
         rustix::fs::syncfs(&self.mark)
             .map_err(std::io::Error::from)
             .context(failed)?;
-        let text = serde_json::to_string_pretty(manifest).context(failed)?;
         let draft = self.path(".manifest.json");
         let mut file = File::create(&draft).context(failed)?;
-        file.write_all(text.as_bytes()).context(failed)?;
-        file.write_all(b"\n").context(failed)?;
+        file.write_all(manifest).context(failed)?;
         file.sync_all().context(failed)?;
         std::fs::rename(&draft, self.path(MANIFEST)).context(failed)?;
         let _ = std::fs::remove_file(self.path(JOURNAL));
@@ -221,25 +288,25 @@ mod tests {
     fn only_an_unfinished_dump_is_cleared_and_only_on_request() {
         let scratch = Scratch::new();
         let dir = scratch.join("d");
-        let first = Output::begin(&dir, Leftover::Refuse).unwrap();
+        let first = Local::begin(&dir, Leftover::Refuse).unwrap();
         first.write("x.sql", b"x").unwrap();
-        let busy = Output::begin(&dir, Leftover::Clear).unwrap_err();
+        let busy = Local::begin(&dir, Leftover::Clear).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::Busy);
         assert!(dir.join("x.sql").exists());
         drop(first);
         assert_eq!(
-            Output::begin(&dir, Leftover::Refuse).unwrap_err().kind(),
+            Local::begin(&dir, Leftover::Refuse).unwrap_err().kind(),
             ErrorKind::Usage
         );
-        drop(Output::begin(&dir, Leftover::Clear).unwrap());
+        drop(Local::begin(&dir, Leftover::Clear).unwrap());
         assert!(!dir.join("x.sql").exists());
         std::fs::write(dir.join(MANIFEST), "{}").unwrap();
-        let error = Output::begin(&dir, Leftover::Clear).unwrap_err();
+        let error = Local::begin(&dir, Leftover::Clear).unwrap_err();
         assert!(error.to_string().contains("already"), "{error}");
         let foreign = scratch.join("f");
         std::fs::create_dir(&foreign).unwrap();
         std::fs::write(foreign.join("precious"), "p").unwrap();
-        assert!(Output::begin(&foreign, true).is_err());
+        assert!(Local::begin(&foreign, Leftover::Clear).is_err());
         assert!(foreign.join("precious").exists());
     }
 }

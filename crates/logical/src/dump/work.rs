@@ -7,12 +7,12 @@ use super::chunks::{Cursor, Range};
 use super::encode::Encoder;
 use super::journal::{Journal, LeftTable};
 use super::manifest::ChunkEntry;
+use super::output::Output;
 use super::pour::{GATHERED, Poured, Taker, pour};
 use super::throttle::Throttle;
 use super::write::ChunkFile;
 use evenkeel_op::{Cancel, Error, Progress, Result};
 use evenkeel_wire::Connection;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -33,7 +33,7 @@ struct Shared<'a> {
     cursors: Vec<Mutex<Cursor<'a>>>,
     written: Vec<Mutex<Vec<Written>>>,
     request: &'a Request,
-    place: Place<'a>,
+    place: Ground<'a>,
     throttle: &'a Throttle,
     progress: &'a dyn Progress,
     cancel: &'a Cancel,
@@ -42,9 +42,10 @@ struct Shared<'a> {
 }
 
 /// Where files go, and what is there already.
-pub(super) struct Place<'a> {
-    pub(super) dir: &'a Path,
-    pub(super) journal: &'a Journal,
+pub(super) struct Ground<'a> {
+    pub(super) output: &'a Output,
+    /// None where what was written cannot be gone on with.
+    pub(super) journal: Option<&'a Journal>,
     /// By table, in the tables' order.
     pub(super) kept: Vec<Option<LeftTable>>,
 }
@@ -54,7 +55,7 @@ pub(super) fn all(
     connections: Vec<Connection>,
     tables: &[Table],
     request: &Request,
-    mut place: Place<'_>,
+    mut place: Ground<'_>,
     throttle: &Throttle,
     (progress, cancel): (&dyn Progress, &Cancel),
 ) -> Result<Vec<Vec<Written>>> {
@@ -196,7 +197,9 @@ impl Shared<'_> {
         let next = next.map_err(|error| named(error, &self.tables[at]))?;
         if let Some(range) = &next {
             let after = cursor.position();
-            self.place.journal.handed_out(at, range, after)?;
+            if let Some(journal) = self.place.journal {
+                journal.handed_out(at, range, after)?;
+            }
             fail::fail_point!("dump.handed-out");
         }
         Ok(next)
@@ -233,9 +236,9 @@ impl Shared<'_> {
         self.progress.advance(files.rows - files.told);
         files.finish(&mut poured)?;
         let entries = files.whole.iter().cloned();
-        self.place
-            .journal
-            .done(at, range.number, entries.collect())?;
+        if let Some(journal) = self.place.journal {
+            journal.done(at, range.number, entries.collect())?;
+        }
         let written = files
             .whole
             .into_iter()
@@ -311,7 +314,7 @@ impl Files<'_, '_> {
             request.format.suffix(),
             request.compression.suffix()
         );
-        ChunkFile::create(self.shared.place.dir, name, request.compression)
+        ChunkFile::create(self.shared.place.output, name, request.compression)
     }
 
     /// Ends the file, if there is one.

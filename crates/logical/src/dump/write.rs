@@ -1,12 +1,12 @@
 //! One file of rows: hashed as it comes, packed, counted.
 
 use super::manifest::ChunkEntry;
+use super::output::Output;
+use super::place::Sink;
 use evenkeel_op::{Context, Error, Result};
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The level of zstd when none is given: the fastest that still packs well.
@@ -55,7 +55,7 @@ impl Compression {
 
 impl Compression {
     /// Unpacks a file.
-    pub(super) fn reader(self, file: File) -> io::Result<Box<dyn Read>> {
+    pub(super) fn reader(self, file: impl Read + 'static) -> io::Result<Box<dyn Read>> {
         Ok(match self {
             Self::None => Box::new(file),
             Self::Gzip(_) => Box::new(MultiGzDecoder::new(file)),
@@ -90,13 +90,13 @@ impl FromStr for Compression {
 
 /// What packs.
 enum Packer {
-    None(File),
-    Gzip(GzEncoder<File>),
-    Zstd(zstd::Encoder<'static, File>),
+    None(Sink),
+    Gzip(GzEncoder<Sink>),
+    Zstd(zstd::Encoder<'static, Sink>),
 }
 
 impl Packer {
-    fn new(file: File, compression: Compression) -> io::Result<Self> {
+    fn new(file: Sink, compression: Compression) -> io::Result<Self> {
         Ok(match compression {
             Compression::None => Self::None(file),
             Compression::Gzip(level) => {
@@ -118,7 +118,7 @@ impl Packer {
         }
     }
 
-    fn finish(self) -> io::Result<File> {
+    fn finish(self) -> io::Result<Sink> {
         match self {
             Self::None(file) => Ok(file),
             Self::Gzip(encoder) => encoder.finish(),
@@ -130,7 +130,6 @@ impl Packer {
 /// A file of rows that is being written.
 pub(super) struct ChunkFile {
     name: String,
-    path: PathBuf,
     packer: Packer,
     hasher: blake3::Hasher,
     bytes: u64,
@@ -138,15 +137,14 @@ pub(super) struct ChunkFile {
 }
 
 impl ChunkFile {
-    /// Begins the file `name` in the directory `dir`.
-    pub(super) fn create(dir: &Path, name: String, compression: Compression) -> Result<Self> {
-        let path = dir.join(&name);
-        let packer = File::create_new(&path)
-            .and_then(|file| Packer::new(file, compression))
-            .context(|| format!("failed to write {}", path.display()))?;
+    /// Begins the file `name` of a dump.
+    pub(super) fn create(output: &Output, name: String, compression: Compression) -> Result<Self> {
+        let packer = output
+            .create(&name)
+            .and_then(|sink| Packer::new(sink, compression))
+            .context(|| format!("failed to write {name}"))?;
         Ok(Self {
             name,
-            path,
             packer,
             hasher: blake3::Hasher::new(),
             bytes: 0,
@@ -160,7 +158,7 @@ impl ChunkFile {
         self.bytes += bytes.len() as u64;
         self.packer
             .write(bytes)
-            .context(|| format!("failed to write {}", self.path.display()))
+            .context(|| format!("failed to write {}", self.name))
     }
 
     /// Returns how many bytes were added.
@@ -170,9 +168,9 @@ impl ChunkFile {
 
     /// Ends the file.
     pub(super) fn finish(self, range: Option<String>) -> Result<ChunkEntry> {
-        let failed = || format!("failed to write {}", self.path.display());
-        let file = self.packer.finish().context(failed)?;
-        let bytes_stored = file.metadata().context(failed)?.len();
+        let failed = || format!("failed to write {}", self.name);
+        let sink = self.packer.finish().context(failed)?;
+        let bytes_stored = sink.finish().context(failed)?;
         Ok(ChunkEntry {
             file: self.name,
             rows: self.rows,
@@ -208,6 +206,8 @@ mod tests {
     #[test]
     fn files_hold_what_was_written() {
         let scratch = Scratch::new();
+        let place = scratch.join("d").into();
+        let output = Output::begin(&place, crate::dump::Leftover::Refuse).unwrap();
         let text: Vec<u8> = (0..300_000u32).map(|n| (n / 7) as u8).collect();
         for compression in [
             Compression::None,
@@ -215,12 +215,12 @@ mod tests {
             Compression::Zstd(3),
         ] {
             let name = format!("t{}", compression.suffix());
-            let mut file = ChunkFile::create(scratch.path(), name.clone(), compression).unwrap();
+            let mut file = ChunkFile::create(&output, name.clone(), compression).unwrap();
             for piece in text.chunks(70_000) {
                 file.write(piece).unwrap();
             }
             let entry = file.finish(None).unwrap();
-            let stored = std::fs::read(scratch.join(&name)).unwrap();
+            let stored = std::fs::read(scratch.join("d").join(&name)).unwrap();
             assert_eq!(entry.bytes_stored, stored.len() as u64);
             assert_eq!(entry.bytes, text.len() as u64);
             assert_eq!(entry.blake3, blake3::hash(&text).to_hex().to_string());
