@@ -1,0 +1,296 @@
+//! The dense model: many contexts say how often each byte followed, and are mixed.
+//!
+//! A byte is a path of yes/no decisions down a tree whose leaves are in the order of bytes. At each
+//! node every context that was seen in training has two counts, of bytes to the left and to the
+//! right. A pair of counts is a learned logit, logits are summed with learned weights, the sum is a
+//! probability. All of it in integers: the same on every machine.
+
+mod store;
+pub(crate) mod train;
+mod tree;
+
+use crate::coder::{Coder, Decoder, Encoder, NotACode, push};
+use crate::format::{Bad, Reader};
+use crate::history::{History, KINDS, PARTS};
+use store::{Found, Store};
+use tree::Tree;
+
+/// The end of a string and 256 bytes, in this order.
+const LEAVES: usize = 257;
+/// Steps that a count is known by.
+const LEVELS: usize = 19;
+/// States of a context at a node: a step to the left, one to the right.
+const STATES: usize = LEVELS * LEVELS;
+/// Contexts are summed this many at a time.
+const LANES: usize = 16;
+/// Longest matching order, 0 to 6.
+const MATCHES: usize = 7;
+/// Last bytes that weights are told apart by: all above are as the last.
+const LASTS: usize = 128;
+/// A logit of one, as an integer.
+const ONE: i32 = 256;
+/// Logits stay within plus and minus this.
+const FAR: i32 = 12 * ONE;
+/// A weight of one is `1 << WEIGHT_BITS`.
+const WEIGHT_BITS: u32 = 11;
+/// The largest weight: sums of [`LANES`] products stay within 31 bits.
+const WEIGHT_MOST: i16 = 8_191;
+/// Of 65 536, the least that a decision may get.
+const LEAST: u32 = 16;
+/// When this much of 2^31 is left of a byte's probability, it is a surprise.
+const SURPRISE: u32 = 1 << 19;
+
+type Lanes = [i16; LANES];
+
+/// A trained table in memory.
+pub(crate) struct Dense {
+    kinds: Vec<usize>,
+    tree: Tree,
+    store: Store,
+    /// For each kind in use, the logits of its states.
+    logits: Vec<[i16; STATES]>,
+    by_node: Vec<Lanes>,
+    by_match: Vec<Lanes>,
+    squash: Vec<u16>,
+}
+
+impl std::fmt::Debug for Dense {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dense")
+            .field("kinds", &self.kinds)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the contexts know about the next byte.
+struct Guess {
+    found: [Found; LANES],
+    matched: usize,
+}
+
+fn node_row(node: usize, part: usize) -> usize {
+    node * PARTS + part
+}
+
+fn match_row(matched: usize, last: u8) -> usize {
+    matched * LASTS + usize::from(last).min(LASTS - 1)
+}
+
+/// The step of a count.
+#[inline]
+fn level(count: u32) -> usize {
+    const STEPS: [u8; 64] = {
+        let mut steps = [0; 64];
+        let mut n = 0;
+        while n < 64 {
+            steps[n] = match n {
+                0..=5 => n as u8,
+                6..=7 => 6,
+                8..=10 => 7,
+                11..=14 => 8,
+                15..=20 => 9,
+                21..=29 => 10,
+                30..=42 => 11,
+                _ => 12,
+            };
+            n += 1;
+        }
+        steps
+    };
+    match count {
+        0..=63 => usize::from(STEPS[count as usize]),
+        64..=127 => 13,
+        128..=255 => 14,
+        256..=767 => 15,
+        768..=2_999 => 16,
+        3_000..=19_999 => 17,
+        _ => 18,
+    }
+}
+
+/// Probabilities of logits, in 65 536ths: 1 / (1 + e^-x), by multiplication in integers alone.
+fn squash_table() -> Vec<u16> {
+    // e^(1/256) in 40 bits behind the point.
+    const STEP: u128 = 1_103_814_994_613;
+    let mut table = vec![0_u16; 2 * FAR as usize + 1];
+    let mut power: u128 = 1 << 40;
+    for x in 0..=FAR as usize {
+        let share = ((power << 16) / (power + (1 << 40))) as u32;
+        let share = share.min(65_536 - LEAST);
+        table[FAR as usize + x] = share as u16;
+        table[FAR as usize - x] = (65_536 - share) as u16;
+        power = (power * STEP) >> 40;
+    }
+    table
+}
+
+impl Dense {
+    fn guess(&self, history: &History) -> Guess {
+        let mut guess = Guess {
+            found: [Found::default(); LANES],
+            matched: 0,
+        };
+        let mut keys = [0; LANES];
+        for (key, &kind) in keys.iter_mut().zip(&self.kinds) {
+            *key = history.key(kind);
+        }
+        for (lane, &kind) in self.kinds.iter().enumerate() {
+            let found = self.store.find(keys[lane]);
+            if found.known && crate::history::ORDERS.contains(&kind) {
+                guess.matched = guess.matched.max(kind);
+            }
+            guess.found[lane] = found;
+        }
+        guess
+    }
+
+    /// Codes one leaf, or finds it.
+    fn leaf<C: Coder>(&self, coder: &mut C, history: &History, want: usize) -> usize {
+        let mut guess = self.guess(history);
+        let by_match = &self.by_match[match_row(guess.matched, history.last())];
+        let part = history.part();
+        let mut node = 0;
+        let mut left = 1_u32 << 31;
+        loop {
+            let place = self.tree.node(node);
+            let mut inputs = [0_i16; LANES];
+            for (lane, logits) in self.logits.iter().enumerate() {
+                let found = &mut guess.found[lane];
+                if !found.known {
+                    continue;
+                }
+                let lower = self.store.split(found, place.middle);
+                inputs[lane] = logits[level(lower) * LEVELS + level(found.total - lower)];
+            }
+            let by_node = &self.by_node[node_row(node, part)];
+            let mut sum = 0_i32;
+            for lane in 0..LANES {
+                let weight = i32::from(by_node[lane]) + i32::from(by_match[lane]);
+                sum += i32::from(inputs[lane]) * weight;
+            }
+            let logit = (sum >> WEIGHT_BITS).clamp(-FAR, FAR);
+            let mut below = 65_536 - u32::from(self.squash[(logit + FAR) as usize]);
+            if left < SURPRISE {
+                below = (below + place.even).div_ceil(2);
+            }
+            let bit = coder.flip(below, want >= usize::from(place.middle));
+            let share = if bit { 65_536 - below } else { below };
+            left = ((u64::from(left) * u64::from(share)) >> 16) as u32;
+            match place.next[usize::from(bit)] {
+                tree::Next::Leaf(leaf) => return usize::from(leaf),
+                tree::Next::Node(next) => node = usize::from(next),
+            }
+            for found in &mut guess.found[..self.kinds.len()] {
+                found.descend(bit);
+            }
+        }
+    }
+
+    pub(crate) fn compress(&self, text: &[u8]) -> Vec<u8> {
+        let mut coder = Encoder::new(text.len() / 2 + 8);
+        let history = self.walk(&mut coder, text);
+        self.leaf(&mut coder, &history, 0);
+        coder.finish()
+    }
+
+    pub(crate) fn bounds(&self, prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let mut coder = Encoder::new(prefix.len() / 2 + 8);
+        self.walk(&mut coder, prefix);
+        coder.bounds()
+    }
+
+    fn walk(&self, coder: &mut Encoder, text: &[u8]) -> History {
+        let mut history = History::new();
+        for &byte in text {
+            self.leaf(coder, &history, usize::from(byte) + 1);
+            history.push(byte);
+        }
+        history
+    }
+
+    pub(crate) fn decompress(&self, code: &[u8], limit: usize) -> Result<Vec<u8>, NotACode> {
+        let mut coder = Decoder::new(code);
+        if coder.lost() {
+            return Err(NotACode::Nothing);
+        }
+        let mut out = Vec::with_capacity((code.len() * 4 + 16).min(limit));
+        let mut history = History::new();
+        loop {
+            match self.leaf(&mut coder, &history, 0) {
+                0 => break,
+                leaf => {
+                    let byte = (leaf - 1) as u8;
+                    push(&mut out, byte, limit)?;
+                    history.push(byte);
+                }
+            }
+        }
+        coder.finish()?;
+        Ok(out)
+    }
+}
+
+/// Which kinds a table of that many bytes uses.
+fn kinds_for(bytes: usize) -> Vec<usize> {
+    if bytes < 1_500_000 {
+        vec![0, 1, 2, 3, 4, 5, 6, 8, 10, 11]
+    } else if bytes < 5_000_000 {
+        vec![0, 1, 2, 3, 4, 5, 6, 8, 10, 11]
+    } else {
+        (0..KINDS).collect()
+    }
+}
+
+impl Dense {
+    pub(crate) fn payload(&self) -> Vec<u8> {
+        let mut out = vec![self.kinds.len() as u8];
+        out.extend(self.kinds.iter().map(|kind| *kind as u8));
+        self.tree.write(&mut out);
+        let used = self.kinds.len();
+        let states = self.logits.iter().flatten();
+        let weights = self.by_node.iter().chain(&self.by_match);
+        for number in states.chain(weights.flat_map(|row| &row[..used])) {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        self.store.write(&mut out);
+        out
+    }
+
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, Bad> {
+        let mut from = Reader::new(payload);
+        let used = usize::from(from.u8()?);
+        let kinds: Vec<usize> = from
+            .take(used)?
+            .iter()
+            .map(|kind| usize::from(*kind))
+            .collect();
+        if used == 0 || used > LANES || kinds.iter().any(|kind| *kind >= KINDS) {
+            return Err(Bad);
+        }
+        let tree = Tree::read(&mut from)?;
+        let mut logits = vec![[0; STATES]; used];
+        for logit in logits.iter_mut().flatten() {
+            *logit = from.i16(FAR as i16)?;
+        }
+        let mut rows = |count: usize| -> Result<Vec<Lanes>, Bad> {
+            let mut rows = vec![[0; LANES]; count];
+            for weight in rows.iter_mut().flat_map(|row| &mut row[..used]) {
+                *weight = from.i16(WEIGHT_MOST)?;
+            }
+            Ok(rows)
+        };
+        let by_node = rows((LEAVES - 1) * PARTS)?;
+        let by_match = rows(MATCHES * LASTS)?;
+        let store = Store::read(&mut from)?;
+        from.end()?;
+        Ok(Self {
+            kinds,
+            tree,
+            store,
+            logits,
+            by_node,
+            by_match,
+            squash: squash_table(),
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! The fast model: an automaton whose states are contexts, each with a whole distribution.
+//!
+//! Bytes that are rare in URLs share a symbol and are told apart behind it, in their order; so a
+//! state is small and there can be many.
+
+pub(crate) mod train;
+
+use crate::coder::{Decoder, Encoder, NotACode, push};
+use crate::format::{Bad, Reader};
+
+/// The end, bytes below 32, each of 32..128, bytes from 128 on: in this order.
+const SYMBOLS: usize = 99;
+const LOW: usize = 1;
+const HIGH: usize = SYMBOLS - 1;
+/// Bits that tell the bytes of [`LOW`] and [`HIGH`] apart.
+const LOW_BITS: u32 = 5;
+const HIGH_BITS: u32 = 7;
+/// Parts of a distribution: `1 << BITS`.
+const BITS: u32 = 15;
+/// A row has a multiple of eight numbers; behind the symbols stands the whole.
+const ROW: usize = 104;
+/// Symbols that have a following state: all but the end.
+const FOLLOWED: usize = SYMBOLS - 1;
+
+/// Where each symbol begins. The whole, 32 768, is the smallest number of this type: it is in every
+/// comparison the same, and what it adds is known.
+#[repr(align(16))]
+#[derive(Debug, Clone, Copy)]
+struct Row([i16; ROW]);
+
+/// A table in memory; state 0 is a string's beginning.
+#[derive(Debug)]
+pub(crate) struct Fast {
+    rows: Vec<Row>,
+    next: Vec<[u16; FOLLOWED]>,
+}
+
+#[inline]
+fn symbol(byte: u8) -> usize {
+    match byte {
+        0..32 => LOW,
+        32..128 => usize::from(byte) - 30,
+        128.. => HIGH,
+    }
+}
+
+impl Row {
+    fn of(starts: &[u16]) -> Self {
+        let mut row = [i16::MIN; ROW];
+        for (to, from) in row.iter_mut().zip(starts) {
+            *to = *from as i16;
+        }
+        Self(row)
+    }
+
+    #[inline]
+    fn span(&self, symbol: usize) -> (u32, u32) {
+        let at = |symbol: usize| u32::from(self.0[symbol] as u16);
+        (at(symbol), at(symbol + 1))
+    }
+
+    /// The symbol that holds a part.
+    #[inline]
+    fn find(&self, part: u32) -> usize {
+        let part = part as i16;
+        let mut begun = 0_i16;
+        for start in &self.0 {
+            begun += i16::from(*start <= part);
+        }
+        (begun as usize).saturating_sub(ROW - SYMBOLS + 1).min(HIGH)
+    }
+}
+
+impl Fast {
+    fn walk(&self, coder: &mut Encoder, text: &[u8]) -> usize {
+        let mut state = 0_usize;
+        for &byte in text {
+            let symbol = symbol(byte);
+            let (from, to) = self.rows[state].span(symbol);
+            coder.span(from, to, BITS);
+            match symbol {
+                LOW => coder.span(u32::from(byte), u32::from(byte) + 1, LOW_BITS),
+                HIGH => coder.span(u32::from(byte) - 128, u32::from(byte) - 127, HIGH_BITS),
+                _ => {}
+            }
+            state = usize::from(self.next[state][symbol - 1]);
+        }
+        state
+    }
+
+    pub(crate) fn compress(&self, text: &[u8]) -> Vec<u8> {
+        let mut coder = Encoder::new(text.len() / 2 + 16);
+        let state = self.walk(&mut coder, text);
+        let (from, to) = self.rows[state].span(0);
+        coder.span(from, to, BITS);
+        coder.finish()
+    }
+
+    pub(crate) fn bounds(&self, prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let mut coder = Encoder::new(prefix.len() / 2 + 16);
+        self.walk(&mut coder, prefix);
+        coder.bounds()
+    }
+
+    pub(crate) fn decompress(&self, code: &[u8], limit: usize) -> Result<Vec<u8>, NotACode> {
+        let mut coder = Decoder::new(code);
+        if coder.lost() {
+            return Err(NotACode::Nothing);
+        }
+        let mut out = Vec::with_capacity((code.len() * 4 + 16).min(limit));
+        let mut state = 0_usize;
+        loop {
+            let row = &self.rows[state];
+            let symbol = row.find(coder.part(BITS));
+            let (from, to) = row.span(symbol);
+            coder.take(from, to, BITS);
+            let byte = match symbol {
+                0 => break,
+                LOW => rest(&mut coder, LOW_BITS),
+                HIGH => 128 + rest(&mut coder, HIGH_BITS),
+                _ => symbol as u8 + 30,
+            };
+            push(&mut out, byte, limit)?;
+            state = usize::from(self.next[state][symbol - 1]);
+        }
+        coder.finish()?;
+        Ok(out)
+    }
+
+    pub(crate) fn payload(&self) -> Vec<u8> {
+        let mut out = (self.rows.len() as u32).to_le_bytes().to_vec();
+        for (row, next) in self.rows.iter().zip(&self.next) {
+            for start in &row.0[1..SYMBOLS] {
+                out.extend_from_slice(&start.to_le_bytes());
+            }
+            for state in next {
+                out.extend_from_slice(&state.to_le_bytes());
+            }
+        }
+        out
+    }
+
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, Bad> {
+        let mut from = Reader::new(payload);
+        let states = from.u32()? as usize;
+        if states == 0 || states > 1 << 16 || payload.len() != 4 + states * STATE_BYTES {
+            return Err(Bad);
+        }
+        let (mut rows, mut next) = (Vec::new(), Vec::new());
+        for _ in 0..states {
+            let mut starts = [0_u16; SYMBOLS];
+            for start in &mut starts[1..] {
+                *start = from.u16()?;
+            }
+            let rising = starts.windows(2).all(|pair| pair[0] < pair[1]);
+            if !rising || starts[HIGH] >= 1 << BITS {
+                return Err(Bad);
+            }
+            rows.push(Row::of(&starts));
+            let mut following = [0_u16; FOLLOWED];
+            for state in &mut following {
+                *state = from.u16()?;
+                if usize::from(*state) >= states {
+                    return Err(Bad);
+                }
+            }
+            next.push(following);
+        }
+        from.end()?;
+        Ok(Self { rows, next })
+    }
+}
+
+/// Bytes that a state takes in a file.
+const STATE_BYTES: usize = 4 * FOLLOWED;
+
+/// Finds which of the bytes of one symbol it is.
+fn rest(coder: &mut Decoder<'_>, bits: u32) -> u8 {
+    let part = coder.part(bits);
+    coder.take(part, part + 1, bits);
+    part as u8
+}
