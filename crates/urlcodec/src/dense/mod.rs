@@ -5,6 +5,7 @@
 //! right. A pair of counts is a learned logit, logits are summed with learned weights, the sum is a
 //! probability. All of it in integers: the same on every machine.
 
+mod quick;
 mod store;
 pub(crate) mod train;
 mod tree;
@@ -12,6 +13,7 @@ mod tree;
 use crate::coder::{Coder, Decoder, Encoder, NotACode, push};
 use crate::format::{Bad, Reader};
 use crate::history::{History, KINDS, PARTS};
+use quick::{Quick, Slot};
 use store::{Found, Store};
 use tree::Tree;
 
@@ -47,6 +49,7 @@ pub(crate) struct Dense {
     kinds: Vec<usize>,
     tree: Tree,
     store: Store,
+    quick: Quick,
     /// For each kind in use, the logits of its states.
     logits: Vec<[i16; STATES]>,
     by_node: Vec<Lanes>,
@@ -79,10 +82,10 @@ fn match_row(matched: usize, last: u8) -> usize {
 /// The step of a count.
 #[inline]
 fn level(count: u32) -> usize {
-    const STEPS: [u8; 64] = {
-        let mut steps = [0; 64];
+    const STEPS: [u8; 256] = {
+        let mut steps = [0; 256];
         let mut n = 0;
-        while n < 64 {
+        while n < 256 {
             steps[n] = match n {
                 0..=5 => n as u8,
                 6..=7 => 6,
@@ -91,16 +94,16 @@ fn level(count: u32) -> usize {
                 15..=20 => 9,
                 21..=29 => 10,
                 30..=42 => 11,
-                _ => 12,
+                43..=63 => 12,
+                64..=127 => 13,
+                _ => 14,
             };
             n += 1;
         }
         steps
     };
     match count {
-        0..=63 => usize::from(STEPS[count as usize]),
-        64..=127 => 13,
-        128..=255 => 14,
+        0..=255 => usize::from(STEPS[count as usize]),
         256..=767 => 15,
         768..=2_999 => 16,
         3_000..=19_999 => 17,
@@ -144,29 +147,57 @@ impl Dense {
         guess
     }
 
+    /// Looks all contexts up, and says which order of them is the longest that is known.
+    #[inline]
+    fn look_up(&self, history: &History, slots: &mut [Slot; LANES]) -> usize {
+        let mut keys = [0; LANES];
+        let mut buckets = [(0, 0); LANES];
+        // All buckets before any record, so that what memory is waited for overlaps.
+        for (lane, &kind) in self.kinds.iter().enumerate() {
+            keys[lane % LANES] = history.key(kind);
+            buckets[lane % LANES] = self.quick.bucket(keys[lane % LANES]);
+        }
+        let mut matched = 0;
+        for (lane, &kind) in self.kinds.iter().enumerate() {
+            let slot = &mut slots[lane % LANES];
+            self.quick.find(keys[lane % LANES], buckets[lane % LANES], slot);
+            if slot.mask != 0 && crate::history::ORDERS.contains(&kind) {
+                matched = matched.max(kind);
+            }
+        }
+        matched
+    }
+
     /// Codes one leaf, or finds it.
-    fn leaf<C: Coder>(&self, coder: &mut C, history: &History, want: usize) -> usize {
-        let mut guess = self.guess(history);
-        let by_match = &self.by_match[match_row(guess.matched, history.last())];
+    #[inline]
+    fn leaf<C: Coder>(
+        &self,
+        coder: &mut C,
+        history: &History,
+        slots: &mut [Slot; LANES],
+        want: usize,
+    ) -> usize {
+        let matched = self.look_up(history, slots);
+        let by_match = &self.by_match[match_row(matched, history.last())];
         let part = history.part();
+        let used = self.logits.len().min(LANES);
+        let mut inputs: Lanes = [0; LANES];
         let mut node = 0;
         let mut left = 1_u32 << 31;
         loop {
             let place = self.tree.node(node);
-            let mut inputs = [0_i16; LANES];
-            for (lane, logits) in self.logits.iter().enumerate() {
-                let found = &mut guess.found[lane];
-                if !found.known {
-                    continue;
-                }
-                let lower = self.store.split(found, place.middle);
-                inputs[lane] = logits[level(lower) * LEVELS + level(found.total - lower)];
+            let last_lower = (place.middle - 1) as u8;
+            for lane in 0..used {
+                let slot = &mut slots[lane];
+                let state = self.quick.state(slot, node, last_lower);
+                inputs[lane] = self.logits[lane][state] & slot.mask;
             }
             let by_node = &self.by_node[node_row(node, part)];
             let mut sum = 0_i32;
             for lane in 0..LANES {
-                let weight = i32::from(by_node[lane]) + i32::from(by_match[lane]);
-                sum += i32::from(inputs[lane]) * weight;
+                // Both within WEIGHT_MOST: the sum fits.
+                let weight = by_node[lane].wrapping_add(by_match[lane]);
+                sum += i32::from(inputs[lane]) * i32::from(weight);
             }
             let logit = (sum >> WEIGHT_BITS).clamp(-FAR, FAR);
             let mut below = 65_536 - u32::from(self.squash[(logit + FAR) as usize]);
@@ -180,29 +211,30 @@ impl Dense {
                 tree::Next::Leaf(leaf) => return usize::from(leaf),
                 tree::Next::Node(next) => node = usize::from(next),
             }
-            for found in &mut guess.found[..self.kinds.len()] {
-                found.descend(bit);
+            for slot in &mut slots[..used] {
+                slot.descend(bit);
             }
         }
     }
 
     pub(crate) fn compress(&self, text: &[u8]) -> Vec<u8> {
         let mut coder = Encoder::new(text.len() / 2 + 8);
-        let history = self.walk(&mut coder, text);
-        self.leaf(&mut coder, &history, 0);
+        let mut slots = [Slot::EMPTY; LANES];
+        let history = self.walk(&mut coder, &mut slots, text);
+        self.leaf(&mut coder, &history, &mut slots, 0);
         coder.finish()
     }
 
     pub(crate) fn bounds(&self, prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let mut coder = Encoder::new(prefix.len() / 2 + 8);
-        self.walk(&mut coder, prefix);
+        self.walk(&mut coder, &mut [Slot::EMPTY; LANES], prefix);
         coder.bounds()
     }
 
-    fn walk(&self, coder: &mut Encoder, text: &[u8]) -> History {
+    fn walk(&self, coder: &mut Encoder, slots: &mut [Slot; LANES], text: &[u8]) -> History {
         let mut history = History::new();
         for &byte in text {
-            self.leaf(coder, &history, usize::from(byte) + 1);
+            self.leaf(coder, &history, slots, usize::from(byte) + 1);
             history.push(byte);
         }
         history
@@ -215,8 +247,9 @@ impl Dense {
         }
         let mut out = Vec::with_capacity((code.len() * 4 + 16).min(limit));
         let mut history = History::new();
+        let mut slots = [Slot::EMPTY; LANES];
         loop {
-            match self.leaf(&mut coder, &history, 0) {
+            match self.leaf(&mut coder, &history, &mut slots, 0) {
                 0 => break,
                 leaf => {
                     let byte = (leaf - 1) as u8;
@@ -284,6 +317,7 @@ impl Dense {
         let store = Store::read(&mut from)?;
         from.end()?;
         Ok(Self {
+            quick: Quick::of(&store, &tree),
             kinds,
             tree,
             store,

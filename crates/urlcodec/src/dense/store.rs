@@ -8,8 +8,6 @@ use crate::format::{Bad, Reader};
 
 /// Contexts for each bucket, about.
 pub(super) const CROWD: usize = 4;
-/// A symbol is kept if it fits a byte: the last leaf is not, and nothing follows it in URLs.
-pub(super) const SYMBOLS: usize = 256;
 
 /// A context's list, narrowed to the leaves below a node.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,9 +41,9 @@ impl Found {
 /// All contexts.
 #[derive(Debug)]
 pub(super) struct Store {
-    buckets: Vec<u32>,
-    records: Vec<u8>,
-    counts: [u32; 256],
+    pub(super) buckets: Vec<u32>,
+    pub(super) records: Vec<u8>,
+    pub(super) counts: [u32; 256],
 }
 
 /// Counts as bytes: exact up to 64, then in steps of 1/16.
@@ -67,7 +65,7 @@ pub(super) fn record_len(symbols: usize) -> usize {
     2 + usize::from(symbols >= 15) + 2 * symbols
 }
 
-fn check(key: u64) -> u16 {
+pub(super) fn check(key: u64) -> u16 {
     (key >> 9) as u16 & 0xFFF
 }
 
@@ -147,7 +145,7 @@ impl Store {
 
     /// A record's head: its check, its number of symbols, where they begin.
     #[inline]
-    fn head(&self, at: usize, end: usize) -> Option<(u16, usize, usize)> {
+    pub(super) fn head(&self, at: usize, end: usize) -> Option<(u16, usize, usize)> {
         let head = self.records.get(at..at + 2)?;
         let head = u16::from_le_bytes([head[0], head[1]]);
         let short = usize::from(head & 15);
@@ -217,14 +215,9 @@ impl Store {
             (lower, upper.saturating_sub(take))
         }
     }
-
-    /// Bytes in a table.
-    pub(super) fn bytes(&self) -> usize {
-        8 + 4 * self.buckets.len() + self.records.len()
-    }
 }
 
 #[inline]
-fn bucket_of(key: u64, buckets: usize) -> usize {
+pub(super) fn bucket_of(key: u64, buckets: usize) -> usize {
     (((key >> 32) * buckets as u64) >> 32) as usize
 }

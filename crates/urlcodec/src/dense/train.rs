@@ -1,5 +1,6 @@
 //! Fitting a dense table: which contexts are worth their bytes, then logits and weights.
 
+use super::quick::Quick;
 use super::store::{Store, count_byte, record_len};
 use super::tree::{Next, Tree};
 use super::{
@@ -154,6 +155,7 @@ pub(crate) fn train(task: &Task<'_>) -> Result<Dense> {
         by_node: vec![[0; LANES]; (LEAVES - 1) * PARTS],
         by_match: vec![[0; LANES]; MATCHES * LASTS],
         squash: squash_table(),
+        quick: Quick::of(&Store::packed(Vec::new()), &tree),
         kinds,
         tree,
         store,

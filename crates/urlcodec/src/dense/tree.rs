@@ -85,6 +85,21 @@ impl Tree {
         &self.places[node]
     }
 
+    /// Shows every node with the leaves below it: the first, the middle, the one behind the last.
+    pub(super) fn visit(&self, show: &mut impl FnMut(usize, usize, usize, usize)) {
+        let mut todo = vec![(0, 0, LEAVES)];
+        while let Some((node, from, to)) = todo.pop() {
+            let place = &self.places[node];
+            let middle = usize::from(place.middle);
+            show(node, from, middle, to);
+            for (next, from, to) in [(place.next[0], from, middle), (place.next[1], middle, to)] {
+                if let Next::Node(next) = next {
+                    todo.push((usize::from(next), from, to));
+                }
+            }
+        }
+    }
+
     fn depth(&self, node: usize) -> usize {
         let below = |next: Next| match next {
             Next::Leaf(_) => 0,

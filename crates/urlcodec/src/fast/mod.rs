@@ -17,21 +17,22 @@ const LOW_BITS: u32 = 5;
 const HIGH_BITS: u32 = 7;
 /// Parts of a distribution: `1 << BITS`.
 const BITS: u32 = 15;
-/// A row has a multiple of eight numbers; behind the symbols stands the whole.
-const ROW: usize = 104;
 /// Symbols that have a following state: all but the end.
 const FOLLOWED: usize = SYMBOLS - 1;
 
-/// Where each symbol begins. The whole, 32 768, is the smallest number of this type: it is in every
-/// comparison the same, and what it adds is known.
-#[repr(align(16))]
+/// Where each symbol begins, the whole behind them.
 #[derive(Debug, Clone, Copy)]
-struct Row([i16; ROW]);
+struct Row([u16; SYMBOLS + 1]);
+
+/// For every [`STRIDE`] parts, the symbol that holds the first: where a search begins.
+type Guide = [u8; (1 << BITS) / STRIDE];
+const STRIDE: usize = 256;
 
 /// A table in memory; state 0 is a string's beginning.
 #[derive(Debug)]
 pub(crate) struct Fast {
     rows: Vec<Row>,
+    guides: Vec<Guide>,
     next: Vec<[u16; FOLLOWED]>,
 }
 
@@ -45,33 +46,41 @@ fn symbol(byte: u8) -> usize {
 }
 
 impl Row {
-    fn of(starts: &[u16]) -> Self {
-        let mut row = [i16::MIN; ROW];
-        for (to, from) in row.iter_mut().zip(starts) {
-            *to = *from as i16;
-        }
+    fn of(starts: &[u16; SYMBOLS]) -> Self {
+        let mut row = [1 << BITS; SYMBOLS + 1];
+        row[..SYMBOLS].copy_from_slice(starts);
         Self(row)
     }
 
     #[inline]
     fn span(&self, symbol: usize) -> (u32, u32) {
-        let at = |symbol: usize| u32::from(self.0[symbol] as u16);
-        (at(symbol), at(symbol + 1))
+        (u32::from(self.0[symbol]), u32::from(self.0[symbol + 1]))
+    }
+
+    fn guide(&self) -> Guide {
+        std::array::from_fn(|at| {
+            let part = (at * STRIDE) as u16;
+            (self.0.partition_point(|start| *start <= part) - 1) as u8
+        })
     }
 
     /// The symbol that holds a part.
     #[inline]
-    fn find(&self, part: u32) -> usize {
-        let part = part as i16;
-        let mut begun = 0_i16;
-        for start in &self.0 {
-            begun += i16::from(*start <= part);
+    fn find(&self, guide: &Guide, part: u32) -> usize {
+        let mut symbol = usize::from(guide[part as usize / STRIDE]);
+        while symbol < HIGH && u32::from(self.0[symbol + 1]) <= part {
+            symbol += 1;
         }
-        (begun as usize).saturating_sub(ROW - SYMBOLS + 1).min(HIGH)
+        symbol
     }
 }
 
 impl Fast {
+    fn of(rows: Vec<Row>, next: Vec<[u16; FOLLOWED]>) -> Self {
+        let guides = rows.iter().map(Row::guide).collect();
+        Self { rows, guides, next }
+    }
+
     fn walk(&self, coder: &mut Encoder, text: &[u8]) -> usize {
         let mut state = 0_usize;
         for &byte in text {
@@ -111,7 +120,7 @@ impl Fast {
         let mut state = 0_usize;
         loop {
             let row = &self.rows[state];
-            let symbol = row.find(coder.part(BITS));
+            let symbol = row.find(&self.guides[state], coder.part(BITS));
             let (from, to) = row.span(symbol);
             coder.take(from, to, BITS);
             let byte = match symbol {
@@ -167,7 +176,7 @@ impl Fast {
             next.push(following);
         }
         from.end()?;
-        Ok(Self { rows, next })
+        Ok(Self::of(rows, next))
     }
 }
 

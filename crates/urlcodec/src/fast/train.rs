@@ -214,7 +214,7 @@ pub(crate) fn train(task: &Task<'_>) -> Result<Fast> {
         rows.push(Row::of(&starts(&shares)));
     }
     task.advance(1);
-    Ok(Fast { rows, next })
+    Ok(Fast::of(rows, next))
 }
 
 /// A distribution in whole parts, each symbol with one at least.
