@@ -121,11 +121,14 @@ impl Shared {
     }
 
     pub(crate) fn path(&self, name: &str) -> Path {
-        match (self.prefix.as_str(), name) {
-            ("", name) => Path::from(name),
-            (prefix, "") => Path::from(prefix),
-            (prefix, name) => Path::from(format!("{prefix}/{name}")),
-        }
+        let whole = match (self.prefix.as_str(), name) {
+            ("", name) => name.to_owned(),
+            (prefix, "") => return Path::from(prefix),
+            (prefix, name) => format!("{}/{name}", Path::from(prefix)),
+        };
+        // As it is: a name with a percent sign is to be found under that name by others too, and
+        // is listed as it was written.
+        Path::parse(&whole).unwrap_or_else(|_| Path::from(whole))
     }
 
     /// Asks what an object is.
