@@ -42,6 +42,10 @@ fn request(args: &Load) -> Result<Request> {
     let collations = args.collation.iter().map(|text| collation(text));
     Ok(Request {
         input: args.input.clone(),
+        store: match settings::is_url(&args.input) {
+            true => Some(settings::location(&args.input, None)?.store()),
+            false => None,
+        },
         threads: usize::from(args.threads),
         databases: args.database.clone(),
         exclude: exclude.collect::<Result<_>>()?,

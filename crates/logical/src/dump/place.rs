@@ -43,11 +43,12 @@ impl Place {
     }
 
     /// Opens a file.
-    pub(crate) fn open(&self, name: &str) -> io::Result<Box<dyn Read>> {
+    pub(crate) fn open(&self, name: impl AsRef<Path>) -> io::Result<Box<dyn Read>> {
+        let name = name.as_ref();
         Ok(match self {
             Self::Directory(dir) => Box::new(File::open(dir.join(name))?),
             Self::Store(store) => Box::new(Object {
-                object: store.open(name)?,
+                object: store.open(&name.to_string_lossy())?,
                 at: 0,
                 piece: Vec::new(),
                 taken: 0,
@@ -56,7 +57,7 @@ impl Place {
     }
 
     /// Returns the lengths of files, in bytes.
-    pub(crate) fn lengths(&self, names: &[String]) -> Vec<io::Result<u64>> {
+    pub(crate) fn lengths(&self, names: &[&Path]) -> Vec<io::Result<u64>> {
         match self {
             Self::Directory(dir) => {
                 let each = names.iter();
@@ -64,7 +65,8 @@ impl Place {
                     .collect()
             }
             Self::Store(store) => {
-                let opened = store.open_all(names).into_iter();
+                let names = names.iter().map(|name| name.to_string_lossy().into_owned());
+                let opened = store.open_all(&names.collect::<Vec<_>>()).into_iter();
                 opened.map(|one| Ok(one?.size())).collect()
             }
         }

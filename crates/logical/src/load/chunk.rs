@@ -3,7 +3,6 @@
 use super::source::{Chunk, Packing};
 use evenkeel_op::{Error, Result};
 use flate2::read::MultiGzDecoder;
-use std::fs::File;
 use std::io::{self, Read};
 
 /// Reads a chunk. What cannot be read is an early end, which [`ChunkReader::verdict`] tells: the
@@ -20,14 +19,16 @@ pub(super) struct ChunkReader<'a> {
 impl<'a> ChunkReader<'a> {
     /// Opens the file.
     pub(super) fn open(chunk: &'a Chunk) -> Result<Self> {
-        let unpacked = |file: File| -> io::Result<Box<dyn Read>> {
+        let unpacked = |file: Box<dyn Read>| -> io::Result<Box<dyn Read>> {
             Ok(match chunk.packing {
                 Packing::None => Box::new(file),
                 Packing::Gzip => Box::new(MultiGzDecoder::new(file)),
                 Packing::Zstd => Box::new(zstd::Decoder::new(file)?),
             })
         };
-        let from = File::open(&chunk.path)
+        let place = &chunk.place;
+        let from = place
+            .open(&chunk.path)
             .and_then(unpacked)
             .map_err(|error| damaged(chunk, "it cannot be read").because(error))?;
         Ok(Self {
@@ -119,6 +120,7 @@ mod tests {
         Chunk {
             number: 1,
             path: path.to_owned(),
+            place: path.into(),
             rows: Some(1),
             bytes: Some(bytes.len() as u64),
             bytes_stored: 0,

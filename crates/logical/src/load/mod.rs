@@ -26,9 +26,11 @@ mod state;
 mod target;
 mod verify;
 
+use crate::dump::Place;
 use crate::objects::{Definer, Kind, ObjectName};
 use build::Builder;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
+use evenkeel_repository::store::Store;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
@@ -36,6 +38,7 @@ use regex::Regex;
 use source::Source;
 use state::State;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// How rows get into the server.
@@ -55,6 +58,8 @@ pub enum Method {
 pub struct Request {
     /// The dump's directory.
     pub input: PathBuf,
+    /// The store that it is in, if it is no directory.
+    pub store: Option<Arc<dyn Store>>,
     /// How many connections work at once; at least 1.
     pub threads: usize,
     /// Only these schemas; all when empty.
@@ -87,6 +92,7 @@ impl Request {
     pub fn new(input: impl Into<PathBuf>) -> Self {
         Self {
             input: input.into(),
+            store: None,
             threads: 4,
             databases: Vec::new(),
             exclude: Vec::new(),
@@ -99,6 +105,16 @@ impl Request {
             indexes_after: true,
             binlog: true,
             verify: false,
+        }
+    }
+}
+
+impl Request {
+    /// Returns where the dump is.
+    fn place(&self) -> Place {
+        match &self.store {
+            Some(store) => Place::Store(store.clone()),
+            None => Place::Directory(self.input.clone()),
         }
     }
 }

@@ -91,6 +91,7 @@ mod tests {
         let chunk = |number: &u64| Chunk {
             number: *number,
             path: name.into(),
+            place: std::path::PathBuf::new().into(),
             rows: Some(1),
             bytes: Some(1),
             bytes_stored: 1,

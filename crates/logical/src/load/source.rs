@@ -4,9 +4,9 @@
 //! reads was written by other programs, which say less.
 
 use super::{Request, foreign};
-use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, TableEntry};
+use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry};
 use crate::objects::{Kind, ObjectName, Objects};
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use foreign::Found;
 use std::collections::BTreeSet;
@@ -41,8 +41,10 @@ pub(super) enum Shape {
 pub(super) struct Chunk {
     /// Its number among all chunks of the source, whatever is left out of the load.
     pub(super) number: u64,
-    /// Where it is.
+    /// Where it is, in `place`.
     pub(super) path: PathBuf,
+    /// The dump's own place; paths of directories are whole and need none.
+    pub(super) place: Place,
     /// Rows in it.
     pub(super) rows: Option<u64>,
     /// Bytes before they were packed.
@@ -105,19 +107,17 @@ pub(super) struct Source {
     pub(super) notes: Vec<String>,
 }
 
-/// Reads `dump`'s own directory.
-fn own(dir: &Path) -> Result<Found> {
-    let manifest = Manifest::read(dir)?;
-    let objects = manifest.objects(dir)?;
-    let path = dir.join(MANIFEST);
-    let identity = std::fs::read(&path).context(|| format!("failed to read {}", path.display()))?;
+/// Reads what `dump` wrote.
+fn own(place: &Place) -> Result<Found> {
+    let (manifest, identity) = Manifest::read_at(place)?;
+    let objects = manifest.objects_at(place)?;
     let how = (packing(&manifest)?, manifest.format);
     let mut number = 0;
     let tables = manifest.tables.iter();
     Ok(Found {
         objects,
         tables: tables
-            .map(|entry| table(dir, entry, how, &mut number))
+            .map(|entry| table(place, entry, how, &mut number))
             .collect(),
         coordinates: manifest.coordinates.clone(),
         identity,
@@ -131,15 +131,16 @@ impl Source {
     /// Errors: `Usage` for what is no dump, or when nothing is left; `Failed` names files that are
     /// not there or not as long as they were.
     pub(super) fn open(request: &Request) -> Result<Self> {
+        let place = request.place();
         let dir = &request.input;
-        let is_there = |name: &str| dir.join(name).exists();
+        let is_there = |name: &str| request.store.is_none() && dir.join(name).exists();
         let (found, foreign) = match () {
-            () if is_there(MANIFEST) => (own(dir)?, false),
+            () if is_there(MANIFEST) => (own(&place)?, false),
             () if is_there(foreign::OVERVIEW) => (foreign::shell(dir)?, true),
             () if is_there(foreign::METADATA) || is_there("metadata.partial") => {
                 (foreign::mydumper(dir)?, true)
             }
-            () => (own(dir)?, false),
+            () => (own(&place)?, false),
         };
         let mut objects = found.objects;
         if foreign && request.accounts {
@@ -173,14 +174,16 @@ impl Source {
     /// Looks whether each file of rows is there and has its length, before anything is made of it.
     fn files_are_there(&self) -> Result<()> {
         let chunks = self.tables.iter().flat_map(|table| &table.chunks);
+        let chunks: Vec<&Chunk> = chunks.collect();
+        let paths: Vec<&Path> = chunks.iter().map(|chunk| &*chunk.path).collect();
+        let found = chunks.first().map(|chunk| chunk.place.lengths(&paths));
         let mut wrong = Vec::new();
-        for chunk in chunks {
+        for (chunk, found) in chunks.iter().zip(found.into_iter().flatten()) {
             let shown = chunk.path.display();
-            match std::fs::metadata(&chunk.path) {
+            match found {
                 Err(error) => wrong.push(format!("{shown}: {error}")),
-                Ok(found) if found.len() != chunk.bytes_stored => wrong.push(format!(
-                    "{shown}: it has {} bytes, and was written with {}",
-                    found.len(),
+                Ok(found) if found != chunk.bytes_stored => wrong.push(format!(
+                    "{shown}: it has {found} bytes, and was written with {}",
                     chunk.bytes_stored
                 )),
                 Ok(_) => {}
@@ -231,7 +234,7 @@ pub(super) fn is_transactional(engine: &str) -> bool {
 }
 
 fn table(
-    dir: &Path,
+    place: &Place,
     entry: &TableEntry,
     (packing, format): (Packing, Format),
     number: &mut u64,
@@ -244,7 +247,11 @@ fn table(
         *number += 1;
         Chunk {
             number: *number,
-            path: dir.join(&chunk.file),
+            path: match place {
+                Place::Directory(dir) => dir.join(&chunk.file),
+                Place::Store(_) => PathBuf::from(&chunk.file),
+            },
+            place: place.clone(),
             rows: Some(chunk.rows),
             bytes: Some(chunk.bytes),
             bytes_stored: chunk.bytes_stored,

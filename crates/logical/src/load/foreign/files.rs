@@ -46,6 +46,7 @@ impl Found {
         Chunk {
             number,
             path: self.path.clone(),
+            place: PathBuf::new().into(),
             rows: None,
             bytes: bytes.or(plain),
             bytes_stored: self.bytes,
