@@ -32,6 +32,12 @@ impl Bucket {
         format!("s3://{}/db/shop", Seaweed::BUCKET)
     }
 
+    /// Returns the uploads in parts that nobody has completed or given up.
+    #[must_use]
+    pub fn uploads(&self) -> Vec<String> {
+        self.store.uploads()
+    }
+
     /// Plans a run straight to the store.
     #[must_use]
     pub fn command(&self, words: &[&str]) -> Command {

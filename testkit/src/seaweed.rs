@@ -16,6 +16,7 @@ const VERSION: &str = "4.48";
 pub struct Seaweed {
     server: Child,
     s3: u16,
+    filer: u16,
     /// What it makes outside its directory.
     sockets: Vec<PathBuf>,
     _scratch: Scratch,
@@ -91,6 +92,7 @@ impl Seaweed {
         Self {
             server,
             s3,
+            filer,
             sockets: sockets([
                 ("master", master),
                 ("volume", volume),
@@ -105,6 +107,16 @@ impl Seaweed {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.s3
+    }
+
+    /// Returns the uploads in parts that nobody has completed or given up.
+    #[must_use]
+    pub fn uploads(&self) -> Vec<String> {
+        let folder = format!("/buckets/{}/.uploads/", Self::BUCKET);
+        let line = format!("GET {folder}?limit=1000 HTTP/1.1\r\nAccept: application/json");
+        let answer = ask(self.filer, &line).expect("an answer");
+        let named = answer.split("\"FullPath\":").skip(1);
+        named.map(|rest| rest.chars().take(80).collect()).collect()
     }
 
     /// Returns what S3 programs want in their environment to use it through `port`: its own, or a

@@ -12,6 +12,7 @@ Examples:
   evenkeel dump --output d --format sql --compress gzip    Files that any client can load
   evenkeel dump --output d --lock none --threads 1         No lock: one connection sees one instant
   evenkeel dump --output /backup/shop.dump --database shop --resume   After it was interrupted
+  evenkeel dump --output s3://backups/shop.dump            The same files in a bucket
   evenkeel dump --output - --database shop | mariadb --binary-mode --comments   One script, in order
 
 All connections see one instant, for which writes stand still for a moment. The directory is a dump
@@ -24,8 +25,9 @@ written there; 15 gave up waiting for the lock.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Dump {
-    /// The directory to write, which must be empty or not there; `-` writes one script, for the
-    /// mariadb and mysql clients, to standard output.
+    /// The directory to write, which must be empty or not there, or a place in an object store
+    /// (s3://BUCKET/FOLDER, and the others of repositories); `-` writes one script, for the mariadb and
+    /// mysql clients, to standard output.
     #[arg(long, short = 'o', value_name = "DIR")]
     pub output: PathBuf,
     /// Go on with the dump that did not end in that directory, as of a new instant: files of tables
