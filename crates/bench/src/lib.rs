@@ -1,5 +1,7 @@
 //! Workloads and measurements that repeat.
 
+pub mod compare;
+pub mod experiment;
 pub mod machine;
 pub mod oltp;
 mod parts;

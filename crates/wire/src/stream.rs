@@ -3,7 +3,9 @@
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::socket_path;
 use evenkeel_server::options::{ConnectOptions, SslMode};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -30,6 +32,8 @@ pub(crate) struct Patient {
     raw: Raw,
     silence: Duration,
     cancel: Cancel,
+    /// Whether something was sent since the last read: an answer is not there yet, then.
+    asked: bool,
 }
 
 impl Patient {
@@ -82,6 +86,7 @@ impl Patient {
             raw,
             silence: options.connect_timeout,
             cancel: cancel.clone(),
+            asked: false,
         })
     }
 
@@ -118,10 +123,31 @@ fn is_tick(error: &io::Error) -> bool {
     )
 }
 
+/// Waits by poll rather than in the read: a reader who sleeps on a Unix socket is also woken when the
+/// server takes what was sent, and has to go to sleep again. That was every third switch of a client of
+/// small statements.
+fn receive(stream: &UnixStream, into: &mut [u8], asked: bool) -> io::Result<usize> {
+    let mut read =
+        || rustix::net::recv(stream, &mut *into, RecvFlags::DONTWAIT).map(|(read, _)| read);
+    if !asked {
+        match read() {
+            Err(Errno::AGAIN) => {}
+            other => return Ok(other?),
+        }
+    }
+    let tick = Timespec::try_from(TICK).map_err(io::Error::other)?;
+    let mut ready = [PollFd::new(stream, PollFlags::IN)];
+    match poll(&mut ready, Some(&tick))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(read()?),
+    }
+}
+
 impl Read for Patient {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let asked = std::mem::take(&mut self.asked);
         self.patiently(|raw| match raw {
-            Raw::Socket(stream) => stream.read(into),
+            Raw::Socket(stream) => receive(stream, into, asked),
             Raw::Tcp(stream) => stream.read(into),
         })
     }
@@ -129,6 +155,7 @@ impl Read for Patient {
 
 impl Write for Patient {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.asked = true;
         self.patiently(|raw| match raw {
             Raw::Socket(stream) => stream.write(bytes),
             Raw::Tcp(stream) => stream.write(bytes),

@@ -1,7 +1,11 @@
 //! `bench`.
 
+mod compare;
+mod experiment;
 mod oltp;
 
+pub use compare::BenchCompare;
+pub use experiment::{BenchCache, BenchCompression, BenchInserts, Experiment};
 pub use oltp::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
 
 use super::{BenchShowdown, Connection};
@@ -45,6 +49,14 @@ pub struct Bench {
 pub enum BenchVerb {
     /// Measure how long servers with many tables take to start after a crash, with and without prewarm.
     Recovery(BenchRecovery),
+    /// Measure ways to insert rows: one or many to a statement, with and without locks and transactions.
+    Inserts(Box<BenchInserts>),
+    /// Measure what InnoDB's row formats and page compression take on disk and in time.
+    Compression(Box<BenchCompression>),
+    /// Measure the query cache and memcached before a table, under a share of writes.
+    Cache(Box<BenchCache>),
+    /// Say whether the difference between two lots of runs is real, or may be chance.
+    Compare(BenchCompare),
     /// Measure a server with the small transactions of sysbench.
     Oltp(Box<BenchOltp>),
     /// Measure a server with the transactions of a wholesale supplier, after TPC-C.

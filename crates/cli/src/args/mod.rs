@@ -30,8 +30,9 @@ pub use baseline::{
     BaselineVerb,
 };
 pub use bench::{
-    Bench, BenchOltp, BenchRecovery, BenchTpcc, BenchVerb, OltpCompat, OltpDistribution, OltpLoad,
-    OltpMode, OltpRun, OltpVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
+    Bench, BenchCache, BenchCompare, BenchCompression, BenchInserts, BenchOltp, BenchRecovery,
+    BenchTpcc, BenchVerb, Experiment, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun,
+    OltpVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
 };
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use check::Check;

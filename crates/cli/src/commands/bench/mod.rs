@@ -1,6 +1,8 @@
 //! `bench`.
 
 mod about;
+mod compare;
+mod experiment;
 mod oltp;
 mod recovery;
 mod showdown;
@@ -19,6 +21,10 @@ use std::path::Path;
 pub fn run(args: &Bench, face: &Face) -> Result<u8> {
     match &args.verb {
         BenchVerb::Recovery(args) => recovery::run(args, face),
+        BenchVerb::Inserts(args) => experiment::inserts(args, face),
+        BenchVerb::Compression(args) => experiment::compression(args, face),
+        BenchVerb::Cache(args) => experiment::cache(args, face),
+        BenchVerb::Compare(args) => compare::run(args, face),
         BenchVerb::Oltp(args) => oltp::run(args, face),
         BenchVerb::Tpcc(args) => tpcc::run(args, face),
         BenchVerb::Showdown(args) => showdown::run(args, face),

@@ -1,0 +1,241 @@
+//! Whether a difference between two lots of runs is more than chance.
+//!
+//! The test of Mann and Whitney asks only which of two runs is the higher, so one wild run does no harm and
+//! nothing is taken to be normal. Its probability is exact, ties included: all ways to deal the runs into two
+//! lots of these sizes are counted.
+
+use evenkeel_op::{Error, Result};
+use serde::Serialize;
+
+/// More runs of one side than these would take long to count, and none needs them.
+const RUNS_MAX: usize = 60;
+/// A difference that comes by chance less often than this is taken to be real.
+pub const LEVEL: f64 = 0.05;
+
+/// What the runs of both sides say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Runs of the first side, and of the second.
+    pub runs: [usize; 2],
+    /// Their medians.
+    pub medians: [f64; 2],
+    /// The least and the most of each.
+    pub ranges: [(f64, f64); 2],
+    /// How much the second median is above the first, in percent; none where the first is zero.
+    pub change_percent: Option<f64>,
+    /// Mann and Whitney's U: of all pairs, in how many the second side's run is the higher; ties are half.
+    pub u: f64,
+    /// The same as a share, from 0 to 1; 0.5 means no difference.
+    pub superiority: f64,
+    /// How probable so large a difference in either direction is by chance.
+    pub p: f64,
+    /// The least that `p` can be with so many runs.
+    pub p_least: f64,
+    /// Whether the difference is taken to be real.
+    pub is_real: bool,
+}
+
+/// Returns the value in the middle; `None` for no values.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// Compares two lots of runs.
+///
+/// Errors: `Usage` for a side without runs, with more than 60, or with what is no number.
+pub fn compare(first: &[f64], second: &[f64]) -> Result<Verdict> {
+    for side in [first, second] {
+        if side.is_empty() || side.len() > RUNS_MAX {
+            return Err(Error::usage(format!(
+                "each side has from 1 to {RUNS_MAX} runs, not {}",
+                side.len()
+            )));
+        }
+        if side.iter().any(|value| !value.is_finite()) {
+            return Err(Error::usage("a run's value is no number"));
+        }
+    }
+    let ranks = ranks_doubled(first, second);
+    let (n, m) = (first.len(), second.len());
+    let sum: usize = ranks[n..].iter().sum();
+    // Twice U: the second side's ranks without those that it has among its own.
+    let u = sum as f64 / 2.0 - (m * (m + 1)) as f64 / 2.0;
+    let medians = [first, second].map(|side| median(side).unwrap_or(f64::NAN));
+    let range = |side: &[f64]| {
+        let least = side.iter().copied().fold(f64::INFINITY, f64::min);
+        (
+            least,
+            side.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        )
+    };
+    let p = two_sided(&ranks, m, sum);
+    let no_ties: Vec<usize> = (1..=n + m).map(|rank| 2 * rank).collect();
+    let p_least = two_sided(&no_ties, m, m * (m + 1));
+    Ok(Verdict {
+        runs: [n, m],
+        medians,
+        ranges: [range(first), range(second)],
+        change_percent: (medians[0] != 0.0).then(|| 100.0 * (medians[1] / medians[0] - 1.0)),
+        u,
+        superiority: u / (n * m) as f64,
+        p,
+        p_least,
+        is_real: p < LEVEL,
+    })
+}
+
+/// Returns the rank of each run among all, twice so that the mean rank of ties is whole.
+fn ranks_doubled(first: &[f64], second: &[f64]) -> Vec<usize> {
+    let all: Vec<f64> = first.iter().chain(second).copied().collect();
+    let rank = |value: &f64| {
+        let below = all.iter().filter(|other| *other < value).count();
+        let equal = all.iter().filter(|other| *other == value).count();
+        2 * below + equal + 1
+    };
+    all.iter().map(rank).collect()
+}
+
+/// Returns how probable it is that `m` of these ranks, drawn blindly, add up to something as far from what is
+/// to be expected as `sum` is.
+fn two_sided(ranks: &[usize], m: usize, sum: usize) -> f64 {
+    let total: usize = ranks.iter().sum();
+    // How many ways there are to draw so many ranks with such a sum, by sum; at most 2^120 in all, of which a
+    // double keeps the first sixteen digits.
+    let mut ways = vec![vec![0.0; total + 1]; m + 1];
+    ways[0][0] = 1.0;
+    for rank in ranks {
+        for count in (1..=m).rev() {
+            for reached in (*rank..=total).rev() {
+                ways[count][reached] += ways[count - 1][reached - rank];
+            }
+        }
+    }
+    let all: f64 = ways[m].iter().sum();
+    // Twice the distance from the mean, so that it stays whole: the mean is m * total / (n + m).
+    let size = ranks.len();
+    let distance = |sum: usize| (sum * size).abs_diff(m * total);
+    let far = distance(sum);
+    let extreme = ways[m].iter().enumerate();
+    let extreme: f64 = extreme
+        .filter(|(sum, _)| distance(*sum) >= far)
+        .map(|(_, ways)| ways)
+        .sum();
+    (extreme / all).min(1.0)
+}
+
+impl Verdict {
+    /// Says it in words; `what` names the value, `more_is_better` whether more of it is.
+    #[must_use]
+    pub fn says(&self, what: &str, more_is_better: bool) -> String {
+        let [first, second] = self.medians;
+        let change = match self.change_percent {
+            Some(percent) if percent >= 0.0 => format!("{percent:.1} % more"),
+            Some(percent) => format!("{:.1} % less", -percent),
+            None => "another value".to_owned(),
+        };
+        let [n, m] = self.runs;
+        let chance = match self.p {
+            p if p < 0.0001 => "less than 0.01 %".to_owned(),
+            p => format!("{:.2} %", 100.0 * p),
+        };
+        if self.is_real {
+            let better = (second > first) == more_is_better;
+            let word = if better { "better" } else { "worse" };
+            return format!(
+                "{what}: B is {word}, {change} in the middle ({first:.4} → {second:.4}). By chance so large a \
+                 difference comes in {chance} of all cases ({n} and {m} runs)."
+            );
+        }
+        let why = match self.p_least >= LEVEL {
+            true => format!(
+                "with {n} and {m} runs nothing could be told from chance: run it four times at least on each \
+                 side, better more often"
+            ),
+            false => format!("by chance so large a difference comes in {chance} of all cases"),
+        };
+        format!(
+            "{what}: no difference is shown. In the middle it is {change} ({first:.4} → {second:.4}), but {why}."
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn p(first: &[f64], second: &[f64]) -> f64 {
+        compare(first, second).unwrap().p
+    }
+
+    fn count(from: i32, to: i32) -> Vec<f64> {
+        (from..=to).map(f64::from).collect()
+    }
+
+    #[test]
+    fn probabilities_are_those_of_the_tables() {
+        // Lots wholly apart: two of all ways to draw.
+        for (n, m, all) in [(3, 3, 20.0), (4, 4, 70.0), (5, 5, 252.0), (4, 6, 210.0)] {
+            let found = p(&count(1, n), &count(n + 1, n + m));
+            assert!((found - 2.0 / all).abs() < 1e-12, "{n} {m} {found}");
+        }
+        // Published critical values for 5 % on both sides: U of 2 for five and five, 23 for ten and ten.
+        let of_u = |n: i32, m: i32, u: usize| {
+            // The second side begins below, and its last runs go up until U is reached.
+            let ranks: Vec<usize> = (1..=n + m).map(|rank| 2 * rank as usize).collect();
+            let m = m as usize;
+            two_sided(&ranks, m, m * (m + 1) + 2 * u)
+        };
+        assert!(of_u(5, 5, 2) <= 0.05 && of_u(5, 5, 3) > 0.05);
+        assert!(of_u(10, 10, 23) <= 0.05 && of_u(10, 10, 24) > 0.05);
+        assert!(of_u(8, 10, 17) <= 0.05 && of_u(8, 10, 18) > 0.05);
+        assert!(of_u(20, 20, 127) <= 0.05 && of_u(20, 20, 128) > 0.05);
+    }
+
+    #[test]
+    fn ties_are_counted_as_they_are() {
+        assert_eq!(p(&[1.0, 1.0, 1.0], &[1.0, 1.0]), 1.0);
+        // 1 1 | 1 2 2: of the ten ways to draw three, the sum of ranks is at the top in one (with a mirror
+        // image in none): checked by hand.
+        let found = compare(&[1.0, 1.0], &[1.0, 2.0, 2.0]).unwrap();
+        assert_eq!(found.u, 5.0);
+        assert!((found.p - 0.4).abs() < 1e-12, "{found:?}");
+    }
+
+    #[test]
+    fn either_side_may_be_the_first() {
+        let (a, b) = ([1.0, 5.0, 7.0, 9.0], [6.0, 8.0, 10.0, 12.0, 13.0]);
+        let (there, back) = (compare(&a, &b).unwrap(), compare(&b, &a).unwrap());
+        assert!((there.p - back.p).abs() < 1e-12);
+        assert_eq!(there.u + back.u, 20.0);
+    }
+
+    #[test]
+    fn it_is_said_in_words() {
+        let faster = compare(&count(1, 5), &count(11, 15)).unwrap();
+        assert!(
+            faster.says("TpmC", true).contains("B is better"),
+            "{faster:?}"
+        );
+        assert!(faster.says("latency", false).contains("B is worse"));
+        let few = compare(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap();
+        assert!(!few.is_real && few.says("x", true).contains("four times at least"));
+        let same = compare(&count(1, 10), &count(2, 11)).unwrap();
+        assert!(same.says("x", true).contains("no difference is shown"));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_refused() {
+        assert!(compare(&[], &[1.0]).is_err());
+        assert!(compare(&[f64::NAN], &[1.0]).is_err());
+        assert!(compare(&count(1, 61), &[1.0]).is_err());
+        assert!(compare(&count(1, 60), &count(1, 60)).unwrap().p > 0.99);
+    }
+}

@@ -1,0 +1,91 @@
+//! The report to pass on.
+
+use super::report::{ExperimentReport, Metric};
+use evenkeel_report::page::number;
+use evenkeel_report::{About, Axis, Bar, BarSeries, Bars, Cell, Page, Part, Table};
+
+/// Writes what an experiment came to, for people who were not there.
+#[must_use]
+pub fn page(report: &ExperimentReport, about: About) -> Page {
+    let title = match report.experiment {
+        "inserts" => "Ways to insert rows",
+        "compression" => "What InnoDB's row and page formats cost",
+        "cache" => "A cache before a table",
+        other => other,
+    };
+    let runs = match report.repeat {
+        1 => "once: look at nothing but large differences".to_owned(),
+        more => format!("{more} times, in turn, in random order"),
+    };
+    let mut lead = vec![format!("{} Each way was run {runs}.", report.did)];
+    lead.extend(report.found.iter().cloned());
+    let mut parts = Vec::new();
+    for metric in &report.metrics {
+        parts.push(bars(report, metric).into());
+    }
+    parts.push(Part::Heading(
+        "Medians, and in brackets the least and the most".to_owned(),
+    ));
+    parts.push(Part::Table(table(report)));
+    let left_out = report.arms.iter();
+    let left_out: Vec<String> = left_out
+        .filter_map(|arm| Some(format!("{}: {}", arm.name, arm.left_out.as_ref()?)))
+        .collect();
+    if !left_out.is_empty() {
+        parts.push(Part::Heading("Left out".to_owned()));
+        parts.push(Part::Points(left_out));
+    }
+    Page {
+        title: title.to_owned(),
+        lead,
+        headline: Vec::new(),
+        parts,
+        about,
+    }
+}
+
+fn bars(report: &ExperimentReport, metric: &Metric) -> Bars {
+    let arms = report.arms.iter().filter(|arm| arm.left_out.is_none());
+    let (groups, bars) = arms
+        .map(|arm| {
+            let runs = arm.runs.get(metric.name).map_or(&[][..], Vec::as_slice);
+            (arm.name.clone(), Bar::median_of(runs))
+        })
+        .unzip();
+    Bars {
+        title: match metric.more_is_better {
+            true => format!("{}: more is better", metric.says),
+            false => format!("{}: less is better", metric.says),
+        },
+        axis: Axis::linear(metric.says),
+        groups,
+        series: vec![BarSeries {
+            name: String::new(),
+            bars,
+        }],
+    }
+}
+
+fn table(report: &ExperimentReport) -> Table {
+    let mut table = Table::new(&[""]);
+    let heads = report.metrics.iter().map(|metric| metric.says.to_owned());
+    table.heads.extend(heads);
+    for arm in report.arms.iter().filter(|arm| arm.left_out.is_none()) {
+        let mut row = vec![Cell::text(&arm.name)];
+        for metric in &report.metrics {
+            let told = |value| number(value, metric.digits);
+            row.push(Cell::Number(match arm.summary.get(metric.name) {
+                Some(one) if one.least == one.most => told(one.median),
+                Some(one) => format!(
+                    "{} ({} to {})",
+                    told(one.median),
+                    told(one.least),
+                    told(one.most)
+                ),
+                None => String::new(),
+            }));
+        }
+        table.row(row);
+    }
+    table
+}

@@ -1,0 +1,208 @@
+//! `bench compare`: reads what other benches answered with `--json`.
+
+use crate::args::BenchCompare;
+use crate::show::Face;
+use crate::show::answers::{Compared, Comparison};
+use evenkeel_bench::compare::compare;
+use evenkeel_op::{Context, Error, Result, exit};
+use serde_json::{Deserializer, Value};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+
+/// What a bench is about, by its schema: the value's place, its name, whether more is better.
+const ABOUT: [(&str, &str, &str, bool); 6] = [
+    ("evenkeel/bench-tpcc/1", "/tpmc", "TpmC", true),
+    (
+        "evenkeel/bench-tpcc/1",
+        "/kinds/0/p95_ms",
+        "New-Order 95 %, ms",
+        false,
+    ),
+    (
+        "evenkeel/bench-tpcc/1",
+        "/kinds/0/max_ms",
+        "New-Order slowest, ms",
+        false,
+    ),
+    (
+        "evenkeel/bench-oltp/1",
+        "/transactions_per_s",
+        "transactions a second",
+        true,
+    ),
+    ("evenkeel/bench-oltp/1", "/p95_ms", "95 %, ms", false),
+    ("evenkeel/bench-oltp/1", "/p99_ms", "99 %, ms", false),
+];
+const EXPERIMENT: &str = "evenkeel/bench-experiment/1";
+
+/// Values of one name.
+struct Lot {
+    name: String,
+    more_is_better: bool,
+    runs: Vec<f64>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &BenchCompare, face: &Face) -> Result<u8> {
+    let asked = |places: &[String], more| -> Vec<(String, String, bool)> {
+        let all = places.iter();
+        all.map(|place| (place.clone(), place.clone(), more))
+            .collect()
+    };
+    let mut wanted = asked(&args.values, true);
+    wanted.extend(asked(&args.values_less, false));
+    let first = lots(&read(&args.first)?, &wanted)?;
+    let second = lots(&read(&args.second)?, &wanted)?;
+    let mut values = Vec::new();
+    for lot in &first {
+        let Some(other) = second.iter().find(|other| other.name == lot.name) else {
+            continue;
+        };
+        let verdict = compare(&lot.runs, &other.runs)?;
+        values.push(Compared {
+            name: lot.name.clone(),
+            more_is_better: lot.more_is_better,
+            says: verdict.says(&lot.name, lot.more_is_better),
+            verdict,
+        });
+    }
+    if values.is_empty() {
+        return Err(Error::usage("the two sides have no value in common")
+            .hint("compare answers of the same bench, or name a value with --value /PLACE"));
+    }
+    let differs = values.iter().any(|value| value.verdict.is_real);
+    face.answer(&Comparison { differs, values });
+    Ok(exit::DONE)
+}
+
+/// Reads all documents of all files.
+fn read(paths: &[PathBuf]) -> Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for path in paths {
+        let file = File::open(path).context(|| format!("failed to open {}", path.display()))?;
+        for document in Deserializer::from_reader(BufReader::new(file)).into_iter() {
+            let document = document.map_err(|error| {
+                Error::usage(format!("{} is not JSON: {error}", path.display()))
+                    .hint("give it what a bench answered with --json")
+            })?;
+            all.push(document);
+        }
+    }
+    Ok(all)
+}
+
+/// Gathers the values of all documents by their names.
+fn lots(documents: &[Value], wanted: &[(String, String, bool)]) -> Result<Vec<Lot>> {
+    let mut lots: Vec<Lot> = Vec::new();
+    let mut add = |name: String, more_is_better: bool, run: f64| match lots
+        .iter_mut()
+        .find(|lot| lot.name == name)
+    {
+        Some(lot) => lot.runs.push(run),
+        None => lots.push(Lot {
+            name,
+            more_is_better,
+            runs: vec![run],
+        }),
+    };
+    for document in documents {
+        let schema = document["schema"].as_str().unwrap_or_default();
+        if wanted.is_empty() && schema == EXPERIMENT {
+            experiment(document, &mut add);
+            continue;
+        }
+        let about = ABOUT.iter().filter(|(of, ..)| *of == schema);
+        let about =
+            about.map(|(_, place, name, more)| (place.to_string(), name.to_string(), *more));
+        let places: Vec<_> = match wanted {
+            [] => about.collect(),
+            wanted => wanted.to_vec(),
+        };
+        if places.is_empty() {
+            return Err(
+                Error::usage(format!("it is not known what a {schema:?} is about"))
+                    .hint("name a value with --value /PLACE"),
+            );
+        }
+        for (place, name, more_is_better) in places {
+            let value = document.pointer(&place).and_then(Value::as_f64);
+            let value = value.ok_or_else(|| {
+                Error::usage(format!(
+                    "there is no number at {place} in one of the documents"
+                ))
+                .hint("a place is written /like/0/this")
+            })?;
+            add(name, more_is_better, value);
+        }
+    }
+    Ok(lots)
+}
+
+/// Each way, by each of its values, has a lot of its own.
+fn experiment(document: &Value, add: &mut impl FnMut(String, bool, f64)) {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    for arm in list(&document["arms"]) {
+        let name = arm["name"].as_str().unwrap_or_default();
+        for metric in list(&document["metrics"]) {
+            let says = metric["says"].as_str().unwrap_or_default();
+            let more = metric["more_is_better"].as_bool().unwrap_or_default();
+            let key = metric["name"].as_str().unwrap_or_default();
+            for run in list(&arm["runs"][key]).iter().filter_map(Value::as_f64) {
+                add(format!("{name}: {says}"), more, run);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn told(documents: &[Value], wanted: &[(String, String, bool)]) -> Vec<(String, Vec<f64>)> {
+        let lots = lots(documents, wanted).unwrap();
+        lots.into_iter().map(|lot| (lot.name, lot.runs)).collect()
+    }
+
+    #[test]
+    fn runs_are_gathered_over_documents() {
+        let one = |tps| json!({"schema": "evenkeel/bench-oltp/1", "transactions_per_s": tps, "p95_ms": 2, "p99_ms": 3});
+        let found = told(&[one(10.0), one(11.0)], &[]);
+        assert_eq!(
+            found[0],
+            ("transactions a second".to_owned(), vec![10.0, 11.0])
+        );
+        assert_eq!(found.len(), 3);
+        let place = ("/p95_ms".to_owned(), "/p95_ms".to_owned(), false);
+        assert_eq!(
+            told(&[one(1.0)], &[place]),
+            [("/p95_ms".to_owned(), vec![2.0])]
+        );
+    }
+
+    #[test]
+    fn an_experiment_has_a_lot_for_each_way() {
+        let document = json!({
+            "schema": EXPERIMENT,
+            "metrics": [{"name": "s", "says": "seconds", "more_is_better": false}],
+            "arms": [
+                {"name": "a", "runs": {"s": [1, 2]}},
+                {"name": "b", "runs": {}},
+            ],
+        });
+        assert_eq!(
+            told(&[document], &[]),
+            [("a: seconds".to_owned(), vec![1.0, 2.0])]
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_asked_for() {
+        let other = json!({"schema": "evenkeel/dump/1", "seconds": 5});
+        assert!(lots(std::slice::from_ref(&other), &[]).is_err());
+        let of = |place: &str| (place.to_owned(), place.to_owned(), true);
+        assert!(lots(std::slice::from_ref(&other), &[of("/schema")]).is_err());
+        assert!(lots(&[other], &[of("/seconds")]).is_ok());
+    }
+}
