@@ -133,52 +133,42 @@ impl Method {
     /// Returns all that are known, in the order in which they are shown.
     #[must_use]
     pub fn known() -> Vec<Self> {
-        let rows = |name: &str, backup: &str, restore: &str| {
-            Self::new(name, backup)
-                .restored_by(restore)
-                .expect("it names the socket")
-        };
         let undisturbed = Self {
             backup: None,
             ..Self::new(NONE, "")
         };
-        let dump = "--quick --single-transaction --hex-blob --routines --triggers --events";
-        let dump = format!("{{client}} {dump} --databases {{database}}");
+        let mut all = vec![undisturbed];
+        all.extend(Self::of_rows());
+        all.extend(Self::of_files());
+        all
+    }
+
+    fn of_rows() -> Vec<Self> {
+        let rows = |name: &str, backup: &str, restore: &str| {
+            let method = Self::new(name, backup).restored_by(restore);
+            method.expect("it names the socket")
+        };
+        let dump = "{client} --quick --single-transaction --hex-blob --routines --triggers --events \
+                    --databases {database}";
         let plain = format!("mariadb-dump {dump} --result-file={{output}}/dump.sql");
         let packed = format!("mariadb-dump {dump} | gzip -c > {{output}}/dump.sql.gz");
         let mysql = format!("{{bin}}/mysqldump {dump} --result-file={{output}}/dump.sql");
-        let mut replica = rows(
-            "mariadb-dump-replica",
-            &plain,
-            "mariadb {client} < {output}/dump.sql",
-        )
-        .of(Flavour::MariaDb)
-        .needing(&["mariadb-dump", "mariadb"]);
-        replica.from = From::Replica;
-        let hot = "mariadb-backup --no-defaults --backup -u root -S {socket} --datadir={datadir} \
-                   --target-dir={output} --parallel={threads}";
-        let back = "mariadb-backup --no-defaults --prepare --target-dir={output} && mariadb-backup \
-                    --no-defaults --copy-back --target-dir={output} --datadir={target} \
-                    --parallel={threads}";
-        let hot = Self::new("mariadb-backup", hot)
-            .restored_by(back)
-            .expect("it names the target");
-        vec![
-            undisturbed,
-            rows(
+        let client = "mariadb {client} < {output}/dump.sql";
+        let unpacked = "gzip -dc {output}/dump.sql.gz | mariadb {client}";
+        let maria = |name: &str, backup: &str, restore: &str| {
+            rows(name, backup, restore).of(Flavour::MariaDb).needing(&[
                 "mariadb-dump",
-                &plain,
-                "mariadb {client} < {output}/dump.sql",
-            )
-            .of(Flavour::MariaDb)
-            .needing(&["mariadb-dump", "mariadb"]),
-            rows(
-                "mariadb-dump-gzip",
-                &packed,
-                "gzip -dc {output}/dump.sql.gz | mariadb {client}",
-            )
-            .of(Flavour::MariaDb)
-            .needing(&["mariadb-dump", "mariadb", "gzip"]),
+                "mariadb",
+                "gzip",
+            ])
+        };
+        vec![
+            maria("mariadb-dump", &plain, client),
+            maria("mariadb-dump-gzip", &packed, unpacked),
+            Self {
+                from: From::Replica,
+                ..maria("mariadb-dump-replica", &plain, client)
+            },
             rows(
                 "mysqldump",
                 &mysql,
@@ -186,26 +176,40 @@ impl Method {
             )
             .of(Flavour::MySql)
             .needing(&["{bin}/mysqldump", "{bin}/mysql"]),
+            // With its mildest lock: the tables are all InnoDB's.
             rows(
                 "mydumper",
-                "mydumper -u root -S {socket} -B {database} -o {output} -t {threads} -c -G -E -R --trx-consistency-only",
+                "mydumper -u root -S {socket} -B {database} -o {output} -t {threads} -c -G -E -R \
+                 --trx-consistency-only",
                 "myloader -u root -S {socket} -B {database} -d {output} -t {threads} -o",
             )
             .of(Flavour::MariaDb)
             .needing(&["mydumper", "myloader"]),
             rows(
                 "evenkeel-dump",
-                "{evenkeel} dump {client} --output {output} --database {database} --threads {threads}",
+                "{evenkeel} dump {client} --output {output} --database {database} \
+                 --threads {threads}",
                 "{evenkeel} load {output} {client} --threads {threads}",
             ),
-            hot.of(Flavour::MariaDb).needing(&["mariadb-backup"]),
+        ]
+    }
+
+    fn of_files() -> Vec<Self> {
+        let hot = "mariadb-backup --no-defaults --backup -u root -S {socket} --datadir={datadir} \
+                   --target-dir={output} --parallel={threads}";
+        let back = "mariadb-backup --no-defaults --prepare --target-dir={output} && mariadb-backup \
+                    --no-defaults --copy-back --target-dir={output} --datadir={target} \
+                    --parallel={threads}";
+        let hot = Self::new("mariadb-backup", hot).restored_by(back);
+        let hot = hot.expect("it names the target").of(Flavour::MariaDb);
+        vec![
+            hot.needing(&["mariadb-backup"]),
             Self::ours("reflink", Needs::Reflinks),
             Self::ours("btrfs", Needs::Btrfs),
             Self::ours("lvm", Needs::Lvm),
             Self::ours("engine", Needs::Any)
                 .of(Flavour::MariaDb)
                 .needing(&["mariadb-backup"]),
-            replica,
         ]
     }
 }

@@ -51,8 +51,10 @@ fn bars(
 /// Writes it, for people who were not there.
 #[must_use]
 pub fn page(report: &ShowdownReport, about: About) -> Page {
-    let mut parts = vec![Part::Heading("What each way costs".to_owned())];
-    parts.push(Part::Table(table(report)));
+    let mut parts = vec![
+        Part::Heading("What the server's clients felt".to_owned()),
+        Part::Table(load_table(report)),
+    ];
     parts.push(throughput(report).into());
     parts.push(
         bars(
@@ -63,6 +65,13 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
         )
         .into(),
     );
+    parts.push(over_time(report).into());
+    parts.push(Part::Heading("What there was for it".to_owned()));
+    parts.push(Part::Table(backup_table(report)));
+    let missing = missing(report);
+    if !missing.is_empty() {
+        parts.push(Part::Points(missing));
+    }
     parts.push(
         bars(
             report,
@@ -72,7 +81,6 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
         )
         .into(),
     );
-    parts.push(over_time(report).into());
     if !report.verdict.bars.is_empty() {
         parts.push(Part::Heading("What evenkeel promises".to_owned()));
         parts.push(Part::Table(promises(report)));
@@ -104,65 +112,93 @@ fn headline(report: &ShowdownReport) -> Vec<Fact> {
     ]
 }
 
-fn table(report: &ShowdownReport) -> Table {
+/// What the server's clients felt.
+fn load_table(report: &ShowdownReport) -> Table {
     let mut table = Table::new(&[
         "method",
         "TpmC",
         "of undisturbed",
+        "least to most",
         "New-Order 95 % ms",
+        "99 % ms",
         "slowest ms",
-        "stall ms",
+        "longest stall ms",
+    ]);
+    for method in report.methods.iter().filter(|method| method.is_measured()) {
+        let percent = method.percent;
+        table.row([
+            Cell::text(&method.method),
+            shown(method.tpmc, 1.0, 0),
+            percent.map_or(Cell::text(""), |percent| {
+                Cell::Number(format!("{} %", number(percent.median, 1)))
+            }),
+            percent.map_or(Cell::text(""), |percent| {
+                let (least, most) = (number(percent.least, 1), number(percent.most, 1));
+                Cell::Number(format!("{least} to {most} %"))
+            }),
+            shown(method.p95_ms, 1.0, 1),
+            shown(method.p99_ms, 1.0, 1),
+            shown(method.max_ms, 1.0, 0),
+            shown(method.stall_ms, 1.0, 0),
+        ]);
+    }
+    table
+}
+
+/// What there was for it.
+fn backup_table(report: &ShowdownReport) -> Table {
+    let mut table = Table::new(&[
+        "method",
         "backups",
         "first s",
         "next s",
-        "CPU s",
-        "size MiB",
+        "first CPU s",
+        "next CPU s",
+        "first MiB",
         "next MiB",
         "restore s",
-        "proved",
+        "restored",
     ]);
-    for method in &report.methods {
-        let mut row = vec![Cell::text(&method.method)];
-        if let State::LeftOut(why) | State::Failed(why) = &method.state {
-            let first = why.lines().next().unwrap_or_default();
-            row.push(match method.state {
-                State::Failed(_) => Cell::Bad(format!("failed: {first}")),
-                _ => Cell::text(first),
-            });
-            row.resize(table.heads.len(), Cell::text(""));
-            table.row(row);
-            continue;
-        }
-        let mib = |bytes: f64| bytes / f64::from(1 << 20);
-        let scaled = |spread: Option<Spread>, by: fn(f64) -> f64, digits| {
-            spread.map_or(Cell::text(""), |spread| {
-                Cell::number(by(spread.median), digits)
-            })
-        };
-        let plain = |spread, digits| scaled(spread, |value| value, digits);
-        row.push(plain(method.tpmc, 0));
-        row.push(match method.percent {
-            Some(percent) => Cell::Number(format!("{} %", number(percent.median, 1))),
-            None => Cell::text(""),
-        });
-        row.push(plain(method.p95_ms, 1));
-        row.push(plain(method.max_ms, 0));
-        row.push(plain(method.stall_ms, 0));
-        row.push(Cell::number(method.backups as f64, 0));
-        row.push(plain(method.first_s, 2));
-        row.push(plain(method.next_s, 2));
-        row.push(plain(method.first_cpu_s, 1));
-        row.push(scaled(method.first_bytes, mib, 1));
-        row.push(scaled(method.next_bytes, mib, 1));
-        row.push(plain(method.restore_s, 1));
-        row.push(match method.is_sound {
-            Some(true) => Cell::Good("sound".to_owned()),
-            Some(false) => Cell::Bad("NOT SOUND".to_owned()),
-            None => Cell::text(""),
-        });
-        table.row(row);
+    let mib = f64::from(1 << 20);
+    let measured = report.methods.iter().filter(|method| method.is_measured());
+    for method in measured.filter(|method| method.backups > 0) {
+        table.row([
+            Cell::text(&method.method),
+            Cell::number(method.backups as f64, 0),
+            shown(method.first_s, 1.0, 2),
+            shown(method.next_s, 1.0, 2),
+            shown(method.first_cpu_s, 1.0, 2),
+            shown(method.next_cpu_s, 1.0, 2),
+            shown(method.first_bytes, mib, 1),
+            shown(method.next_bytes, mib, 1),
+            shown(method.restore_s, 1.0, 1),
+            match method.is_sound {
+                Some(true) => Cell::Good("sound".to_owned()),
+                Some(false) => Cell::Bad("NOT SOUND".to_owned()),
+                None => Cell::text("not tried"),
+            },
+        ]);
     }
     table
+}
+
+fn shown(spread: Option<Spread>, unit: f64, digits: usize) -> Cell {
+    spread.map_or(Cell::text(""), |spread| {
+        Cell::number(spread.median / unit, digits)
+    })
+}
+
+/// Those of which there are no figures, and why.
+fn missing(report: &ShowdownReport) -> Vec<String> {
+    let told = report.methods.iter().filter_map(|method| {
+        let name = &method.method;
+        match &method.state {
+            State::Measured => None,
+            State::LeftOut(why) => Some(format!("{name} is left out: {why}")),
+            State::Failed(why) => Some(format!("{name} FAILED: {why}")),
+        }
+    });
+    told.collect()
 }
 
 /// New orders second by second, in the first round of each.

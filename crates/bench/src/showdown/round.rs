@@ -68,9 +68,10 @@ fn measured(method: &Method, stage: &Stage<'_>, run: Run<'_>, round: &mut Round)
             max_ms: new_order.max_ms,
         };
     }
-    let intervals = load.intervals.iter().filter(|sample| sample.at_s > 0.0);
+    // The last one of the ramp-up ends a little after zero.
+    let intervals = load.intervals.iter();
     round.new_orders_per_s = intervals
-        .filter(|sample| sample.seconds > 0.0)
+        .filter(|sample| sample.seconds > 0.0 && sample.at_s > sample.seconds / 2.0)
         .map(|sample| sample.new_orders as f64 / sample.seconds)
         .collect();
     round.command = looped.command;

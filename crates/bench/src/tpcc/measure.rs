@@ -61,16 +61,7 @@ pub fn measure(
     let mut session = Session::open(options)?;
     session.run(&format!("USE {}", quote_name(&request.database)))?;
     let scale = schema::scale(&mut session)?;
-    let before = conditions(&mut session, request, run)?;
-    if let Some(broken) = before.iter().find(|condition| condition.broken > 0) {
-        return Err(Error::refused(format!(
-            "the tables break condition {}: {}",
-            broken.number, broken.says
-        ))
-        .hint(
-            "load them anew into a schema of their own: evenkeel bench tpcc load --database NEW",
-        ));
-    }
+    refuse_broken(&conditions(&mut session, request, run)?)?;
     let told = Arc::new(Told::default());
     let mut random = Rng::with_seed(request.seed);
     let constants = Constants::of_run(&mut random);
@@ -115,6 +106,17 @@ pub fn measure(
     Ok(TpccReport {
         longest_stall_ms: stall.as_secs_f64() * 1000.0,
         ..TpccReport::of(request, scale, &driven, &told, after)
+    })
+}
+
+fn refuse_broken(conditions: &[consistency::Condition]) -> Result<()> {
+    let broken = conditions.iter().find(|condition| condition.broken > 0);
+    broken.map_or(Ok(()), |broken| {
+        Err(Error::refused(format!(
+            "the tables break condition {}: {}",
+            broken.number, broken.says
+        ))
+        .hint("load them anew into a schema of their own: evenkeel bench tpcc load --database NEW"))
     })
 }
 
