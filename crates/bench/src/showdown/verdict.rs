@@ -97,7 +97,7 @@ impl Verdict {
                 .filter(|race| race.is_clear(most_wins, repeat));
             race.map(|race| race.first.0.method.clone())
         };
-        let bars = bars(methods, throughput.as_ref(), restore.as_ref());
+        let bars = bars(methods);
         Self {
             says,
             least_disturbing: clear(&throughput, true),
@@ -177,20 +177,16 @@ fn range(spread: Spread, unit: &str) -> String {
     }
 }
 
-/// What is promised for evenkeel's best backup of files.
-fn bars(
-    methods: &[Standing],
-    throughput: Option<&Race<'_>>,
-    restore: Option<&Race<'_>>,
-) -> Vec<Bar> {
-    let ours = methods.iter().filter(|m| m.is_ours && m.is_measured());
-    let best = ours.max_by(|one, other| {
-        let percent = |m: &Standing| m.percent.map_or(0.0, |percent| percent.median);
-        percent(one).total_cmp(&percent(other))
-    });
-    let Some((best, percent)) = best.and_then(|best| Some((best, best.percent?))) else {
+/// What is promised for evenkeel's best backup of files, against everything that is not one.
+fn bars(methods: &[Standing]) -> Vec<Bar> {
+    let ran = || methods.iter().filter(|method| method.is_measured());
+    let percent = |method: &Standing| method.percent.map_or(0.0, |percent| percent.median);
+    let ours = ran().filter(|method| method.is_ours);
+    let best = ours.max_by(|one, other| percent(one).total_cmp(&percent(other)));
+    let Some((best, left)) = best.and_then(|best| Some((best, best.percent?))) else {
         return Vec::new();
     };
+    let others = || ran().filter(|method| !method.is_ours && method.method != NONE);
     let bar = |asked: String, measured: String, held| Bar {
         method: best.method.clone(),
         asked,
@@ -199,27 +195,33 @@ fn bars(
     };
     let mut bars = vec![bar(
         format!("at least {BAR_PERCENT:.0} % of the undisturbed throughput"),
-        range(percent, "%"),
-        percent.median >= BAR_PERCENT,
+        range(left, "%"),
+        left.median >= BAR_PERCENT,
     )];
-    let first = |race: &Race<'_>, unit| {
-        let (first, value) = race.first;
-        (
-            format!("{}: {}", first.method, range(value, unit)),
-            first.is_ours,
-        )
-    };
-    if let Some(race) = throughput {
-        let (measured, held) = first(race, "%");
-        let asked = "ahead of every other method".to_owned();
-        bars.push(bar(asked, measured, held));
+    let next = others().max_by(|one, other| percent(one).total_cmp(&percent(other)));
+    if let Some((next, theirs)) = next.and_then(|next| Some((next, next.percent?))) {
+        bars.push(bar(
+            "ahead of every other method".to_owned(),
+            against(left, next, theirs, "%"),
+            left.median > theirs.median,
+        ));
     }
-    if let Some(race) = restore {
-        let (measured, held) = first(race, "s");
-        let asked = "restored faster than every other method".to_owned();
-        bars.push(bar(asked, measured, held));
+    let restored = |method: &Standing| method.restore_s.map_or(f64::MAX, |spread| spread.median);
+    let next = others().min_by(|one, other| restored(one).total_cmp(&restored(other)));
+    let next = next.and_then(|next| Some((next, next.restore_s?)));
+    if let (Some(own), Some((next, theirs))) = (best.restore_s, next) {
+        bars.push(bar(
+            "restored faster than every other method".to_owned(),
+            against(own, next, theirs, "s"),
+            own.median < theirs.median,
+        ));
     }
     bars
+}
+
+fn against(own: Spread, next: &Standing, theirs: Spread, unit: &str) -> String {
+    let (own, theirs) = (range(own, unit), range(theirs, unit));
+    format!("{own}, and {} {theirs}", next.method)
 }
 
 #[cfg(test)]
