@@ -258,10 +258,9 @@ impl Standing {
             first_bytes: first(|once| once.bytes as f64),
             next_bytes: next(|once| once.bytes as f64),
             restore_s: over(&|round| round.restored.as_ref().map(|restored| restored.seconds)),
-            is_sound: match restored().next() {
-                None => None,
-                Some(_) => Some(restored().all(|restored| restored.is_sound)),
-            },
+            is_sound: restored()
+                .next()
+                .map(|_| restored().all(|restored| restored.is_sound)),
         }
     }
 }
