@@ -193,7 +193,9 @@ fn missing(report: &ShowdownReport) -> Vec<String> {
     let told = report.methods.iter().filter_map(|method| {
         let name = &method.method;
         match &method.state {
-            State::Measured => None,
+            State::Measured => method.outlasts.then(|| {
+                format!("{name}: its backup took longer than was measured, and ended without load")
+            }),
             State::LeftOut(why) => Some(format!("{name} is left out: {why}")),
             State::Failed(why) => Some(format!("{name} FAILED: {why}")),
         }

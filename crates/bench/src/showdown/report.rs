@@ -138,6 +138,8 @@ pub struct Standing {
     pub stall_ms: Option<Spread>,
     /// Backups, over all rounds.
     pub backups: usize,
+    /// Whether a round's first backup took longer than was measured: so it ran without load at the end.
+    pub outlasts: bool,
     /// The first backup of a round, in seconds.
     pub first_s: Option<Spread>,
     /// Those after the first, in seconds, that ended under load.
@@ -251,6 +253,9 @@ impl Standing {
             max_ms: over(&|round| Some(round.new_order.max_ms)),
             stall_ms: over(&|round| Some(round.stall_ms)),
             backups: rounds.iter().map(|round| round.backups.len()).sum(),
+            outlasts: rounds
+                .iter()
+                .any(|round| round.backups.first().is_some_and(|once| !once.under_load)),
             first_s: first(|once| once.seconds),
             next_s: next(|once| once.seconds),
             first_cpu_s: first(|once| once.cpu_seconds),

@@ -247,6 +247,7 @@ mod tests {
             max_ms: None,
             stall_ms: None,
             backups: 1,
+            outlasts: false,
             first_s: None,
             next_s: None,
             first_cpu_s: None,

@@ -35,6 +35,11 @@ impl Answer for ShowdownReport {
                 }
                 State::Measured => (),
             }
+            if method.outlasts {
+                text.push_str(&format!(
+                    "{name}: its backup took longer than was measured, and ended without load; -l longer\n"
+                ));
+            }
         }
         text.push('\n');
         for sentence in &self.verdict.says {
