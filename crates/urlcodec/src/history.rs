@@ -133,10 +133,9 @@ impl History {
             ),
         };
         let mut hash = (value ^ (kind as u64) << 57).wrapping_mul(SPREAD);
-        hash ^= hash >> 29;
-        hash = hash.wrapping_mul(0xBF58_476D_1CE4_E5B9);
         hash ^= hash >> 32;
-        hash.wrapping_mul(SPREAD) & !0x1FF
+        hash = hash.wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        (hash ^ hash >> 29) & !0x1FF
     }
 }
 

@@ -12,21 +12,29 @@
 //! | `fast/` | one context at a time, looked up: a million URLs in a second |
 //! | `format` | a table as a file |
 //! | `train` | from strings to a table |
+//! | `lines` | codes as lines of text, ratios |
 
 mod coder;
 mod dense;
 mod fast;
 mod format;
 mod history;
+pub mod lines;
 mod train;
 
 pub use coder::NotACode;
-pub use train::{MAX_TRAINING, MIN_TABLE, Training, host, train};
+pub use train::{MAX_TRAINING, MIN_TABLE, Training, by_host, host, train};
 
 use evenkeel_op::Result;
 
 /// The longest string that has a code, in bytes.
 pub const MAX_LEN: usize = 1 << 20;
+
+/// The most bytes that the code of a string of `len` bytes has, whatever the string and the table.
+#[must_use]
+pub const fn longest_code(len: usize) -> usize {
+    7 * len + 8
+}
 
 /// How a table codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +44,9 @@ pub enum Mode {
     /// As quick as possible.
     Fast = 2,
 }
+
+/// Trained on public lists of links; tables/README.md says how.
+const SHIPPED: &[u8] = include_bytes!("../tables/public.urltable");
 
 #[derive(Debug)]
 enum Model {
@@ -61,6 +72,11 @@ impl Table {
         };
         let model = model.map_err(format::senseless)?;
         Ok(Self { model, id, file })
+    }
+
+    /// Reads the table that comes with the program.
+    pub fn shipped() -> Result<Self> {
+        Self::read(SHIPPED.to_vec())
     }
 
     fn dense(model: &dense::Dense) -> Result<Self> {

@@ -91,6 +91,15 @@ fn shuffle(texts: &mut [&[u8]]) {
     });
 }
 
+/// Parts texts by host: those of nine in ten hosts, and those of the others. A host is always on
+/// the same side.
+#[must_use]
+pub fn by_host<'a>(texts: &[&'a [u8]]) -> (Vec<&'a [u8]>, Vec<&'a [u8]>) {
+    texts
+        .iter()
+        .partition(|text| blake3::hash(host(text)).as_bytes()[0] >= 26)
+}
+
 /// The host of a URL: what stands between `//` and the next `/`, `?` or `#`; else the first part.
 #[must_use]
 pub fn host(url: &[u8]) -> &[u8] {

@@ -20,8 +20,8 @@ pub const FAULTS: [&str; 17] = [
 ];
 
 /// What an entry may stand for besides; docs/src/design/sabotage.md says what each is.
-const BEYOND: [&str; 8] = [
-    "image", "page", "tool", "key", "schema", "dump", "import", "figure",
+const BEYOND: [&str; 9] = [
+    "image", "page", "tool", "key", "schema", "dump", "import", "figure", "url",
 ];
 
 /// One place to break, and the test that is to notice.

@@ -22,6 +22,7 @@ mod prewarm;
 mod repository;
 mod showdown;
 mod ssh;
+mod url;
 mod values;
 
 pub use backup::{Backup, BackupLock, SnapshotMethod};
@@ -56,6 +57,7 @@ pub use repository::{
 };
 pub use showdown::{BenchShowdown, FilesystemKind};
 pub use ssh::{CompressAt, Remote};
+pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
 pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, size, span};
 
 use clap::{ArgAction, Args, Parser, Subcommand};
@@ -163,6 +165,8 @@ pub enum Verb {
     Load(Box<Load>),
     /// Run a file of SQL statements, in parallel where order cannot matter.
     Import(Box<Import>),
+    /// Compress URLs so that they sort and are searched as before.
+    Url(Url),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

@@ -28,6 +28,7 @@ pub mod restore;
 mod resume;
 mod retention;
 pub mod settings;
+pub mod url;
 pub mod verify;
 pub mod watch_applier;
 
@@ -80,6 +81,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Dump(args) => dump::run(args, face),
         Verb::Load(args) => load::run(args, face),
         Verb::Import(args) => import::run(args, face),
+        Verb::Url(args) => url::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

@@ -149,18 +149,23 @@ impl Dense {
 
     /// Looks all contexts up, and says which order of them is the longest that is known.
     #[inline]
-    fn look_up(&self, history: &History, slots: &mut [Slot; LANES]) -> usize {
-        let mut keys = [0; LANES];
-        let mut buckets = [(0, 0); LANES];
-        // All buckets before any record, so that what memory is waited for overlaps.
+    fn look_up<const N: usize>(&self, history: &History, slots: &mut [Slot; N]) -> usize {
+        let mut keys = [0; N];
+        let mut buckets = [(0, 0); N];
+        // All buckets before any head, all heads before any record, so that what memory is waited for overlaps.
         for (lane, &kind) in self.kinds.iter().enumerate() {
-            keys[lane % LANES] = history.key(kind);
-            buckets[lane % LANES] = self.quick.bucket(keys[lane % LANES]);
+            keys[lane % N] = history.key(kind);
+            buckets[lane % N] = self.quick.bucket(keys[lane % N]);
+        }
+        let mut heads = [0; N];
+        for (head, bucket) in heads.iter_mut().zip(&buckets) {
+            *head = self.quick.head(bucket.0);
         }
         let mut matched = 0;
         for (lane, &kind) in self.kinds.iter().enumerate() {
-            let slot = &mut slots[lane % LANES];
-            self.quick.find(keys[lane % LANES], buckets[lane % LANES], slot);
+            let slot = &mut slots[lane % N];
+            self.quick
+                .find(keys[lane % N], buckets[lane % N], heads[lane % N], slot);
             if slot.mask != 0 && crate::history::ORDERS.contains(&kind) {
                 matched = matched.max(kind);
             }
@@ -170,18 +175,18 @@ impl Dense {
 
     /// Codes one leaf, or finds it.
     #[inline]
-    fn leaf<C: Coder>(
+    fn leaf<C: Coder, const N: usize>(
         &self,
         coder: &mut C,
         history: &History,
-        slots: &mut [Slot; LANES],
+        slots: &mut [Slot; N],
         want: usize,
     ) -> usize {
         let matched = self.look_up(history, slots);
         let by_match = &self.by_match[match_row(matched, history.last())];
         let part = history.part();
-        let used = self.logits.len().min(LANES);
-        let mut inputs: Lanes = [0; LANES];
+        let used = self.logits.len().min(N);
+        let mut inputs = [0_i16; N];
         let mut node = 0;
         let mut left = 1_u32 << 31;
         loop {
@@ -194,7 +199,7 @@ impl Dense {
             }
             let by_node = &self.by_node[node_row(node, part)];
             let mut sum = 0_i32;
-            for lane in 0..LANES {
+            for lane in 0..N {
                 // Both within WEIGHT_MOST: the sum fits.
                 let weight = by_node[lane].wrapping_add(by_match[lane]);
                 sum += i32::from(inputs[lane]) * i32::from(weight);
@@ -217,37 +222,58 @@ impl Dense {
         }
     }
 
+    fn narrow(&self) -> bool {
+        self.kinds.len() <= LANES / 2
+    }
+
     pub(crate) fn compress(&self, text: &[u8]) -> Vec<u8> {
         let mut coder = Encoder::new(text.len() / 2 + 8);
-        let mut slots = [Slot::EMPTY; LANES];
-        let history = self.walk(&mut coder, &mut slots, text);
-        self.leaf(&mut coder, &history, &mut slots, 0);
+        if self.narrow() {
+            self.walk::<{ LANES / 2 }>(&mut coder, text, true);
+        } else {
+            self.walk::<LANES>(&mut coder, text, true);
+        }
         coder.finish()
     }
 
     pub(crate) fn bounds(&self, prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let mut coder = Encoder::new(prefix.len() / 2 + 8);
-        self.walk(&mut coder, &mut [Slot::EMPTY; LANES], prefix);
+        if self.narrow() {
+            self.walk::<{ LANES / 2 }>(&mut coder, prefix, false);
+        } else {
+            self.walk::<LANES>(&mut coder, prefix, false);
+        }
         coder.bounds()
     }
 
-    fn walk(&self, coder: &mut Encoder, slots: &mut [Slot; LANES], text: &[u8]) -> History {
+    fn walk<const N: usize>(&self, coder: &mut Encoder, text: &[u8], to_its_end: bool) {
+        let mut slots = [Slot::EMPTY; N];
         let mut history = History::new();
         for &byte in text {
-            self.leaf(coder, &history, slots, usize::from(byte) + 1);
+            self.leaf(coder, &history, &mut slots, usize::from(byte) + 1);
             history.push(byte);
         }
-        history
+        if to_its_end {
+            self.leaf(coder, &history, &mut slots, 0);
+        }
     }
 
     pub(crate) fn decompress(&self, code: &[u8], limit: usize) -> Result<Vec<u8>, NotACode> {
+        if self.narrow() {
+            self.find::<{ LANES / 2 }>(code, limit)
+        } else {
+            self.find::<LANES>(code, limit)
+        }
+    }
+
+    fn find<const N: usize>(&self, code: &[u8], limit: usize) -> Result<Vec<u8>, NotACode> {
         let mut coder = Decoder::new(code);
         if coder.lost() {
             return Err(NotACode::Nothing);
         }
-        let mut out = Vec::with_capacity((code.len() * 4 + 16).min(limit));
+        let mut out = Vec::with_capacity(code.len().saturating_mul(6).min(limit).min(1 << 16));
         let mut history = History::new();
-        let mut slots = [Slot::EMPTY; LANES];
+        let mut slots = [Slot::EMPTY; N];
         loop {
             match self.leaf(&mut coder, &history, &mut slots, 0) {
                 0 => break,
@@ -263,12 +289,10 @@ impl Dense {
     }
 }
 
-/// Which kinds a table of that many bytes uses.
+/// Which kinds a table of that many bytes uses: more are worth their time only where they fit.
 fn kinds_for(bytes: usize) -> Vec<usize> {
-    if bytes < 1_500_000 {
-        vec![0, 1, 2, 3, 4, 5, 6, 8, 10, 11]
-    } else if bytes < 5_000_000 {
-        vec![0, 1, 2, 3, 4, 5, 6, 8, 10, 11]
+    if bytes < 5_000_000 {
+        vec![1, 2, 3, 4, 6, 10, 11]
     } else {
         (0..KINDS).collect()
     }

@@ -92,14 +92,16 @@ impl Quick {
                     let number = quick.long.len() as u32;
                     quick.records.extend_from_slice(&number.to_le_bytes());
                     let (symbols, counts) = lists.split_at(len);
-                    quick.long.push(states(tree, symbols, counts, &store.counts));
+                    quick
+                        .long
+                        .push(states(tree, symbols, counts, &store.counts));
                 }
                 at = start + 2 * len;
             }
         }
         quick.buckets.push(quick.records.len() as u32);
         // A list is read whole slots at a time.
-        quick.records.extend_from_slice(&[0; 2 * SLOTS]);
+        quick.records.extend_from_slice(&[0; 2 + 2 * SLOTS]);
         quick
     }
 
@@ -110,31 +112,42 @@ impl Quick {
         (self.buckets[bucket], self.buckets[bucket + 1])
     }
 
-    /// Looks a context up in its bucket.
+    /// The head of the record that begins there. Behind the last record there are zeros.
     #[inline]
-    pub(super) fn find(&self, key: u64, (at, end): (u32, u32), slot: &mut Slot) {
+    pub(super) fn head(&self, at: u32) -> u16 {
+        let at = at as usize;
+        match self.records.get(at..at + 2) {
+            Some(head) => u16::from_le_bytes([head[0], head[1]]),
+            None => 0,
+        }
+    }
+
+    /// Looks a context up in its bucket, whose first head was read already.
+    #[inline]
+    pub(super) fn find(&self, key: u64, (at, end): (u32, u32), head: u16, slot: &mut Slot) {
         let wanted = super::store::check(key);
-        let (mut at, end) = (at as usize, end as usize);
+        let (mut at, mut head) = (at, head);
         slot.long = 0;
         slot.mask = 0;
         slot.from = 0;
         slot.to = 0;
         while at < end {
-            let Some(record) = self.records.get(at..at + 2 + 2 * SLOTS) else {
-                return;
-            };
-            let head = u16::from_le_bytes([record[0], record[1]]);
-            let len = usize::from(head & 15);
+            let len = u32::from(head & 15);
             if head >> 4 == wanted {
                 slot.mask = -1;
+                let start = at as usize + 2;
+                let Some(lists) = self.records.get(start..start + 2 * SLOTS) else {
+                    return;
+                };
                 if len == 15 {
-                    slot.long = 1 + u32::from_le_bytes([record[2], record[3], record[4], record[5]]);
+                    slot.long = 1 + u32::from_le_bytes([lists[0], lists[1], lists[2], lists[3]]);
                 } else {
-                    self.fill(&record[2..], len, slot);
+                    self.fill(lists, len as usize, slot);
                 }
                 return;
             }
             at += if len == 15 { 6 } else { 2 + 2 * len };
+            head = self.head(at);
         }
     }
 
@@ -153,7 +166,7 @@ impl Quick {
     }
 
     /// The state of a list at a node, whose lower side ends with leaf `last_lower`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn state(&self, slot: &mut Slot, node: usize, last_lower: u8) -> usize {
         if slot.long > 0 {
             usize::from(self.long[slot.long as usize - 1][node % NODES]).min(STATES - 1)

@@ -116,7 +116,7 @@ impl Fast {
         if coder.lost() {
             return Err(NotACode::Nothing);
         }
-        let mut out = Vec::with_capacity((code.len() * 4 + 16).min(limit));
+        let mut out = Vec::with_capacity(code.len().saturating_mul(6).min(limit).min(1 << 16));
         let mut state = 0_usize;
         loop {
             let row = &self.rows[state];

@@ -24,6 +24,7 @@ mod restore;
 mod settings;
 mod showdown;
 mod tpcc;
+mod url;
 
 pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use binlog::ExtractAnswer;
@@ -41,6 +42,7 @@ pub use rebuild::RebuildAnswer;
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};
 pub use tpcc::TpccConditions;
+pub use url::{UrlStatsAnswer, UrlTrainAnswer};
 
 use evenkeel_op::Error;
 use serde::Serialize;

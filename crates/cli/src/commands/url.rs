@@ -1,0 +1,223 @@
+//! `url`.
+
+use crate::args::{self, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
+use crate::show::Face;
+use crate::show::answers::{UrlStatsAnswer, UrlTrainAnswer};
+use evenkeel_op::{Error, Result, Unit, exit};
+use evenkeel_urlcodec::lines::{self, Measure};
+use evenkeel_urlcodec::{MAX_LEN, MAX_TRAINING, Mode, Table, Training, by_host, train};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::time::Instant;
+
+/// Bytes that are gathered before they are written.
+const BATCH: usize = 256 << 10;
+
+/// Runs the command.
+pub fn run(args: &args::Url, face: &Face) -> Result<u8> {
+    match &args.verb {
+        UrlVerb::Train(args) => trained(args, face),
+        UrlVerb::Compress(args) => compress(args, face),
+        UrlVerb::Decompress(args) => decompress(args, face),
+        UrlVerb::Grep(args) => grep(args, face),
+        UrlVerb::Stats(args) => stats(args, face),
+    }
+}
+
+fn trained(args: &UrlTrain, face: &Face) -> Result<u8> {
+    let begun = Instant::now();
+    if args.output.exists() {
+        return Err(Error::usage(format!("{} is there already", args.output.display()))
+            .hint("name another file: codes made with a table can only be read with it"));
+    }
+    let mut text = Vec::new();
+    open(&args.file)?
+        .take(MAX_TRAINING as u64 + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| unread(&args.file, error))?;
+    let texts: Vec<&[u8]> = text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .collect();
+    let training = Training {
+        mode: match args.mode {
+            UrlMode::Dense => Mode::Dense,
+            UrlMode::Fast => Mode::Fast,
+        },
+        bytes: usize::try_from(args.table_size).unwrap_or(usize::MAX),
+    };
+    let table = train(&texts, training, face.progress(), face.cancel())?;
+    let own = measure(&table, &texts, face)?;
+    let (near, far) = by_host(&texts);
+    let held_out = if args.no_held_out || near.is_empty() || far.is_empty() {
+        None
+    } else {
+        let second = train(&near, training, face.progress(), face.cancel())?;
+        Some(measure(&second, &far, face)?)
+    };
+    write_new(&args.output, table.file())?;
+    let path = args.output.display().to_string();
+    let answer = UrlTrainAnswer::new(path, &table, &own, held_out.as_ref(), begun.elapsed());
+    face.answer(&answer);
+    Ok(exit::DONE)
+}
+
+fn measure(table: &Table, texts: &[&[u8]], face: &Face) -> Result<Measure> {
+    let progress = face.progress();
+    progress.phase("measuring", Some(texts.len() as u64), Unit::Items);
+    let mut measure = Measure::default();
+    for some in texts.chunks(1_000) {
+        face.cancel().check()?;
+        for text in some {
+            measure.add(table, text)?;
+        }
+        progress.advance(some.len() as u64);
+    }
+    progress.end();
+    Ok(measure)
+}
+
+/// Writes a file that is not there yet, whole or not at all.
+fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let failed = |error: io::Error| {
+        Error::failed(format!("failed to write {}", path.display())).because(error)
+    };
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
+    file.write_all(bytes).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
+    Ok(())
+}
+
+fn compress(args: &UrlCoded, face: &Face) -> Result<u8> {
+    let table = table(&args.table)?;
+    for_lines(&args.file, face, |line, out| {
+        let code = table.compress(line).ok_or_else(|| lines::too_long(line.len()))?;
+        lines::write(&code, out);
+        Ok(())
+    })
+}
+
+fn decompress(args: &UrlCoded, face: &Face) -> Result<u8> {
+    let table = table(&args.table)?;
+    for_lines(&args.file, face, |line, out| {
+        let text = table.decompress(&code(line)?, MAX_LEN).map_err(|error| {
+            Error::failed("a line cannot be decompressed")
+                .because(error)
+                .hint(format!("was it compressed with table {}? If with another, give --table", table.id()))
+        })?;
+        if text.contains(&b'\n') {
+            return Err(Error::failed("a string has a line's end in it, and would look like two")
+                .hint("it was not compressed by this command: decompress it where it is kept"));
+        }
+        out.extend_from_slice(&text);
+        out.push(b'\n');
+        Ok(())
+    })
+}
+
+fn grep(args: &UrlGrep, face: &Face) -> Result<u8> {
+    let table = table(&args.codes.table)?;
+    let (low, high) = table.prefix(args.prefix.as_encoded_bytes());
+    for_lines(&args.codes.file, face, |line, out| {
+        let code = code(line)?;
+        if low <= code && code < high {
+            out.extend_from_slice(line);
+            out.push(b'\n');
+        }
+        Ok(())
+    })
+}
+
+fn stats(args: &UrlStats, face: &Face) -> Result<u8> {
+    let table = table(&args.table)?;
+    let mut measure = Measure::default();
+    for_lines(&args.file, face, |line, _| measure.add(&table, line))?;
+    face.answer(&UrlStatsAnswer::new(&table, &measure));
+    Ok(exit::DONE)
+}
+
+fn code(line: &[u8]) -> Result<Vec<u8>> {
+    lines::read(line).ok_or_else(|| {
+        Error::failed("a line is no code").hint("give what `evenkeel url compress` wrote")
+    })
+}
+
+fn table(args: &UrlTable) -> Result<Table> {
+    match &args.table {
+        None => Table::shipped(),
+        Some(path) => {
+            let file = fs::read(path).map_err(|error| unread(path, error))?;
+            Table::read(file)
+        }
+    }
+}
+
+/// Gives each line of a file to `work`, and prints what that appends.
+fn for_lines(
+    path: &Path,
+    face: &Face,
+    mut work: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
+) -> Result<u8> {
+    // A code has two digits for each byte, and a string may be longer compressed.
+    const LONGEST: u64 = 16 * MAX_LEN as u64;
+    let mut input = open(path)?;
+    let (mut line, mut out) = (Vec::new(), Vec::with_capacity(2 * BATCH));
+    let mut number = 0_u64;
+    face.progress().phase("reading lines", None, Unit::Items);
+    loop {
+        line.clear();
+        let read = (&mut input).take(LONGEST).read_until(b'\n', &mut line);
+        if read.map_err(|error| unread(path, error))? == 0 {
+            break;
+        }
+        number += 1;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        work(&line, &mut out).map_err(|error| {
+            Error::new(error.kind(), format!("failed at line {number} of {}", path.display()))
+                .because(error)
+        })?;
+        if number.is_multiple_of(1_000) {
+            face.cancel().check()?;
+            face.progress().advance(1_000);
+        }
+        if out.len() >= BATCH {
+            written(&mut out)?;
+        }
+    }
+    face.progress().end();
+    written(&mut out)?;
+    Ok(exit::DONE)
+}
+
+/// Writes what was gathered, which is not an answer but data: it arrives, or the command fails.
+fn written(out: &mut Vec<u8>) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout
+        .write_all(out)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Error::failed("failed to write the lines").because(error))?;
+    out.clear();
+    Ok(())
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let file = File::open(path).map_err(|error| unread(path, error))?;
+    Ok(Box::new(BufReader::with_capacity(BATCH, file)))
+}
+
+fn unread(path: &Path, error: io::Error) -> Error {
+    Error::usage(format!("failed to read {}", path.display()))
+        .because(error)
+        .hint("give the path of a file that can be read, or - for standard input")
+}
