@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 22] = [
+const LAYERS: [(&str, Layer); 23] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -30,6 +30,7 @@ const LAYERS: [(&str, Layer); 22] = [
     ("evenkeel-mount", Layer::Mechanism),
     ("evenkeel-wire", Layer::Mechanism),
     ("evenkeel-report", Layer::Mechanism),
+    ("evenkeel-urlcodec", Layer::Mechanism),
     ("evenkeel-backup", Layer::Operation),
     ("evenkeel-recovery", Layer::Operation),
     ("evenkeel-logical", Layer::Operation),

@@ -112,7 +112,8 @@ fn candidates(seen: &Seen, below: Option<&Seen>, out: &mut Vec<Candidate>) {
             Some(below) => gain(list, below),
             None => 1e9,
         };
-        if gain > 0.0 {
+        // Where there is room, also those that saved nothing here; not those that were there once.
+        if gain > 0.0 || list.iter().map(|s| s.1).sum::<u32>() > 1 {
             out.push(Candidate {
                 worth: gain / (record_len(symbols.len()) as f64 + 1.0),
                 key: *key,
