@@ -14,6 +14,7 @@ pub mod mounting;
 pub mod points;
 pub mod program;
 pub mod rounds;
+pub mod shell;
 pub mod storm;
 
 use evenkeel_backup::Run;

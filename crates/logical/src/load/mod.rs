@@ -253,7 +253,9 @@ fn tell(session: &mut Session, source: &mut Source, progress: &dyn Progress) -> 
     }
     if source.foreign && foreign::settle(session, &mut source.objects)? {
         progress.warn(
-            "the dump does not say the sql_mode of its programs: they get this server's".to_owned(),
+            "the dump does not say the sql_mode of its programs, nor the time zone of its events: \
+             they get this server's"
+                .to_owned(),
         );
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(super) use mydumper::METADATA;
 pub(super) use shell::OVERVIEW;
 
 use super::source::Table;
-use crate::objects::Objects;
+use crate::objects::{Kind, Objects};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::Session;
@@ -74,7 +74,8 @@ fn objects(databases: Vec<crate::objects::Database>, version_text: String) -> Ob
 }
 
 /// Fills in what the files leave to the server: the collation of a schema that only says its
-/// character set, and the `sql_mode` of programs. Returns whether the latter was not said.
+/// character set, the `sql_mode` of programs and the time zone of events. Returns whether programs
+/// were incomplete.
 ///
 /// Errors: those of the session.
 pub(super) fn settle(session: &mut Session, objects: &mut Objects) -> Result<bool> {
@@ -88,6 +89,7 @@ pub(super) fn settle(session: &mut Session, objects: &mut Objects) -> Result<boo
     // Servers that leave it out mean this one, whatever it is here.
     defaults.insert("utf8mb4".to_owned(), "utf8mb4_general_ci".to_owned());
     let mode = session.value("SELECT @@GLOBAL.sql_mode")?;
+    let zone = session.value("SELECT @@GLOBAL.time_zone")?;
     let mut unsaid = false;
     for database in &mut objects.databases {
         if database.collation.is_empty() {
@@ -112,6 +114,9 @@ pub(super) fn settle(session: &mut Session, objects: &mut Objects) -> Result<boo
             .chain(&mut database.events);
         for program in programs.filter(|one| one.sql_mode.is_none()) {
             program.sql_mode.clone_from(&mode);
+            if program.kind == Kind::Event && program.time_zone.is_none() {
+                program.time_zone.clone_from(&zone);
+            }
             unsaid = true;
         }
     }
