@@ -21,7 +21,8 @@ cannot hold something, or has it already, and nothing was made.";
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Load {
-    /// The directory that `dump` wrote, or its URL (s3://BUCKET/FOLDER).
+    /// The directory that `dump`, mydumper or MySQL Shell wrote, or the URL that `dump` wrote to
+    /// (s3://BUCKET/FOLDER).
     #[arg(value_name = "DIR")]
     pub input: PathBuf,
     /// Load this database only; may be given several times [default: all].
