@@ -643,3 +643,39 @@ fn statements_too_long_for_the_server_are_named() {
         .unwrap();
     assert_eq!(sum.as_deref(), Some("3145729"));
 }
+
+/// Rows that wait too long for somebody else's lock are tried again.
+#[test]
+fn rows_that_others_lock_are_tried_again() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let running = start(&server, &scratch);
+    let mut holder = session(&running);
+    for sql in [
+        "SET GLOBAL innodb_lock_wait_timeout = 1",
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (a INT PRIMARY KEY)",
+        "BEGIN",
+        "INSERT INTO d.t VALUES (5)",
+    ] {
+        holder.run(sql).unwrap();
+    }
+    let file = write(
+        &scratch,
+        "locked.sql",
+        "USE d;\nINSERT INTO t VALUES (4),(5),(6);\n",
+    );
+    let mut command = import(&running, &file, &[]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = child.spawn().unwrap();
+    until_within(Duration::from_secs(60), "it was tried again", || {
+        let sql = "SHOW GLOBAL STATUS LIKE 'Com_rollback'";
+        let row = holder.one(sql).unwrap().unwrap();
+        row.at(1).and_then(|text| text.parse().ok()) >= Some(1)
+    });
+    holder.run("ROLLBACK").unwrap();
+    let ended = done(Ended::of(&child.wait_with_output().unwrap()));
+    assert_eq!(ended.answer["rows"], 3, "{}", ended.answer);
+    let rows = holder.value("SELECT GROUP_CONCAT(a ORDER BY a) FROM d.t");
+    assert_eq!(rows.unwrap().as_deref(), Some("4,5,6"));
+}

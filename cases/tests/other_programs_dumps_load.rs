@@ -93,6 +93,8 @@ fn of_mydumper(server: TestServer) {
     mydumper(&source, &plain, &["--rows=1000"]);
     let target = server.start(&scratch.join("target"), &SMALL);
     let load = |dump: &Path, flags: &[&str]| load_into(&program(), &target, dump, flags);
+    // Where it is killed depends on no server.
+    let is_first = server.binary.flavour == Flavour::MariaDb;
     for point in [
         "load::begun",
         "load::before_commit#2",
@@ -101,11 +103,14 @@ fn of_mydumper(server: TestServer) {
         "load::rows",
         "load::phase#2",
     ] {
+        if !is_first {
+            break;
+        }
         let ended = run(killed_at(load(&plain, &["--threads=2"]), point));
         assert_eq!(ended.signal, Some(9), "{point}: {ended:?}");
     }
     let ended = done(run(load(&plain, &["--threads=2", "--verify"])));
-    assert_eq!(ended.answer["resumed"], true, "{}", ended.answer);
+    assert_eq!(ended.answer["resumed"], is_first, "{}", ended.answer);
     assert!(
         ended.answer["rows"].as_u64() > Some(4000),
         "{}",
@@ -119,7 +124,7 @@ fn of_mydumper(server: TestServer) {
     assert_eq!(ended.answer["resumed"], false, "{}", ended.answer);
     assert_same(&source, &target, &format!("{}, packed", server.name));
     files_import(&source, &target, &packed);
-    if server.binary.flavour == Flavour::MariaDb {
+    if is_first {
         what_is_strange_is_named(&plain, &load);
     }
 }

@@ -11,6 +11,7 @@
 //! | `greeting`, `auth`, `login` | from a stream to a session |
 //! | `stream`, `tls` | Unix socket, TCP, TLS, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
+//! | `refusal` | what an error number means |
 
 mod auth;
 mod connection;
@@ -19,6 +20,7 @@ mod greeting;
 mod login;
 mod packet;
 mod prepared;
+mod refusal;
 mod rows;
 mod stream;
 mod tls;
@@ -26,6 +28,7 @@ mod tls;
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed};
 pub use prepared::{Executed, Prepared, Value};
+pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};
 
 /// What fuzzing and property tests feed bytes to.

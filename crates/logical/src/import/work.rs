@@ -4,7 +4,7 @@ use super::batch::{Batch, Joined};
 use super::order::Schedule;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_wire::Connection;
+use evenkeel_wire::{Connection, Refusal};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,10 +14,6 @@ const HELD: usize = 32 << 20;
 const TICK: Duration = Duration::from_millis(200);
 /// How often a transaction that others got in the way of is tried.
 const TRIES: usize = 10;
-/// What a server calls a row that is there, an index that is there, a foreign key that is there.
-const DUPLICATES: [u16; 4] = [1062, 1586, 1061, 1826];
-/// Deadlock; waited too long for a lock.
-const IN_THE_WAY: [u16; 2] = [1213, 1205];
 /// A NULL where none may be: an error in one row, and in one of many rows only a warning.
 const BAD_NULL: &[u8] = b"1048";
 /// Connections of their own silence are not to be closed by the server.
@@ -222,16 +218,12 @@ pub(super) fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Connecti
     Ok(connection)
 }
 
-/// Returns the server's code of an error, as its message has it.
-pub(super) fn code(error: &Error) -> Option<u16> {
-    let text = error.to_string();
-    let rest = text.strip_prefix("ERROR ")?;
-    rest.split_whitespace().next()?.parse().ok()
-}
-
 /// Returns whether an error says that something is there already.
 pub(super) fn is_duplicate(error: &Error) -> bool {
-    code(error).is_some_and(|code| DUPLICATES.contains(&code))
+    matches!(
+        Refusal::of(error),
+        Some(Refusal::RowIsThere | Refusal::DefinitionIsThere)
+    )
 }
 
 /// One connection and its place in the file's settings.
@@ -353,7 +345,7 @@ impl<'p> Worker<'p> {
         }
         for _ in 0..TRIES {
             match self.attempt(batch) {
-                Err(failure) if code(&failure.error).is_some_and(|c| IN_THE_WAY.contains(&c)) => {
+                Err(failure) if Refusal::of(&failure.error) == Some(Refusal::InTheWay) => {
                     self.connection.run("ROLLBACK").map_err(at(batch.line()))?;
                 }
                 other => return other,
@@ -456,5 +448,5 @@ fn is_grave(error: &Error) -> bool {
         error.kind(),
         ErrorKind::Unreachable | ErrorKind::Interrupted | ErrorKind::Terminated
     );
-    stops || code(error).is_none_or(|code| IN_THE_WAY.contains(&code))
+    stops || matches!(Refusal::of(error), None | Some(Refusal::InTheWay))
 }

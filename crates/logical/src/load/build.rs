@@ -9,11 +9,9 @@ use crate::objects::{Kind, ObjectName, Phase, Rendering, Runner, Statement};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result, Unit};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::Refusal;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
-
-/// An index of that name is there: the statement ran before.
-const HAS_INDEX: &str = "ERROR 1061 ";
 
 /// What all phases need.
 pub(super) struct Builder<'a> {
@@ -172,7 +170,9 @@ impl Builder<'_> {
         if lost {
             return Err(error);
         }
-        if phase == Phase::Indexes && self.resumed && error.chain().contains(HAS_INDEX) {
+        // The statement ran before.
+        let is_there = Refusal::of(&error) == Some(Refusal::DefinitionIsThere);
+        if phase == Phase::Indexes && self.resumed && is_there {
             return Ok(());
         }
         match &statement.broken {

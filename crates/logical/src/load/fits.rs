@@ -6,12 +6,11 @@ use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Session, quote_name};
+use evenkeel_wire::Refusal;
 use std::collections::BTreeSet;
 
 /// Where each table is tried, and dropped again.
 const TRY: &str = "evenkeel_try";
-/// A sequence that a default names is not there: sequences are not tried.
-const NO_SEQUENCE: &str = "ERROR 4091 ";
 
 /// Puts other collations in the place of those that the request or an alias replaces.
 ///
@@ -167,7 +166,8 @@ fn try_all(
         match runner.run(&tried) {
             Ok(()) => runner.run(&dropped)?,
             Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
-            Err(error) if error.chain().contains(NO_SEQUENCE) => {}
+            // Sequences are not tried.
+            Err(error) if Refusal::of(&error) == Some(Refusal::NoSequence) => {}
             Err(error) => problems.push(format!("{object}: {}", said(&error))),
         }
         progress.advance(1);

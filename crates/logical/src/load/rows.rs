@@ -11,7 +11,7 @@ use super::target::{self, Way};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_wire::Connection;
+use evenkeel_wire::{Connection, Refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,10 +19,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often a chunk that lost to another transaction is tried.
 const TRIES: u32 = 5;
-/// Deadlock; the wait for a lock took too long.
-const LOST: [&str; 2] = ["ERROR 1213 ", "ERROR 1205 "];
-/// The key is there already.
-const DUPLICATE: &str = "ERROR 1062 ";
 /// How many warnings a message quotes.
 const WARNINGS: &str = "SHOW WARNINGS LIMIT 3";
 
@@ -269,8 +265,7 @@ impl Shared<'_> {
             // A connection that was lost has rolled back by itself.
             let rolled_back = connection.run("ROLLBACK");
             tries += 1;
-            let text = error.chain();
-            let lost = LOST.iter().any(|code| text.contains(code));
+            let lost = Refusal::of(&error) == Some(Refusal::InTheWay);
             if !lost || tries == TRIES || rolled_back.is_err() {
                 return Err(error);
             }
@@ -282,7 +277,7 @@ impl Shared<'_> {
     fn in_transaction(&self, connection: &mut Connection, claim: Claim<'_>) -> Result<()> {
         connection.run("START TRANSACTION")?;
         match connection.run(&note_chunk(claim.chunk.number)) {
-            Err(error) if error.chain().contains(DUPLICATE) => {
+            Err(error) if Refusal::of(&error) == Some(Refusal::RowIsThere) => {
                 connection.run("ROLLBACK")?;
                 return Ok(());
             }
