@@ -61,8 +61,8 @@ pub(super) fn load(
     }
     let way = way(session, source, request.method, progress)?;
     // Of packed files of other programs it is not known how much is in them.
-    let chunks = source.tables.iter().flat_map(|table| &table.chunks);
-    let known = chunks.fold(true, |known, chunk| known && chunk.bytes.is_some());
+    let mut chunks = source.tables.iter().flat_map(|table| &table.chunks);
+    let known = chunks.all(|chunk| chunk.bytes.is_some());
     let unit = evenkeel_op::Unit::Bytes;
     progress.phase("loading rows", known.then_some(bytes), unit);
     let shared = Shared {
