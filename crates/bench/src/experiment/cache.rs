@@ -274,11 +274,11 @@ pub fn cache(
     };
     let report = rounds.run(run, |number| {
         let way = Way::ALL[number];
-        let ready = QueryCache::set(&mut session, before, way == Way::QueryCache);
+        let ready = QueryCache::set(&mut session, before.as_ref(), way == Way::QueryCache);
         let ran = ready.and_then(|()| once(&mut session, options, request, way, run));
         Ran::or_left_out(ran)
     });
-    let restored = QueryCache::restore(&mut session, before);
+    let restored = QueryCache::restore(&mut session, before.as_ref());
     let dropped = session.run(&format!("DROP TABLE IF EXISTS {TABLE}"));
     let report = report?;
     restored?;
@@ -286,43 +286,54 @@ pub fn cache(
     Ok(report)
 }
 
-/// The server's setting of its query cache; `None` where it has none.
-#[derive(Debug, Clone, Copy)]
+/// The server's settings of its query cache; `None` where it has none.
+#[derive(Debug, Clone)]
 struct QueryCache {
-    bytes: u64,
+    bytes: String,
+    kind: String,
 }
 
 impl QueryCache {
     fn of(session: &mut Session) -> Result<Option<Self>> {
         let bytes = session.variable("query_cache_size")?;
-        Ok(bytes
-            .and_then(|text| text.parse().ok())
-            .map(|bytes| Self { bytes }))
+        let kind = session.variable("query_cache_type")?;
+        Ok(bytes.zip(kind).map(|(bytes, kind)| Self { bytes, kind }))
     }
 
     /// Sets it for a run, and empties it.
-    fn set(session: &mut Session, there: Option<Self>, wanted: bool) -> Result<()> {
-        match (there, wanted) {
-            (None, false) => Ok(()),
-            (None, true) => Err(Error::refused("the server has no query cache")),
-            (Some(_), _) => {
-                let bytes = if wanted { MEGABYTES << 20 } else { 0 };
-                session.run(&format!("SET GLOBAL query_cache_size = {bytes}"))?;
-                if !wanted {
-                    return Ok(());
-                }
-                // Off since its start, a server does not let sessions have it.
-                session
-                    .run("SET SESSION query_cache_type = 1")
-                    .map_err(|error| Error::refused(error.to_string()))
+    fn set(session: &mut Session, there: Option<&Self>, wanted: bool) -> Result<()> {
+        if there.is_none() {
+            return match wanted {
+                true => Err(Error::refused("the server has no query cache")),
+                false => Ok(()),
+            };
+        }
+        session.run("SET GLOBAL query_cache_size = 0")?;
+        if wanted {
+            let bytes = MEGABYTES << 20;
+            // Some that were started without it do not let it be set any more.
+            for sql in [
+                "SET GLOBAL query_cache_type = 1",
+                "SET SESSION query_cache_type = 1",
+                &format!("SET GLOBAL query_cache_size = {bytes}"),
+            ] {
+                let set = session.run(sql);
+                set.map_err(|error| Error::refused(error.to_string()))?;
             }
         }
+        Ok(())
     }
 
-    fn restore(session: &mut Session, there: Option<Self>) -> Result<()> {
-        match there {
-            Some(Self { bytes }) => session.run(&format!("SET GLOBAL query_cache_size = {bytes}")),
-            None => Ok(()),
+    fn restore(session: &mut Session, there: Option<&Self>) -> Result<()> {
+        let Some(Self { bytes, kind }) = there else {
+            return Ok(());
+        };
+        session.run(&format!("SET GLOBAL query_cache_size = {bytes}"))?;
+        let now = session.variable("query_cache_type")?;
+        // A server that was started without it takes no value of it, not even the one that it has.
+        match now.as_ref() == Some(kind) {
+            true => Ok(()),
+            false => session.run(&format!("SET GLOBAL query_cache_type = '{kind}'")),
         }
     }
 

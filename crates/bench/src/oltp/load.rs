@@ -129,7 +129,9 @@ pub fn load(
     let rows = missing.iter().map(|piece| u64::from(piece.to - piece.from));
     let rows: u64 = rows.sum();
     run.progress.phase("loading rows", Some(rows), Unit::Items);
-    fill(options, request, &missing, run)?;
+    fill(options, request, &missing, run).map_err(|error| {
+        error.hint("run it again when that is mended: it goes on with what is missing")
+    })?;
     run.progress.end();
     for table in 1..=shape.tables {
         run.cancel.check()?;

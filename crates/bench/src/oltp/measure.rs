@@ -68,6 +68,7 @@ pub fn measure(
         distribution: request.distribution,
         prepared: request.prepared,
         cancel: run.cancel.clone(),
+        transactions: AtomicU64::new(0),
         statements: AtomicU64::new(0),
         failures: Mutex::new(BTreeMap::new()),
     });

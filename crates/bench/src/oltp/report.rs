@@ -7,7 +7,7 @@ use crate::Driven;
 use evenkeel_drive::{Ended, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a run came to.
 #[derive(Debug, Clone, Serialize)]
@@ -118,15 +118,14 @@ impl OltpReport {
         let run = &driven.run;
         let kind = &run.total.kinds[0];
         let latency = kind.latency();
-        let ever: u64 = run.samples.iter().map(|sample| sample.tally.done()).sum();
-        let statements = common.statements.load(Ordering::Relaxed);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+        let (ever, statements) = (count(&common.transactions), count(&common.statements));
         let a_second = |count: f64| match run.seconds {
             some if some > 0.0 => count / some,
             _ => 0.0,
         };
-        let each = |whole: f64| if ever == 0 { 0.0 } else { whole / ever as f64 };
-        // Those under way at the end are in the count of statements, but in no interval.
-        let statements_each = each(statements as f64).round();
+        let each = |whole: f64| if ever == 0.0 { 0.0 } else { whole / ever };
+        let statements_each = each(statements);
         let around = if request.mode == Mode::PointSelect {
             0.0
         } else {

@@ -49,7 +49,9 @@ pub(super) struct Common {
     pub(super) prepared: bool,
     /// Stops a session that waits for its server.
     pub(super) cancel: Cancel,
-    /// Statements of transactions that were done.
+    /// Transactions done, those among them that end after the last interval.
+    pub(super) transactions: AtomicU64,
+    /// Their statements.
     pub(super) statements: AtomicU64,
     /// Failures, in the server's words, and how often each.
     pub(super) failures: Mutex<BTreeMap<String, u64>>,
@@ -244,6 +246,7 @@ impl Work for Session {
             let before = link.sent;
             let Err(error) = self.transact(&mut link) else {
                 let sent = link.sent - before;
+                self.common.transactions.fetch_add(1, Ordering::Relaxed);
                 self.common.statements.fetch_add(sent, Ordering::Relaxed);
                 self.link = Some(link);
                 return unit;
