@@ -221,7 +221,7 @@ pub fn load(dump: &Path, running: &Running) {
                 load_sql(&mut connection, &rows);
                 connection.run("SET NAMES utf8mb4").expect("names");
             } else {
-                let sql = load_statement(table);
+                let sql = load_statement(table, &manifest["format"]);
                 let done = connection.load(&sql, &mut &rows[..]);
                 let done = done.unwrap_or_else(|e| panic!("{}: {}", table["name"], e.chain()));
                 assert_eq!(chunk["rows"], done.affected, "{chunk}");
@@ -230,7 +230,8 @@ pub fn load(dump: &Path, running: &Running) {
     }
 }
 
-fn load_statement(table: &Value) -> String {
+fn load_statement(table: &Value, format: &Value) -> String {
+    let csv = *format != "tab";
     let (mut targets, mut sets) = (Vec::new(), Vec::new());
     for column in table["columns"].as_array().expect("columns") {
         let name = quote_name(text(column, "name"));
@@ -238,12 +239,22 @@ fn load_statement(table: &Value) -> String {
             // These take text, and bytes have no character set.
             targets.push(format!("@v{}", sets.len()));
             sets.push(format!("{name} = CONVERT(@v{} USING utf8mb4)", sets.len()));
+        } else if csv && is_bytes(text(column, "type")) {
+            targets.push(format!("@v{}", sets.len()));
+            sets.push(format!("{name} = UNHEX(@v{})", sets.len()));
         } else {
             targets.push(name);
         }
     }
+    let lines = match format.as_str() {
+        Some("csv") => r#"FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' ESCAPED BY ''"#,
+        Some("csv-header") => {
+            r#"FIELDS TERMINATED BY ',' OPTIONALLY ENCLOSED BY '"' ESCAPED BY '' IGNORE 1 LINES"#
+        }
+        _ => "",
+    };
     let mut sql = format!(
-        "LOAD DATA LOCAL INFILE 'x' INTO TABLE {} CHARACTER SET binary ({})",
+        "LOAD DATA LOCAL INFILE 'x' INTO TABLE {} CHARACTER SET binary {lines} ({})",
         quote_name(text(table, "name")),
         targets.join(", ")
     );
@@ -251,6 +262,13 @@ fn load_statement(table: &Value) -> String {
         sql.push_str(&format!(" SET {}", sets.join(", ")));
     }
     sql
+}
+
+/// Whether a type's values are hexadecimal in comma-separated files.
+fn is_bytes(full_type: &str) -> bool {
+    ["bit", "varbinary", "binary", "blob", "geometry"]
+        .iter()
+        .any(|word| full_type.starts_with(word))
 }
 
 /// Runs statements that end in a semicolon and a newline, which in values are escaped.

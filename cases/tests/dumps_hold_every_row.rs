@@ -103,6 +103,17 @@ fn case(server: &TestServer) {
     let state = bank.check(&mut loaded).unwrap();
     state.check_between(&before, &after).unwrap();
     assert_whole(server, &scratch, &inserts, &mut source);
+
+    if server.name.starts_with("MySQL 8") {
+        let commas = scratch.join("commas");
+        done(run(dump(
+            &program(),
+            &running,
+            &commas,
+            &["--format=csv-header"],
+        )));
+        assert_whole(server, &scratch, &commas, &mut source);
+    }
 }
 
 #[test]

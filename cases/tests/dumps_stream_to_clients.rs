@@ -210,7 +210,11 @@ fn unfinished_scripts_tell() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     for flags in [&["--format=tab"][..], &["--compress=gzip"]] {
-        let (code, said) = stream(&source, &scratch.join("x"), flags);
+        let script = scratch.join("x");
+        let (code, said) = stream(&source, &script, flags);
         assert_eq!(code, Some(2), "{said}");
+        // What goes to a client is the script, and nothing that is none.
+        assert_eq!(std::fs::read(&script).unwrap(), b"");
+        assert!(said.contains(r#""schema":"evenkeel/error/1""#), "{said}");
     }
 }

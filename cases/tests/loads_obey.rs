@@ -47,6 +47,23 @@ fn statements_are_loaded_too() {
     }
 }
 
+/// Comma-separated files load as well, by either way.
+#[test]
+fn comma_separated_rows_are_loaded_too() {
+    let scratch = Scratch::new();
+    let flags = ["--format=csv", "--chunk-size=64K"];
+    let source = Source::make(&program(), mariadb_10_11(), &scratch, true, &flags);
+    let target = source.server.start(&scratch.join("target"), &SMALL);
+    for flags in [
+        &["--verify"][..],
+        &["--verify", "--method=insert", "--replace", "--execute"],
+    ] {
+        let ended = done(run(load(&source, &target, flags)));
+        assert_eq!(ended.answer["differs"], serde_json::json!([]));
+        source.assert_same(&target, source.server.name, Closeness::Same);
+    }
+}
+
 /// An account that may not switch `local_infile` on gets its rows in by INSERT.
 #[test]
 fn accounts_without_power_insert() {

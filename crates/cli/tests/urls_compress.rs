@@ -15,7 +15,11 @@ fn url(words: &[&str], input: &Path) -> Output {
 /// The answer of a command that has to work.
 fn good(words: &[&str], input: &Path) -> Vec<u8> {
     let output = url(words, input);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     output.stdout
 }
 
@@ -40,14 +44,31 @@ fn urls() -> Vec<u8> {
 #[test]
 fn lines_come_back_sort_and_are_found() {
     let scratch = Scratch::new();
-    let (file, codes, table) = (scratch.join("urls"), scratch.join("codes"), scratch.join("table"));
+    let (file, codes, table) = (
+        scratch.join("urls"),
+        scratch.join("codes"),
+        scratch.join("table"),
+    );
     let text = urls();
     fs::write(&file, &text).unwrap();
     let name = table.to_str().unwrap();
     for mode in ["dense", "fast"] {
-        let size = ["train", "-", "--table-size", "100K", "--mode", mode, "--output", name, "--json"];
+        let size = [
+            "train",
+            "-",
+            "--table-size",
+            "100K",
+            "--mode",
+            mode,
+            "--output",
+            name,
+            "--json",
+        ];
         let trained: Value = serde_json::from_slice(&good(&size, &file)).unwrap();
-        assert!(trained["table_bytes"].as_u64().unwrap() <= 100 << 10, "{trained}");
+        assert!(
+            trained["table_bytes"].as_u64().unwrap() <= 100 << 10,
+            "{trained}"
+        );
         assert!(trained["held_out_ratio"].as_f64().is_some(), "{trained}");
         // Nothing is written over: codes may depend on it.
         assert_eq!(url(&size, &file).status.code(), Some(2));
@@ -60,15 +81,25 @@ fn lines_come_back_sort_and_are_found() {
         fs::write(&codes, sorted(&made).concat()).unwrap();
         let back = good(&[&["decompress"], &table[..]].concat(), &codes);
         // Lines sort as strings without their ends.
-        let mut wanted: Vec<&[u8]> = text.strip_suffix(b"\n").unwrap().split(|b| *b == b'\n').collect();
+        let mut wanted: Vec<&[u8]> = text
+            .strip_suffix(b"\n")
+            .unwrap()
+            .split(|b| *b == b'\n')
+            .collect();
         wanted.sort_unstable();
         assert_eq!(back.strip_suffix(b"\n").unwrap(), wanted.join(&b'\n'));
 
         let prefix = b"https://shop.example.com";
-        let found = good(&[&["grep", "https://shop.example.com"], &table[..]].concat(), &codes);
+        let found = good(
+            &[&["grep", "https://shop.example.com"], &table[..]].concat(),
+            &codes,
+        );
         fs::write(&codes, found).unwrap();
         let found = good(&[&["decompress"], &table[..]].concat(), &codes);
-        let wanted: Vec<&[u8]> = wanted.into_iter().filter(|line| line.starts_with(prefix)).collect();
+        let wanted: Vec<&[u8]> = wanted
+            .into_iter()
+            .filter(|line| line.starts_with(prefix))
+            .collect();
         assert_eq!(found.strip_suffix(b"\n").unwrap(), wanted.join(&b'\n'));
 
         let stats = good(&[&["stats", "--json"], &table[..]].concat(), &file);
@@ -76,7 +107,10 @@ fn lines_come_back_sort_and_are_found() {
         assert_eq!(stats["table_id"], trained["table_id"]);
         assert_eq!(stats["urls"], 403);
         assert_eq!(stats["bytes_in"].as_u64().unwrap(), text.len() as u64 - 404);
-        assert_eq!(stats["bytes_out"].as_u64().unwrap(), (made.len() as u64 - 404) / 2);
+        assert_eq!(
+            stats["bytes_out"].as_u64().unwrap(),
+            (made.len() as u64 - 404) / 2
+        );
         assert!(stats["ratio"].as_f64().unwrap() < 0.4, "{stats}");
         assert!(stats["ratio_mean"].as_f64().unwrap() > 0.0, "{stats}");
         fs::remove_file(name).unwrap();
@@ -96,11 +130,27 @@ fn what_is_no_code_or_table_is_told() {
     let whole = scratch.join("table");
     fs::write(&input, urls()).unwrap();
     let name = whole.to_str().unwrap();
-    good(&["train", "-", "--table-size", "100K", "--mode", "fast", "--output", name, "--no-held-out"], &input);
+    good(
+        &[
+            "train",
+            "-",
+            "--table-size",
+            "100K",
+            "--mode",
+            "fast",
+            "--output",
+            name,
+            "--no-held-out",
+        ],
+        &input,
+    );
     let file = fs::read(&whole).unwrap();
     fs::write(&whole, &file[..file.len() - 1]).unwrap();
     let output = url(&["compress", "--table", name], &input);
     assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
-    assert_eq!(url(&["stats", "nothing-there"], &input).status.code(), Some(2));
+    assert_eq!(
+        url(&["stats", "nothing-there"], &input).status.code(),
+        Some(2)
+    );
 }

@@ -127,6 +127,10 @@ pub enum DumpFormat {
     Tab,
     /// INSERT statements, for any client.
     Sql,
+    /// Comma-separated, for other programs.
+    Csv,
+    /// The same, with the columns' names in the first line of each file.
+    CsvHeader,
 }
 
 /// What makes all connections see one instant.

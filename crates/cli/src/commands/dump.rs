@@ -80,7 +80,10 @@ fn request(args: &Dump) -> Result<Request> {
     }
     if is_stream(args) {
         let given = [
-            (args.format == Some(DumpFormat::Tab), "--format tab"),
+            (
+                args.format.is_some_and(|format| format != DumpFormat::Sql),
+                "that --format",
+            ),
             (args.compress.is_some(), "--compress"),
             (args.overwrite_unfinished, "--overwrite-unfinished"),
             (args.resume, "--resume"),
@@ -95,7 +98,9 @@ fn request(args: &Dump) -> Result<Request> {
         filter: Filter::new(selection(args)?, &args.conditions)?,
         format: match args.format {
             Some(DumpFormat::Sql) => Format::Sql,
-            _ => Format::Tab,
+            Some(DumpFormat::Csv) => Format::Csv,
+            Some(DumpFormat::CsvHeader) => Format::CsvHeader,
+            Some(DumpFormat::Tab) | None => Format::Tab,
         },
         compression: match &args.compress {
             Some(how) => how.parse()?,

@@ -28,8 +28,10 @@ pub fn run(args: &args::Url, face: &Face) -> Result<u8> {
 fn trained(args: &UrlTrain, face: &Face) -> Result<u8> {
     let begun = Instant::now();
     if args.output.exists() {
-        return Err(Error::usage(format!("{} is there already", args.output.display()))
-            .hint("name another file: codes made with a table can only be read with it"));
+        return Err(
+            Error::usage(format!("{} is there already", args.output.display()))
+                .hint("name another file: codes made with a table can only be read with it"),
+        );
     }
     let mut text = Vec::new();
     open(&args.file)?
@@ -90,14 +92,17 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
+    file.persist_noclobber(path)
+        .map_err(|error| failed(error.error))?;
     Ok(())
 }
 
 fn compress(args: &UrlCoded, face: &Face) -> Result<u8> {
     let table = table(&args.table)?;
     for_lines(&args.file, face, |line, out| {
-        let code = table.compress(line).ok_or_else(|| lines::too_long(line.len()))?;
+        let code = table
+            .compress(line)
+            .ok_or_else(|| lines::too_long(line.len()))?;
         lines::write(&code, out);
         Ok(())
     })
@@ -109,11 +114,16 @@ fn decompress(args: &UrlCoded, face: &Face) -> Result<u8> {
         let text = table.decompress(&code(line)?, MAX_LEN).map_err(|error| {
             Error::failed("a line cannot be decompressed")
                 .because(error)
-                .hint(format!("was it compressed with table {}? If with another, give --table", table.id()))
+                .hint(format!(
+                    "was it compressed with table {}? If with another, give --table",
+                    table.id()
+                ))
         })?;
         if text.contains(&b'\n') {
-            return Err(Error::failed("a string has a line's end in it, and would look like two")
-                .hint("it was not compressed by this command: decompress it where it is kept"));
+            return Err(
+                Error::failed("a string has a line's end in it, and would look like two")
+                    .hint("it was not compressed by this command: decompress it where it is kept"),
+            );
         }
         out.extend_from_slice(&text);
         out.push(b'\n');
@@ -181,8 +191,11 @@ fn for_lines(
             line.pop();
         }
         work(&line, &mut out).map_err(|error| {
-            Error::new(error.kind(), format!("failed at line {number} of {}", path.display()))
-                .because(error)
+            Error::new(
+                error.kind(),
+                format!("failed at line {number} of {}", path.display()),
+            )
+            .because(error)
         })?;
         if number.is_multiple_of(1_000) {
             face.cancel().check()?;

@@ -44,6 +44,7 @@ mod work;
 mod write;
 
 pub use encode::Format;
+pub(crate) use encode::csv::is_hex;
 pub use filter::Filter;
 pub use kept::Resumed;
 pub use manifest::{

@@ -1,6 +1,7 @@
 //! A file of rows, unpacked and hashed on its way to the server.
 
-use super::source::{Chunk, Packing};
+use super::csv::Lines;
+use super::source::{Chunk, Packing, Shape};
 use evenkeel_op::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use std::io::{self, Read};
@@ -9,11 +10,22 @@ use std::io::{self, Read};
 /// server takes what came, and the transaction is rolled back in good order.
 pub(super) struct ChunkReader<'a> {
     chunk: &'a Chunk,
+    from: Rows<'a>,
+    ended: bool,
+    failure: Option<io::Error>,
+}
+
+/// The file's own bytes, unpacked.
+struct Raw {
     from: Box<dyn Read>,
     hasher: blake3::Hasher,
     bytes: u64,
-    ended: bool,
-    failure: Option<io::Error>,
+}
+
+/// Tab-separated lines, or statements.
+enum Rows<'a> {
+    Raw(Raw),
+    Csv(Lines<'a, Raw>),
 }
 
 impl<'a> ChunkReader<'a> {
@@ -31,11 +43,17 @@ impl<'a> ChunkReader<'a> {
             .open(&chunk.path)
             .and_then(unpacked)
             .map_err(|error| damaged(chunk, "it cannot be read").because(error))?;
-        Ok(Self {
-            chunk,
+        let raw = Raw {
             from,
             hasher: blake3::Hasher::new(),
             bytes: 0,
+        };
+        Ok(Self {
+            chunk,
+            from: match &chunk.shape {
+                Shape::Csv(csv) => Rows::Csv(Lines::new(raw, csv)),
+                _ => Rows::Raw(raw),
+            },
             ended: false,
             failure: None,
         })
@@ -54,11 +72,15 @@ impl<'a> ChunkReader<'a> {
         if let Some(error) = self.failure {
             return Err(damaged(chunk, "it cannot be read").because(error));
         }
-        if let Some(bytes) = chunk.bytes.filter(|bytes| *bytes != self.bytes) {
-            let text = format!("it holds {} bytes instead of {bytes}", self.bytes);
+        let raw = match self.from {
+            Rows::Raw(raw) => raw,
+            Rows::Csv(lines) => lines.into_inner(),
+        };
+        if let Some(bytes) = chunk.bytes.filter(|bytes| *bytes != raw.bytes) {
+            let text = format!("it holds {} bytes instead of {bytes}", raw.bytes);
             return Err(damaged(chunk, &text));
         }
-        let hash = self.hasher.finalize().to_hex().to_string();
+        let hash = raw.hasher.finalize().to_hex().to_string();
         match &chunk.blake3 {
             Some(written) if *written != hash => {
                 Err(damaged(chunk, "its bytes are not those that were dumped"))
@@ -82,22 +104,31 @@ fn damaged(chunk: &Chunk, how: &str) -> Error {
     )
 }
 
+impl Read for Raw {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(into)?;
+        self.hasher.update(&into[..read]);
+        self.bytes += read as u64;
+        Ok(read)
+    }
+}
+
 impl Read for ChunkReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.ended {
             return Ok(0);
         }
         loop {
-            match self.from.read(into) {
+            let read = match &mut self.from {
+                Rows::Raw(raw) => raw.read(into),
+                Rows::Csv(lines) => lines.read(into),
+            };
+            match read {
                 Ok(0) => {
                     self.ended = true;
                     return Ok(0);
                 }
-                Ok(read) => {
-                    self.hasher.update(&into[..read]);
-                    self.bytes += read as u64;
-                    return Ok(read);
-                }
+                Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     self.failure = Some(error);
@@ -111,7 +142,6 @@ impl Read for ChunkReader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::Shape;
     use super::*;
     use evenkeel_testkit::Scratch;
     use std::path::Path;

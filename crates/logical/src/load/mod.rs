@@ -16,6 +16,7 @@
 
 mod build;
 mod chunk;
+mod csv;
 mod fits;
 mod foreign;
 mod insert;

@@ -107,7 +107,7 @@ fn way(
         chunks.any(|chunk| like(&chunk.shape))
     };
     let sends = any(|shape| matches!(shape, Shape::File(_)));
-    let method = match sends || any(|shape| *shape == Shape::Tab) {
+    let method = match sends || any(Shape::is_lines) {
         true => method,
         false => super::Method::Insert,
     };
@@ -225,7 +225,7 @@ impl Shared<'_> {
             }
             last = Some(claim.at);
             connection.run(match (self.way, &claim.chunk.shape) {
-                (Way::LoadData, Shape::Tab | Shape::File(_)) => "SET NAMES utf8mb4",
+                (Way::LoadData, Shape::Tab | Shape::Csv(_) | Shape::File(_)) => "SET NAMES utf8mb4",
                 _ => "SET NAMES binary",
             })?;
             self.is_alone(&mut connection)?;
@@ -355,7 +355,7 @@ impl Shared<'_> {
             progress: self.progress,
         };
         let statement = match (self.way, &chunk.shape) {
-            (Way::LoadData, Shape::Tab) => Some(load_statement(table)),
+            (Way::LoadData, lines) if lines.is_lines() => Some(load_statement(table)),
             (_, Shape::File(sql)) => Some(sql.clone()),
             _ => None,
         };
@@ -401,9 +401,9 @@ fn insert_rows(
         rows += done.affected;
         Ok(())
     };
-    match shape {
-        Shape::Tab => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
-        _ => insert::of_statements(&table.name, from, &mut run)?,
+    match shape.is_lines() {
+        true => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
+        false => insert::of_statements(&table.name, from, &mut run)?,
     }
     Ok(rows)
 }

@@ -3,8 +3,9 @@
 //! Of `evenkeel dump`'s files it is known how many rows and which bytes are in them; what `foreign`
 //! reads was written by other programs, which say less.
 
+use super::csv::Csv;
 use super::{Request, foreign};
-use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry};
+use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry, is_hex};
 use crate::objects::{Kind, ObjectName, Objects};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
@@ -30,10 +31,19 @@ pub(super) enum Packing {
 pub(super) enum Shape {
     /// Tab-separated lines, as `dump` writes them.
     Tab,
+    /// Comma-separated lines, as `dump` writes them; read as tab-separated ones.
+    Csv(Csv),
     /// INSERT statements.
     Statements,
     /// What this LOAD DATA statement says.
     File(String),
+}
+
+impl Shape {
+    /// Returns whether rows come as `dump`'s tab-separated lines.
+    pub(super) fn is_lines(&self) -> bool {
+        matches!(self, Self::Tab | Self::Csv(_))
+    }
 }
 
 /// A file of rows. What other programs wrote has no number of rows and no hash.
@@ -242,6 +252,14 @@ fn table(
     let shape = match format {
         Format::Tab => Shape::Tab,
         Format::Sql => Shape::Statements,
+        Format::Csv | Format::CsvHeader => {
+            let columns = entry.columns.iter();
+            let hex = columns.map(|one| is_hex(&one.full_type, one.charset.as_deref()));
+            Shape::Csv(Csv {
+                hex: hex.collect(),
+                header: format == Format::CsvHeader,
+            })
+        }
     };
     let chunks = entry.chunks.iter().map(|chunk| {
         *number += 1;

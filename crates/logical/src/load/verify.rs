@@ -3,7 +3,7 @@
 //! not count; where rows are INSERT statements or another program's, only how many there are.
 
 use super::chunk::{ChunkReader, check};
-use super::source::{Chunk, Shape, Source, Table};
+use super::source::{Chunk, Source, Table};
 use super::{Request, target};
 use crate::dump::{Sum, count};
 use crate::objects;
@@ -38,8 +38,8 @@ pub(super) fn differences(
             let Some(described) = described(source, table) else {
                 continue;
             };
-            let is_tab = |chunk: &Chunk| chunk.shape == Shape::Tab;
-            let differs = match table.chunks.iter().all(is_tab) && !source.foreign {
+            let is_ours = |chunk: &Chunk| chunk.shape.is_lines();
+            let differs = match table.chunks.iter().all(is_ours) && !source.foreign {
                 true => {
                     let here = of_files(table, cancel)?;
                     let there = Sum::of_server(&mut connection, &table.schema, described)

@@ -1,5 +1,6 @@
 //! A row's cells as text that a server reads back to the same bytes.
 
+pub(crate) mod csv;
 mod sql;
 mod tab;
 
@@ -9,13 +10,17 @@ use serde::{Deserialize, Serialize};
 
 /// What rows look like in files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// Tab-separated, as LOAD DATA reads it by default.
     #[default]
     Tab,
     /// INSERT statements of many rows.
     Sql,
+    /// Comma-separated, for other programs.
+    Csv,
+    /// The same, with the columns' names in the first line of each file.
+    CsvHeader,
 }
 
 impl Format {
@@ -25,6 +30,7 @@ impl Format {
         match self {
             Self::Tab => "tsv",
             Self::Sql => "sql",
+            Self::Csv | Self::CsvHeader => "csv",
         }
     }
 }
@@ -41,6 +47,7 @@ pub(super) struct Encoder {
 enum How {
     Tab(tab::Tab),
     Sql(sql::Sql),
+    Csv(csv::Csv),
 }
 
 impl Encoder {
@@ -49,6 +56,8 @@ impl Encoder {
             how: match format {
                 Format::Tab => How::Tab(tab::Tab::new(table)),
                 Format::Sql => How::Sql(sql::Sql::new(table)),
+                Format::Csv => How::Csv(csv::Csv::new(table, false)),
+                Format::CsvHeader => How::Csv(csv::Csv::new(table, true)),
             },
             pieces: Pieces::default(),
         }
@@ -56,8 +65,10 @@ impl Encoder {
 
     /// Adds what a file begins with.
     pub(super) fn begin(&mut self, out: &mut Vec<u8>) {
-        if let How::Sql(sql) = &mut self.how {
-            sql.begin(out);
+        match &mut self.how {
+            How::Tab(_) => {}
+            How::Sql(sql) => sql.begin(out),
+            How::Csv(csv) => csv.begin(out),
         }
     }
 
@@ -67,6 +78,7 @@ impl Encoder {
         match &mut self.how {
             How::Tab(tab) => tab.row(row, out),
             How::Sql(sql) => sql.row(row, out),
+            How::Csv(csv) => csv.row(row, out),
         }
     }
 
@@ -75,6 +87,7 @@ impl Encoder {
         match &mut self.how {
             How::Tab(tab) => tab.begin_long(),
             How::Sql(sql) => sql.begin_long(out),
+            How::Csv(csv) => csv.begin_long(),
         }
     }
 
@@ -90,6 +103,7 @@ impl Encoder {
         match &mut self.how {
             How::Tab(tab) => tab.part(part, out),
             How::Sql(sql) => sql.part(part, out),
+            How::Csv(csv) => csv.part(part, out),
         }
     }
 
@@ -101,6 +115,7 @@ impl Encoder {
         match &mut self.how {
             How::Tab(tab) => tab.end_long(out),
             How::Sql(sql) => sql.end_long(out),
+            How::Csv(csv) => csv.end_long(out),
         }
     }
 
@@ -122,6 +137,18 @@ fn escaped(cell: &[u8], escape: &[u8; 256], out: &mut Vec<u8>) {
         rest = &rest[at + 1..];
     }
     out.extend_from_slice(rest);
+}
+
+/// Adds bytes as hexadecimal digits.
+fn hexadecimal(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    for byte in bytes {
+        let pair = [
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 15)],
+        ];
+        out.extend_from_slice(&pair);
+    }
 }
 
 #[cfg(test)]
@@ -157,7 +184,7 @@ mod tests {
             ],
             [None, Some(b""), Some(b""), None, Some(b"xyz")],
         ];
-        for format in [Format::Tab, Format::Sql] {
+        for format in [Format::Tab, Format::Sql, Format::Csv] {
             for step in 1..12 {
                 let (mut whole, mut cut) = (Vec::new(), Vec::new());
                 for cells in &rows {

@@ -181,18 +181,9 @@ fn open(kind: Kind, is_empty: bool, out: &mut Vec<u8>) {
 }
 
 fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     match kind {
         Kind::Number => out.extend_from_slice(bytes),
-        Kind::Bytes => {
-            for byte in bytes {
-                let pair = [
-                    DIGITS[usize::from(byte >> 4)],
-                    DIGITS[usize::from(byte & 15)],
-                ];
-                out.extend_from_slice(&pair);
-            }
-        }
+        Kind::Bytes => super::hexadecimal(bytes, out),
         Kind::Time | Kind::Text | Kind::Converted => escaped(bytes, &ESCAPE, out),
     }
 }
