@@ -1,6 +1,6 @@
 //! INSERT statements of many rows, for any client: text as quoted bytes, bytes as hexadecimal.
 
-use super::{Table, escaped};
+use super::{Escapes, Table, escaped};
 use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use evenkeel_wire::{CellPart, Malformed, Row};
@@ -18,15 +18,19 @@ const OPENING: &str = "\
 ";
 
 /// Also what a client would change on the way: it drops a carriage return, and ends at Ctrl-Z.
-const ESCAPE: [u8; 256] = {
-    let mut table = [0; 256];
-    table[0] = b'0';
-    table[b'\n' as usize] = b'n';
-    table[b'\r' as usize] = b'r';
-    table[b'\\' as usize] = b'\\';
-    table[b'\'' as usize] = b'\'';
-    table[0x1A] = b'Z';
-    table
+const ESCAPE: Escapes = {
+    let mut by = [0; 256];
+    by[0] = b'0';
+    by[b'\n' as usize] = b'n';
+    by[b'\r' as usize] = b'r';
+    by[b'\\' as usize] = b'\\';
+    by[b'\'' as usize] = b'\'';
+    by[0x1A] = b'Z';
+    Escapes {
+        by,
+        below: 0x1A + 1,
+        also: [b'\\', b'\''],
+    }
 };
 
 /// How a column's values are written.
@@ -196,8 +200,13 @@ fn close(kind: Kind, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{packet, table};
+    use super::super::tests::{assert_all_are_found, packet, table};
     use super::*;
+
+    #[test]
+    fn all_that_is_escaped_is_found() {
+        assert_all_are_found(&ESCAPE);
+    }
 
     #[test]
     fn each_type_is_written_so_that_it_comes_back() {

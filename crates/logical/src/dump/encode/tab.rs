@@ -2,16 +2,20 @@
 //! what LOAD DATA reads when it is told nothing; the bytes are the columns' own, so it is to be told
 //! `CHARACTER SET binary`.
 
-use super::{Table, escaped};
+use super::{Escapes, Table, escaped};
 use evenkeel_wire::{CellPart, Malformed, Row};
 
-const ESCAPE: [u8; 256] = {
-    let mut table = [0; 256];
-    table[0] = b'0';
-    table[b'\t' as usize] = b't';
-    table[b'\n' as usize] = b'n';
-    table[b'\\' as usize] = b'\\';
-    table
+const ESCAPE: Escapes = {
+    let mut by = [0; 256];
+    by[0] = b'0';
+    by[b'\t' as usize] = b't';
+    by[b'\n' as usize] = b'n';
+    by[b'\\' as usize] = b'\\';
+    Escapes {
+        by,
+        below: b'\n' + 1,
+        also: [b'\\'; 2],
+    }
 };
 
 /// Encodes the rows of one table.
@@ -87,7 +91,7 @@ impl Tab {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{packet, table};
+    use super::super::tests::{assert_all_are_found, packet, table};
     use super::*;
     use proptest::prelude::*;
 
@@ -125,6 +129,11 @@ mod tests {
                 other => cell.push(*other),
             }
         }
+    }
+
+    #[test]
+    fn all_that_is_escaped_is_found() {
+        assert_all_are_found(&ESCAPE);
     }
 
     #[test]
