@@ -211,7 +211,29 @@ impl Writer<'_> {
                 None => cells.push(quoted),
             }
         }
-        let cells = cells.join(", ");
+        let (chunking, extension, partitions) =
+            self.files(table, &base, (names.len(), &cells.join(", ")));
+        let parts: Vec<&String> = partitions.keys().collect();
+        self.json(
+            &format!("{base}.json"),
+            &json!({"options": {"schema": self.schema, "table": table, "columns": names,
+                "decodeColumns": decoders, "defaultCharacterSet": "utf8mb4",
+                "fieldsTerminatedBy": "\t", "fieldsEnclosedBy": "",
+                "fieldsOptionallyEnclosed": false, "fieldsEscapedBy": "\\",
+                "linesTerminatedBy": "\n"}, "triggers": triggers, "includesData": true,
+                "includesDdl": true, "extension": extension, "chunking": chunking,
+                "partitions": parts, "basenames": partitions}),
+        );
+    }
+
+    /// Writes the rows of a table. Returns whether its files are numbered, how they end, and what
+    /// those of partitions are called.
+    fn files(
+        &mut self,
+        table: &str,
+        base: &str,
+        (columns, cells): (usize, &str),
+    ) -> (bool, &'static str, Map<String, Value>) {
         let mut partitions = Map::new();
         let (mut chunking, mut extension) = (true, "tsv.zst");
         let from = format!("{}.{}", quote_name(self.schema), quote_name(table));
@@ -224,14 +246,14 @@ impl Writer<'_> {
                     let sign = if number == 2 { "@@" } else { "@" };
                     let file = format!("{base}{sign}{number}.tsv.zst");
                     let sql = format!("SELECT {cells} FROM {from} WHERE {range} ORDER BY id");
-                    self.rows(table, &file, (names.len(), &sql));
+                    self.rows(table, &file, (columns, &sql));
                 }
             }
             "parts" => {
                 for part in ["p0", "p1", "p2"] {
                     let stem = format!("{base}@{part}");
                     let sql = format!("SELECT {cells} FROM {from} PARTITION ({part})");
-                    self.rows(table, &format!("{stem}@@0.tsv.zst"), (names.len(), &sql));
+                    self.rows(table, &format!("{stem}@@0.tsv.zst"), (columns, &sql));
                     partitions.insert(part.to_owned(), json!(stem));
                 }
             }
@@ -242,20 +264,10 @@ impl Writer<'_> {
                     file = format!("{base}.tsv");
                 }
                 let sql = format!("SELECT {cells} FROM {from}");
-                self.rows(table, &file, (names.len(), &sql));
+                self.rows(table, &file, (columns, &sql));
             }
         }
-        let parts: Vec<&String> = partitions.keys().collect();
-        self.json(
-            &format!("{base}.json"),
-            &json!({"options": {"schema": self.schema, "table": table, "columns": names,
-                "decodeColumns": decoders, "defaultCharacterSet": "utf8mb4",
-                "fieldsTerminatedBy": "\t", "fieldsEnclosedBy": "",
-                "fieldsOptionallyEnclosed": false, "fieldsEscapedBy": "\\",
-                "linesTerminatedBy": "\n"}, "triggers": triggers, "includesData": true,
-                "includesDdl": true, "extension": extension, "chunking": chunking,
-                "partitions": parts, "basenames": partitions}),
-        );
+        (chunking, extension, partitions)
     }
 
     /// Writes the rows of a query as a file.
