@@ -131,11 +131,20 @@ fn two_sided(ranks: &[usize], m: usize, sum: usize) -> f64 {
     (extreme / all).min(1.0)
 }
 
+/// Writes a value with about four digits that count.
+fn readable(value: f64) -> String {
+    match value.abs() {
+        large if large >= 1000.0 => format!("{value:.0}"),
+        middle if middle >= 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
 impl Verdict {
     /// Says it in words; `what` names the value, `more_is_better` whether more of it is.
     #[must_use]
     pub fn says(&self, what: &str, more_is_better: bool) -> String {
-        let [first, second] = self.medians;
+        let [first, second] = self.medians.map(readable);
         let change = match self.change_percent {
             Some(percent) if percent >= 0.0 => format!("{percent:.1} % more"),
             Some(percent) => format!("{:.1} % less", -percent),
@@ -147,10 +156,11 @@ impl Verdict {
             p => format!("{:.2} %", 100.0 * p),
         };
         if self.is_real {
-            let better = (second > first) == more_is_better;
+            let [below, above] = self.medians;
+            let better = (above > below) == more_is_better;
             let word = if better { "better" } else { "worse" };
             return format!(
-                "{what}: B is {word}, {change} in the middle ({first:.4} → {second:.4}). By chance so large a \
+                "{what}: B is {word}, {change} in the middle ({first} → {second}). By chance so large a \
                  difference comes in {chance} of all cases ({n} and {m} runs)."
             );
         }
@@ -162,7 +172,7 @@ impl Verdict {
             false => format!("by chance so large a difference comes in {chance} of all cases"),
         };
         format!(
-            "{what}: no difference is shown. In the middle it is {change} ({first:.4} → {second:.4}), but {why}."
+            "{what}: no difference is shown. In the middle it is {change} ({first} → {second}), but {why}."
         )
     }
 }

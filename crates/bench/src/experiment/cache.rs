@@ -412,20 +412,24 @@ fn once(
     if let Some(trouble) = trouble.as_ref() {
         return Err(Error::failed(trouble.clone()));
     }
-    let reads = &driven.total.kinds[READ];
-    let latency = reads.latency();
     let hits = match way {
         Way::QueryCache => QueryCache::hits(session)? - hits_before,
         _ => common.hits.load(Ordering::Relaxed) as f64,
     };
-    Ok(BTreeMap::from([
-        ("reads_per_s", reads.done as f64 / driven.seconds.max(1e-9)),
-        (
-            "hit_percent",
-            (100.0 * hits / (reads.done as f64).max(1.0)).min(100.0),
-        ),
+    let stale = common.stale.load(Ordering::Relaxed);
+    Ok(told(&driven, hits, stale))
+}
+
+/// What a run came to, by metric.
+fn told(driven: &evenkeel_drive::Run, hits: f64, stale: u64) -> BTreeMap<&'static str, f64> {
+    let reads = &driven.total.kinds[READ];
+    let latency = reads.latency();
+    let done = reads.done as f64;
+    BTreeMap::from([
+        ("reads_per_s", done / driven.seconds.max(1e-9)),
+        ("hit_percent", (100.0 * hits / done.max(1.0)).min(100.0)),
         ("read_p50_us", latency.p50_us as f64),
         ("read_p99_us", latency.p99_us as f64),
-        ("stale_reads", common.stale.load(Ordering::Relaxed) as f64),
-    ]))
+        ("stale_reads", stale as f64),
+    ])
 }
