@@ -39,7 +39,8 @@ pub(super) struct Ground {
 impl Ground {
     /// Makes it, after removing what killed runs left.
     ///
-    /// Errors: `Busy` when another run works there; `Refused` without root's rights for a filesystem.
+    /// Errors: `Busy` when another run works there; `Refused` where other things are, and without root's
+    /// rights for a filesystem.
     pub(super) fn prepare(place: &Place, filesystem: Filesystem, image_bytes: u64) -> Result<Self> {
         if filesystem != Filesystem::Here && !rustix::process::geteuid().is_root() {
             return Err(Error::refused("only root may make and mount a filesystem")
@@ -56,6 +57,7 @@ impl Ground {
             }
         };
         fs::create_dir_all(&top).context(|| format!("failed to create {}", top.display()))?;
+        refuse_others(&top)?;
         let top = top
             .canonicalize()
             .context(|| format!("failed to find {}", top.display()))?;
@@ -165,6 +167,22 @@ impl Drop for Ground {
         if clear(&self.top).is_ok() && !self.is_kept {
             let _ = fs::remove_dir_all(&self.top);
         }
+    }
+}
+
+/// Fails with `Refused` where somebody keeps other things: some of them may have our names.
+fn refuse_others(top: &Path) -> Result<()> {
+    let entries = fs::read_dir(top).context(|| format!("failed to look into {}", top.display()))?;
+    // One that was killed at its very beginning had made nothing but the lock.
+    let mut others = entries.flatten().filter(|one| one.file_name() != "lock");
+    let is_ours = top.join("lock").exists() && top.join("baseline").exists();
+    match others.next().is_none() || is_ours {
+        true => Ok(()),
+        false => Err(Error::refused(format!(
+            "{} holds other things than what a showdown left there",
+            top.display()
+        ))
+        .hint("name a directory that is empty or not there with --work")),
     }
 }
 
@@ -293,6 +311,11 @@ mod tests {
         assert_eq!(busy.kind(), ErrorKind::Busy);
         let kept = ground.baseline("one");
         drop(ground);
+        fs::create_dir(top.path().join("output")).unwrap();
+        let other = Place::Kept(top.path().to_owned());
+        let refused = Ground::prepare(&other, Filesystem::Here, 0).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Refused);
+        assert!(top.path().join("output").exists());
         assert!(kept.exists() && !top.path().join("work/output").exists());
     }
 }
