@@ -153,8 +153,8 @@ impl Quick {
 
     #[inline]
     fn fill(&self, lists: &[u8], len: usize, slot: &mut Slot) {
-        for at in 0..SLOTS {
-            slot.symbols[at] = lists[at] | if at < len { 0 } else { 255 };
+        for (at, (to, from)) in slot.symbols.iter_mut().zip(lists).enumerate() {
+            *to = from | if at < len { 0 } else { 255 };
         }
         let mut sum = 0;
         for (at, count) in lists[len..2 * len].iter().enumerate() {

@@ -90,8 +90,8 @@ fn shorter(key: u64) -> u64 {
 /// What follows a context, guessed from all that was seen after it and after shorter ones.
 fn expected(seen: &[Seen], key: u64) -> Vec<f64> {
     let mut shares = vec![1.0 / SYMBOLS as f64; SYMBOLS];
-    for length in 0..=order(key) {
-        mix(&mut shares, seen[length].list(last(key, length)));
+    for (length, of) in seen.iter().enumerate().take(order(key) + 1) {
+        mix(&mut shares, of.list(last(key, length)));
     }
     shares
 }
@@ -109,9 +109,8 @@ fn mix(shares: &mut [f64], list: &[(u8, u32)]) {
 }
 
 /// Bits that a context saves over the shorter one.
-fn gain(seen: &[Seen], key: u64, list: &[(u8, u32)], below: &[f64]) -> f64 {
+fn gain(list: &[(u8, u32)], below: &[f64]) -> f64 {
     let total = f64::from(list.iter().map(|s| s.1).sum::<u32>());
-    let _ = (seen, key);
     let escape = DISCOUNT * list.len() as f64;
     let saved = list.iter().map(|(symbol, count)| {
         let count = f64::from(*count);
@@ -139,7 +138,7 @@ fn chosen(seen: &[Seen], states: usize) -> Vec<u64> {
             if below.0 != shorter(key) {
                 below = (shorter(key), expected(seen, shorter(key)));
             }
-            let gain = gain(seen, key, list, &below.1);
+            let gain = gain(list, &below.1);
             if gain > 0.0 {
                 worth.push((gain, key));
             }

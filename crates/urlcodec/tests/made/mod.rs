@@ -24,7 +24,7 @@ pub(crate) fn urls(rng: &mut fastrand::Rng, count: usize) -> Vec<Vec<u8>> {
     let words = [
         "news", "shop", "item", "user", "blog", "archive", "photo", "index", "search", "2011",
     ];
-    let mut word = |rng: &mut fastrand::Rng| words[rng.usize(..words.len())];
+    let word = |rng: &mut fastrand::Rng| words[rng.usize(..words.len())];
     let url = |rng: &mut fastrand::Rng| {
         let mut url = format!(
             "http://{}.example.{}/",
@@ -44,7 +44,6 @@ pub(crate) fn urls(rng: &mut fastrand::Rng, count: usize) -> Vec<Vec<u8>> {
         }
         url.into_bytes()
     };
-    let mut url = url;
     (0..count).map(|_| url(rng)).collect()
 }
 
