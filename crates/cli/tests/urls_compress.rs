@@ -41,6 +41,21 @@ fn urls() -> Vec<u8> {
     text
 }
 
+/// Checks what `stats` tells against what `train` and `compress` did.
+fn counts_are_right(table: &[&str], trained: &Value, (text, made): (&[u8], &[u8]), file: &Path) {
+    let stats = good(&[&["stats", "--json"], table].concat(), file);
+    let stats: Value = serde_json::from_slice(&stats).unwrap();
+    assert_eq!(stats["table_id"], trained["table_id"]);
+    assert_eq!(stats["urls"], 403);
+    assert_eq!(stats["bytes_in"].as_u64().unwrap(), text.len() as u64 - 404);
+    assert_eq!(
+        stats["bytes_out"].as_u64().unwrap(),
+        (made.len() as u64 - 404) / 2
+    );
+    assert!(stats["ratio"].as_f64().unwrap() < 0.4, "{stats}");
+    assert!(stats["ratio_mean"].as_f64().unwrap() > 0.0, "{stats}");
+}
+
 #[test]
 fn lines_come_back_sort_and_are_found() {
     let scratch = Scratch::new();
@@ -102,17 +117,7 @@ fn lines_come_back_sort_and_are_found() {
             .collect();
         assert_eq!(found.strip_suffix(b"\n").unwrap(), wanted.join(&b'\n'));
 
-        let stats = good(&[&["stats", "--json"], &table[..]].concat(), &file);
-        let stats: Value = serde_json::from_slice(&stats).unwrap();
-        assert_eq!(stats["table_id"], trained["table_id"]);
-        assert_eq!(stats["urls"], 403);
-        assert_eq!(stats["bytes_in"].as_u64().unwrap(), text.len() as u64 - 404);
-        assert_eq!(
-            stats["bytes_out"].as_u64().unwrap(),
-            (made.len() as u64 - 404) / 2
-        );
-        assert!(stats["ratio"].as_f64().unwrap() < 0.4, "{stats}");
-        assert!(stats["ratio_mean"].as_f64().unwrap() > 0.0, "{stats}");
+        counts_are_right(&table, &trained, (&text, &made), &file);
         fs::remove_file(name).unwrap();
     }
 }
