@@ -73,7 +73,7 @@ pub(super) fn between(
         Err(why) => return Ok(Err(why)),
     };
     reading.most = worth.max(LOG_MIN);
-    let logged = match reading.to_the_end(cancel)? {
+    let logged = match reading.finish(cancel)? {
         Ok(logged) => logged,
         Err(why) => return Ok(Err(why)),
     };
@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    fn to_the_end(mut self, cancel: &Cancel) -> Result<Result<BTreeSet<String>, String>> {
+    fn finish(mut self, cancel: &Cancel) -> Result<Result<BTreeSet<String>, String>> {
         while !self.is_there() {
             cancel.check()?;
             let event = match self.stream.receive() {
