@@ -287,6 +287,18 @@ mod tests {
     }
 
     #[test]
+    fn files_that_name_files_are_understood() {
+        let sql = "LOAD DATA LOCAL INFILE 's.t.00000.dat' REPLACE INTO TABLE `t` CHARACTER SET binary \
+                   FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' (`a`, @j) \
+                   SET `j` = CONVERT(@j USING UTF8MB4)";
+        let (file, local) = loaded_file(sql).unwrap();
+        assert_eq!(file, "s.t.00000.dat");
+        let (_, rest) = sql.split_once("REPLACE ").unwrap();
+        assert_eq!(local, format!("LOAD DATA LOCAL INFILE 'rows' {rest}"));
+        assert!(loaded_file("LOAD DATA LOCAL INFILE 'x' INTO TABLE `t` (`a`)").is_none());
+    }
+
+    #[test]
     fn files_of_statements_hold_nothing_else() {
         let run = |text: &[u8]| {
             let mut all = Vec::new();
