@@ -18,8 +18,9 @@ Examples:
 All connections see one instant, for which writes stand still for a moment. The directory is a dump
 once manifest.json is in it; it says for each table which files hold its rows. A dump that was
 interrupted goes on with --resume: under a new view, for which it keeps the files of tables that the
-binary log proves untouched (REPLICATION SLAVE), and reads the others again. Exit codes: 1 also when a table was altered meanwhile; 11 another dump is being
-written there; 15 gave up waiting for the lock.";
+binary log proves untouched (REPLICATION SLAVE), and reads the others again. Exit codes: 1 also when
+a table was altered meanwhile; 11 another dump is being written there; 15 gave up waiting for the
+lock.";
 
 /// Write a server's tables as files, in parallel and all as of one instant.
 #[derive(Args, Debug)]

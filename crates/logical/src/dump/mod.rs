@@ -63,7 +63,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::lock::{Held, Limits, LockChoice};
 use evenkeel_server::options::ConnectOptions;
-use journal::{Journal, Left, View};
+use journal::{Journal, Left, LeftTable, View};
 use kept::{Grounds, Kept};
 use output::Output;
 use snapshot::Snapshot;
@@ -224,12 +224,7 @@ pub fn dump(
         tables: kept,
         resumed,
     } = grounds.decide(left, progress, cancel)?;
-    let shapes = tables.iter().zip(&kept);
-    let shapes = shapes.map(|(table, kept)| (table, look.shape(table), kept.as_ref()));
-    let journal = match output.dir() {
-        Some(dir) => Some(Journal::begin(dir, view, shapes)?),
-        None => None,
-    };
+    let journal = journal(&output, view, &look, tables.iter().zip(&kept))?;
     fail::fail_point!("dump.kept");
     rows_begin(&tables, resumed.rows, progress);
     let objects = output.write_objects(&look.objects)?;
@@ -253,7 +248,7 @@ pub fn dump(
         request,
         started: snapshot.started,
         server: ServerEntry::of(&mut session)?,
-        coordinates: snapshot.coordinates.clone(),
+        coordinates: snapshot.coordinates,
         one_view: snapshot.one_view,
         objects,
         schemas,
@@ -261,11 +256,31 @@ pub fn dump(
     };
     let manifest = Manifest::of(&tables, facts);
     output.finish(&manifest)?;
+    let mut report = report(&manifest, begun, &throttle, held);
+    report.resumed = is_left.then_some(resumed);
+    Ok(report)
+}
+
+/// Begins the journal of a dump in a directory; elsewhere there is none.
+fn journal<'a>(
+    output: &Output,
+    view: View,
+    look: &Look,
+    tables: impl Iterator<Item = (&'a Table, &'a Option<LeftTable>)>,
+) -> Result<Option<Journal>> {
+    let Some(dir) = output.dir() else {
+        return Ok(None);
+    };
+    let shapes = tables.map(|(table, kept)| (table, look.shape(table), kept.as_ref()));
+    Journal::begin(dir, view, shapes).map(Some)
+}
+
+fn report(manifest: &Manifest, begun: Instant, throttle: &Throttle, held: Held) -> Report {
     let sum = |pick: fn(&ChunkEntry) -> u64| -> u64 {
         let chunks = manifest.tables.iter().flat_map(|table| &table.chunks);
         chunks.map(pick).sum()
     };
-    Ok(Report {
+    Report {
         tables: manifest.tables.len() as u64,
         rows: sum(|chunk| chunk.rows),
         chunks: sum(|_| 1),
@@ -274,9 +289,9 @@ pub fn dump(
         seconds: begun.elapsed().as_secs_f64(),
         rested: throttle.rested().as_secs_f64(),
         held,
-        coordinates: snapshot.coordinates,
-        resumed: is_left.then_some(resumed),
-    })
+        coordinates: manifest.coordinates.clone(),
+        resumed: None,
+    }
 }
 
 fn rows_begin(tables: &[Table], there: u64, progress: &dyn Progress) {
