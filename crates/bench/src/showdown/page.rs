@@ -119,10 +119,10 @@ fn load_table(report: &ShowdownReport) -> Table {
         "TpmC",
         "of undisturbed",
         "least to most",
-        "New-Order 95 % ms",
+        "95 % ms",
         "99 % ms",
         "slowest ms",
-        "longest stall ms",
+        "stall ms",
     ]);
     for method in report.methods.iter().filter(|method| method.is_measured()) {
         let percent = method.percent;
@@ -278,7 +278,7 @@ fn rules(report: &ShowdownReport) -> Vec<String> {
         "The method runs again as soon as it has ended, until the time is over. What goes on from the last backup \
          is full the first time of a round and incremental afterwards."
             .to_owned(),
-        "A stall is the longest time without a commit. Processor time is that of the backup's processes, not of \
+        "Response times are New-Order's. A stall is the longest time without a commit. Processor time is that of the backup's processes, not of \
          the server."
             .to_owned(),
         "The last backup of each round was restored: files until a server started on them greeted a client, \

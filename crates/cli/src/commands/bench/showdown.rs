@@ -45,9 +45,15 @@ pub(super) fn run(args: &BenchShowdown, face: &Face) -> Result<u8> {
             .map(|setting| Fact::new(&setting.name, &setting.value))
             .collect();
         let place = match &request.place {
-            Place::Kept(place) | Place::Below(place) => place,
+            Place::Kept(place) | Place::Below(place) => place.as_path(),
         };
-        let about = about(Some(request.seed), Some(place), server);
+        // What was made for it says more than what it was made on.
+        let is_here = request.filesystem == Filesystem::Here;
+        let mut about = about(Some(request.seed), Some(place).filter(|_| is_here), server);
+        if !is_here {
+            let files = Fact::new("the server's files", &report.filesystem);
+            about.machine.push(files);
+        }
         let html = showdown::page(&report, about).to_html();
         file.write_all(html.as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
