@@ -3,12 +3,14 @@
 mod compare;
 mod experiment;
 mod oltp;
+mod showdown;
 
 pub use compare::BenchCompare;
 pub use experiment::{BenchCache, BenchCompression, BenchInserts, Experiment};
 pub use oltp::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
+pub use showdown::{BenchShowdown, FilesystemKind};
 
-use super::{BenchShowdown, Connection};
+use super::Connection;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -20,7 +20,6 @@ mod lock;
 mod mount;
 mod prewarm;
 mod repository;
-mod showdown;
 mod ssh;
 mod url;
 mod values;
@@ -32,8 +31,8 @@ pub use baseline::{
 };
 pub use bench::{
     Bench, BenchCache, BenchCompare, BenchCompression, BenchInserts, BenchOltp, BenchRecovery,
-    BenchTpcc, BenchVerb, Experiment, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun,
-    OltpVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
+    BenchShowdown, BenchTpcc, BenchVerb, Experiment, FilesystemKind, OltpCompat, OltpDistribution,
+    OltpLoad, OltpMode, OltpRun, OltpVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
 };
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
 pub use check::Check;
@@ -55,7 +54,6 @@ pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
     RepositoryVerb, Restore, Verify,
 };
-pub use showdown::{BenchShowdown, FilesystemKind};
 pub use ssh::{CompressAt, Remote};
 pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
 pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, size, span};

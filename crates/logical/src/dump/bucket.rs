@@ -89,6 +89,11 @@ impl Bucket {
         Ok(())
     }
 
+    /// Returns the name of a file, for people.
+    pub(super) fn shown(&self, name: &str) -> String {
+        format!("{}/{name}", self.store.place())
+    }
+
     /// Begins a file.
     pub(super) fn create(&self, name: &str) -> io::Result<Sink> {
         Ok(self.store.create(name, Existing::Replace)?.into())
@@ -113,6 +118,6 @@ impl Bucket {
             object.write(bytes)?;
             object.finish()
         };
-        put().context(|| format!("failed to write {}/{name}", self.store.place()))
+        put().context(|| format!("failed to write {}", self.shown(name)))
     }
 }

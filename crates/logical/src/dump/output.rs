@@ -46,6 +46,14 @@ impl Output {
         }
     }
 
+    /// Returns the name of a file, for people.
+    pub(super) fn shown(&self, name: &str) -> String {
+        match self {
+            Self::Local(local) => local.path(name).display().to_string(),
+            Self::Bucket(bucket) => bucket.shown(name),
+        }
+    }
+
     /// Removes what an earlier dump left in a directory, but for its journal and these files.
     pub(super) fn keep_only(&self, files: &BTreeSet<&str>) -> Result<()> {
         match self {

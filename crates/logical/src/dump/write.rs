@@ -130,6 +130,8 @@ impl Packer {
 /// A file of rows that is being written.
 pub(super) struct ChunkFile {
     name: String,
+    /// The same for people.
+    shown: String,
     packer: Packer,
     hasher: blake3::Hasher,
     bytes: u64,
@@ -142,8 +144,9 @@ impl ChunkFile {
         let packer = output
             .create(&name)
             .and_then(|sink| Packer::new(sink, compression))
-            .context(|| format!("failed to write {name}"))?;
+            .context(|| format!("failed to write {}", output.shown(&name)))?;
         Ok(Self {
+            shown: output.shown(&name),
             name,
             packer,
             hasher: blake3::Hasher::new(),
@@ -158,7 +161,7 @@ impl ChunkFile {
         self.bytes += bytes.len() as u64;
         self.packer
             .write(bytes)
-            .context(|| format!("failed to write {}", self.name))
+            .context(|| format!("failed to write {}", self.shown))
     }
 
     /// Returns how many bytes were added.
@@ -168,7 +171,7 @@ impl ChunkFile {
 
     /// Ends the file.
     pub(super) fn finish(self, range: Option<String>) -> Result<ChunkEntry> {
-        let failed = || format!("failed to write {}", self.name);
+        let failed = || format!("failed to write {}", self.shown);
         let sink = self.packer.finish().context(failed)?;
         let bytes_stored = sink.finish().context(failed)?;
         Ok(ChunkEntry {

@@ -76,7 +76,7 @@ impl Answer for LoadAnswer {
         }
         match self.differs.as_deref() {
             None => {}
-            Some([]) => text.push_str("verified: all rows are those of the dump\n"),
+            Some([]) => text.push_str("verified: no table differs from the dump\n"),
             Some(list) => list
                 .iter()
                 .for_each(|one| text.push_str(&format!("differs: {one}\n"))),

@@ -60,10 +60,10 @@ pub struct BenchShowdown {
           value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: Option<u16>,
     /// How long before anything counts; seconds without a unit [default: 60].
-    #[arg(long, short = 'r', value_name = "TIME", help_heading = "Load", value_parser = super::bench::seconds)]
+    #[arg(long, short = 'r', value_name = "TIME", help_heading = "Load", value_parser = super::seconds)]
     pub ramp_up: Option<Duration>,
     /// How long is measured [default: 300].
-    #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::bench::seconds)]
+    #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::seconds)]
     pub measure: Option<Duration>,
     /// Rounds of each method [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Load")]
@@ -73,7 +73,7 @@ pub struct BenchShowdown {
     pub seed: Option<u64>,
 
     /// The servers' buffer pool [default: 1G].
-    #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Server")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::args::size, help_heading = "Server")]
     pub buffer_pool: Option<u64>,
     /// The servers' innodb_flush_log_at_trx_commit.
     #[arg(long, value_name = "0|1|2", default_value_t = 1, help_heading = "Server",
@@ -100,7 +100,7 @@ pub struct BenchShowdown {
     )]
     pub filesystem: FilesystemKind,
     /// How large that is made; the file takes only what is written [default: enough for the tables].
-    #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Server")]
+    #[arg(long, value_name = "SIZE", value_parser = crate::args::size, help_heading = "Server")]
     pub filesystem_size: Option<u64>,
     /// Work in this directory, and keep the tables there for the next run [default: a new one below the
     /// temporary directory, removed at the end].
