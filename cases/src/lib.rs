@@ -7,6 +7,7 @@ pub mod dumps;
 pub mod failpoints;
 pub mod far;
 pub mod faults;
+pub mod generated;
 pub mod image;
 pub mod leftovers;
 pub mod loads;

@@ -47,13 +47,15 @@ impl Storm {
         session
             .run(&format!("CREATE DATABASE IF NOT EXISTS {SCHEMA}"))
             .expect("a schema");
+        let version = session.value("SELECT VERSION()").expect("a version");
+        let upwards = version.is_some_and(|text| text.starts_with("5.7"));
         let stop = Arc::new(AtomicBool::new(false));
         let done = Arc::new(AtomicU64::new(0));
         let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&done));
         let thread = std::thread::spawn(move || {
             let mut random = Random::new(seed);
             while !stopped.load(Ordering::SeqCst) {
-                match strike(&mut session, &mut random) {
+                match strike(&mut session, &mut random, upwards) {
                     Err(error) if error.kind() == ErrorKind::Unreachable => return,
                     // Tables that are there already, or not yet.
                     _ => counted.fetch_add(1, Ordering::SeqCst),
@@ -90,10 +92,16 @@ impl Drop for Storm {
     }
 }
 
-/// Makes one random statement.
-fn strike(session: &mut Session, random: &mut Random) -> Result<()> {
-    let table = format!("{SCHEMA}.t{}", random.below(TABLES));
-    let other = format!("{SCHEMA}.t{}", random.below(TABLES));
+/// Makes one random statement. `upwards`: no table ever gets a name back that it has had. After a crash
+/// MySQL 5.7 follows each rename since its checkpoint, and does not start where one leads to a name that
+/// another table has by now.
+fn strike(session: &mut Session, random: &mut Random, upwards: bool) -> Result<()> {
+    let (mut from, mut to) = (random.below(TABLES), random.below(TABLES));
+    if upwards && from > to {
+        (from, to) = (to, from);
+    }
+    let table = format!("{SCHEMA}.t{from}");
+    let other = format!("{SCHEMA}.t{to}");
     let number = random.below(1_000_000);
     let sql = match random.below(12) {
         0 | 1 => format!(

@@ -3,10 +3,9 @@
 
 use evenkeel_cases::SMALL;
 use evenkeel_cases::dumps::{HARD, done, load_into};
-use evenkeel_cases::loads::{Source, local_infile, objects};
+use evenkeel_cases::loads::{Source, assert_same_rows, local_infile, objects};
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_logical::objects::{Closeness, Objects};
-use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Scratch, TestServer};
@@ -97,7 +96,7 @@ fn to_others(server: TestServer, targets: [(TestServer, &[&str]); 2]) {
             done(plain);
         }
         let (mut one, mut other) = (source.running.session().unwrap(), target.session().unwrap());
-        assert_same_rows(&mut one, &mut other, &name);
+        assert_same_rows((&mut one, &mut other), HARD, &name);
         let names = |objects: &Objects| -> Vec<String> {
             let all = objects.databases.iter().flat_map(|one| {
                 let views = one.views.iter().map(|view| &view.program);
@@ -114,61 +113,6 @@ fn to_others(server: TestServer, targets: [(TestServer, &[&str]); 2]) {
             names(&objects(&target)),
             "{name}"
         );
-    }
-}
-
-/// Everything of every row as bytes: CHECKSUM TABLE is another on each flavour. MariaDB has no negative
-/// zero.
-fn assert_same_rows(one: &mut Session, other: &mut Session, name: &str) {
-    for session in [&mut *one, &mut *other] {
-        session
-            .run(
-                "SET SESSION group_concat_max_len = 100000000, sql_mode = '', time_zone = '+00:00'",
-            )
-            .unwrap();
-    }
-    let schema = quote_name(HARD);
-    let columns = one
-        .rows(&format!(
-            "SELECT TABLE_NAME, GROUP_CONCAT(CASE WHEN DATA_TYPE = 'geometry' \
-             THEN CONCAT('COALESCE(HEX(ST_AsWKB(`', COLUMN_NAME, '`)), ''N'')') \
-             WHEN DATA_TYPE IN ('float', 'double') THEN CONCAT('COALESCE(IF(`', COLUMN_NAME, '` = 0, 0, `', COLUMN_NAME, '` * 1e0), ''N'')') \
-             WHEN DATA_TYPE = 'decimal' THEN CONCAT('COALESCE(`', COLUMN_NAME, '`, ''N'')') \
-             WHEN DATA_TYPE = 'json' THEN CONCAT('COALESCE(HEX(CAST(`', COLUMN_NAME, '` AS CHAR)), ''N'')') \
-             ELSE CONCAT('COALESCE(HEX(`', REPLACE(COLUMN_NAME, '`', '``'), '`), ''N'')') END) \
-             FROM information_schema.COLUMNS JOIN information_schema.TABLES USING (TABLE_SCHEMA, TABLE_NAME) \
-             WHERE TABLE_SCHEMA = '{}' AND TABLE_TYPE = 'BASE TABLE' GROUP BY TABLE_NAME",
-            HARD.replace('\'', "''")
-        ))
-        .unwrap();
-    assert!(columns.len() > 10);
-    for row in &columns {
-        let (table, columns) = (row.at(0).unwrap(), row.at(1).unwrap());
-        let sql = format!(
-            "SELECT COUNT(*), SUM(CAST(CONV(LEFT(SHA1(CONCAT_WS('|', {columns})), 12), 16, 10) AS UNSIGNED)) FROM {schema}.{}",
-            quote_name(table)
-        );
-        let mut ask = |sql: &str| -> Vec<String> {
-            let answers = [&mut *one, &mut *other].map(|session| {
-                let row = session.one(sql).unwrap_or_else(|e| panic!("{}", e.chain()));
-                let row = row.unwrap();
-                format!("{:?} {:?}", row.at(0), row.at(1))
-            });
-            answers.to_vec()
-        };
-        let sums = ask(&sql);
-        if sums[0] != sums[1] {
-            for column in columns.split(",COALESCE(") {
-                let column = column.trim_start_matches("COALESCE(");
-                let values = format!(
-                    "SELECT 0, GROUP_CONCAT(LEFT(COALESCE({column}, 60) ORDER BY 1) FROM {schema}.{}",
-                    quote_name(table)
-                );
-                let both = ask(&values);
-                assert_eq!(both[0], both[1], "{name}: {table}, {column}");
-            }
-        }
-        assert_eq!(sums[0], sums[1], "{name}: {table}");
     }
 }
 

@@ -13,6 +13,8 @@ pub enum Refusal {
     InTheWay,
     /// A default names a sequence that is not there.
     NoSequence,
+    /// A column would get no value, and has no default.
+    NoDefault,
     /// Anything else.
     Other,
 }
@@ -27,6 +29,7 @@ impl Refusal {
             1061 | 1826 => Self::DefinitionIsThere,
             1205 | 1213 => Self::InTheWay,
             4091 => Self::NoSequence,
+            1364 => Self::NoDefault,
             _ => Self::Other,
         })
     }

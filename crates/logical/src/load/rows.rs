@@ -343,6 +343,28 @@ impl Shared<'_> {
         Ok(())
     }
 
+    /// Sends rows in the way that was found, and returns how many the server took.
+    fn send(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        chunk: &Chunk,
+        from: &mut dyn Read,
+    ) -> Result<u64> {
+        let statement = match (self.way, &chunk.shape) {
+            (Way::LoadData, lines) if lines.is_lines() => Some(load_statement(table)),
+            (_, Shape::File(sql)) => Some(sql.clone()),
+            _ => None,
+        };
+        match statement {
+            Some(sql) => connection.load(&sql, from).and_then(|done| {
+                clean(connection, done.warnings)?;
+                Ok(done.affected)
+            }),
+            None => insert_rows(connection, table, &chunk.shape, from),
+        }
+    }
+
     /// Loads the rows of a chunk, and returns how many there were and the hash of the file.
     fn rows(
         &self,
@@ -354,18 +376,14 @@ impl Shared<'_> {
             from: ChunkReader::open(chunk)?,
             progress: self.progress,
         };
-        let statement = match (self.way, &chunk.shape) {
-            (Way::LoadData, lines) if lines.is_lines() => Some(load_statement(table)),
-            (_, Shape::File(sql)) => Some(sql.clone()),
-            _ => None,
-        };
-        let sent = match statement {
-            Some(sql) => connection.load(&sql, &mut counted).and_then(|done| {
-                clean(connection, done.warnings)?;
-                Ok(done.affected)
-            }),
-            None => insert_rows(connection, table, &chunk.shape, &mut counted),
-        };
+        let mut sent = self.send(connection, table, chunk, &mut counted);
+        let refusal = sent.as_ref().err().and_then(Refusal::of);
+        if refusal == Some(Refusal::NoDefault) && chunk.shape.is_lines() {
+            // MySQL 8.0 has no LOAD DATA for a table with a geometry that is NOT NULL. It says so before it
+            // asks for the first byte.
+            connection.run("SET NAMES binary")?;
+            sent = insert_rows(connection, table, &chunk.shape, &mut counted);
+        }
         let reader = counted.from;
         // Where the file is damaged, what the server says of it is of no interest.
         let verdict = reader.has_ended().then(|| reader.verdict()).transpose()?;
