@@ -7,6 +7,8 @@ use fastrand::Rng;
 const TABLES: usize = 10;
 /// Columns of a table, at most, beside those of its key.
 const COLUMNS: usize = 9;
+/// Kinds of columns, as [`Kind::nth`] counts them.
+const KINDS: usize = 22;
 /// What names are made of.
 const LETTERS: [&str; 14] = [
     "a", "B", "_", "0", "$", " x", "`", "'", "\"", "\\", "%", ".", "é", "表",
@@ -97,8 +99,14 @@ fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
 
 impl Kind {
     fn draw(random: &mut Rng) -> Self {
+        let which = random.usize(0..KINDS);
+        Self::nth(which, random)
+    }
+
+    /// One of each kind, by number.
+    fn nth(which: usize, random: &mut Rng) -> Self {
         let fraction = pick(random, &[0, 1, 3, 6]);
-        match random.u32(0..22) {
+        match which {
             0..4 => Self::key(random),
             4 => {
                 let digits = random.u32(1..=40);
@@ -410,18 +418,25 @@ fn name(start: &str, random: &mut Rng) -> String {
 /// Draws a table: the statements that make and fill it.
 fn table(number: usize, random: &mut Rng) -> Vec<String> {
     let full = quote_name(&name(&format!("t{number}"), random));
-    let keys = random.usize(0..3);
+    // The first has a column of each kind, none of which may be NULL.
+    let is_first = number == 0;
+    let keys = if is_first { 0 } else { random.usize(0..3) };
     let mut columns: Vec<Column> = (0..keys)
         .map(|at| Column::draw(at, Kind::key(random), false, random))
         .collect();
-    for at in 0..random.usize(1..=COLUMNS) {
-        let nullable = random.u32(0..3) > 0;
-        columns.push(Column::draw(
-            keys + at,
-            Kind::draw(random),
-            nullable,
-            random,
-        ));
+    let more = if is_first {
+        KINDS
+    } else {
+        random.usize(1..=COLUMNS)
+    };
+    for at in 0..more {
+        let nullable = !is_first && random.u32(0..3) > 0;
+        let kind = if is_first {
+            Kind::nth(at, random)
+        } else {
+            Kind::draw(random)
+        };
+        columns.push(Column::draw(keys + at, kind, nullable, random));
     }
     let mut parts: Vec<String> = columns.iter().map(|one| one.sql(random)).collect();
     let quoted: Vec<String> = columns.iter().map(|one| quote_name(&one.name)).collect();
@@ -452,7 +467,11 @@ fn table(number: usize, random: &mut Rng) -> Vec<String> {
         "CREATE TABLE {full} ({}) ENGINE={engine} DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci{partitions}",
         parts.join(", ")
     )];
-    let rows = pick(random, &[0, 1, 25, 600]);
+    let rows = if is_first {
+        25
+    } else {
+        pick(random, &[0, 1, 25, 600])
+    };
     let into = format!("INSERT IGNORE INTO {full} ({}) VALUES ", quoted.join(","));
     let rows: Vec<String> = (0..rows).map(|_| row(&columns, random)).collect();
     let inserts = rows
