@@ -98,7 +98,7 @@ mod tests {
             "evenkeel bench tpcc --database 'a b' --seed 7"
         );
         assert_eq!(of(&["--seed", "8"], Some(8)), "evenkeel --seed 8");
-        assert_eq!(of(&["--seed=8"], Some(8)), "evenkeel --seed=8");
+        assert_eq!(of(&["--seed=8"], Some(8)), "evenkeel '--seed=8'");
         assert_eq!(of(&["-p"], None), "evenkeel -p");
     }
 }
