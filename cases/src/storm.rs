@@ -96,10 +96,7 @@ impl Drop for Storm {
 /// MySQL 5.7 follows each rename since its checkpoint, and does not start where one leads to a name that
 /// another table has by now.
 fn strike(session: &mut Session, random: &mut Random, upwards: bool) -> Result<()> {
-    let (mut from, mut to) = (random.below(TABLES), random.below(TABLES));
-    if upwards && from > to {
-        (from, to) = (to, from);
-    }
+    let (from, to) = (random.below(TABLES), random.below(TABLES));
     let table = format!("{SCHEMA}.t{from}");
     let other = format!("{SCHEMA}.t{to}");
     let number = random.below(1_000_000);
@@ -112,6 +109,7 @@ fn strike(session: &mut Session, random: &mut Random, upwards: bool) -> Result<(
         4 => format!("INSERT INTO {table} (n, t) SELECT n + {number}, t FROM {table} LIMIT 2000"),
         5 => format!("TRUNCATE TABLE {table}"),
         6 => format!("DROP TABLE {table}"),
+        7 if upwards && from > to => format!("RENAME TABLE {other} TO {table}"),
         7 => format!("RENAME TABLE {table} TO {other}"),
         8 => format!("ALTER TABLE {table} ENGINE=InnoDB"),
         9 => format!("ALTER TABLE {table} ADD COLUMN c{number} INT"),
