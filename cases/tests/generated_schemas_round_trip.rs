@@ -25,7 +25,7 @@ struct Pair {
 impl Pair {
     fn start(server: TestServer, scratch: &Scratch) -> Self {
         let start =
-            |role: &str| server.start(&scratch.join(&format!("{role}-{}", server.id)), &SMALL);
+            |role: &str| server.start(&scratch.join(format!("{role}-{}", server.id)), &SMALL);
         let (source, target) = (start("source"), start("target"));
         Self {
             server,
@@ -51,7 +51,7 @@ fn between_all_servers() {
         for from in &pairs {
             let mut session = from.source.session().unwrap();
             drawn.make(&mut session);
-            let dir = scratch.join(&format!("{seed}-{}", from.server.id));
+            let dir = scratch.join(format!("{seed}-{}", from.server.id));
             let flags = ["--chunk-size=64K", "--threads=2"];
             done(run(dump(&program(), &from.source, &dir, &flags)));
             for to in &pairs {
