@@ -96,11 +96,10 @@ fn row(line: &[u8], text_only: &[bool], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// What files of rows set before them, without blanks: the session has that.
-const SET_ALREADY: [&str; 4] = [
+const SET_ALREADY: [&str; 3] = [
     "SETTIME_ZONE='+00:00'",
     "SETFOREIGN_KEY_CHECKS=0",
     "SETUNIQUE_CHECKS=0",
-    "SETSQL_MODE='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
 ];
 
 /// Gives the INSERT statements of a file to `run`: they end in a semicolon and a newline, which
@@ -183,10 +182,21 @@ fn setting(statement: &[u8]) -> Option<String> {
     text.starts_with("SET").then_some(text)
 }
 
+/// Whether a setting is a mode that reads the text of rows as the session does, which takes every value
+/// that some mode takes.
+fn is_mode(set: &str) -> bool {
+    let only = set.matches('=').count() == 1 && set.ends_with('\'');
+    let reads_otherwise = ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ANSI'"];
+    set.starts_with("SETSQL_MODE='")
+        && only
+        && !reads_otherwise.iter().any(|mode| set.contains(mode))
+}
+
 fn is_set_already(set: &str) -> bool {
     let parts = set.trim_start_matches("SET").split(',');
     // A list in quotes is one value.
     SET_ALREADY.contains(&set)
+        || is_mode(set)
         || parts
             .map(|part| format!("SET{part}"))
             .all(|part| SET_ALREADY.contains(&part.as_str()))
@@ -246,6 +256,27 @@ mod tests {
             name: name.to_owned(),
             full_type: full_type.to_owned(),
             charset: None,
+        }
+    }
+
+    #[test]
+    fn modes_that_read_otherwise_are_not_taken() {
+        for (set, taken) in [
+            (
+                "SETSQL_MODE='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+                true,
+            ),
+            (
+                "SETSQL_MODE='NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'",
+                true,
+            ),
+            ("SETSQL_MODE='NO_BACKSLASH_ESCAPES'", false),
+            ("SETSQL_MODE='REAL_AS_FLOAT,ANSI_QUOTES,ANSI'", false),
+            ("SETSQL_MODE='',TIME_ZONE='+01:00'", false),
+            ("SETTIME_ZONE='+00:00'", true),
+            ("SETTIME_ZONE='+01:00'", false),
+        ] {
+            assert_eq!(is_set_already(set), taken, "{set}");
         }
     }
 

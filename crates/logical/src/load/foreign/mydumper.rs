@@ -165,8 +165,12 @@ fn definitions(
     }
     for ending in ["-schema-sequence.sql", "-schema-triggers.sql"] {
         for (stem, found) in files.take_ending(ending) {
-            let home = homes_of(homes, &stem).into_iter().next();
-            let (home, _) = home.ok_or_else(|| nowhere(&found))?;
+            // Of a table, or of all tables of a schema: releases differ.
+            let of_table = homes_of(homes, &stem).into_iter().next();
+            let of_schema = homes.iter().find(|(home, _)| *home == stem);
+            let home = of_table.map(|(schema, _)| schema);
+            let home = home.or(of_schema.map(|(_, schema)| schema.as_str()));
+            let home = home.ok_or_else(|| nowhere(&found))?;
             read(drafts, &found, Some(home), identity)?;
         }
     }
