@@ -63,14 +63,7 @@ impl Encoder {
     /// Codes a symbol that takes `from..to` of `1 << bits` parts.
     #[inline]
     pub(crate) fn span(&mut self, from: u32, to: u32, bits: u32) {
-        let unit = self.range >> bits;
-        let by = unit * from;
-        // The last symbol gets what rounding left over.
-        let range = if to == 1 << bits {
-            self.range - by
-        } else {
-            unit * (to - from)
-        };
+        let (by, range) = part_of(self.range, from, to, bits);
         self.narrow(by, range);
     }
 
@@ -112,6 +105,20 @@ impl Coder for Encoder {
         }
         want
     }
+}
+
+/// Returns where `from..to` of `1 << bits` parts of a range begins, and how long it is: the same for whoever
+/// codes and whoever decodes.
+#[inline]
+fn part_of(range: u32, from: u32, to: u32, bits: u32) -> (u32, u32) {
+    let unit = range >> bits;
+    let by = unit * from;
+    // The last symbol gets what rounding left over.
+    let length = match to == 1 << bits {
+        true => range - by,
+        false => unit * (to - from),
+    };
+    (by, length)
 }
 
 /// Adds one to the digits. They stay below 1: the interval never reaches out of the first one.
@@ -205,13 +212,7 @@ impl<'a> Decoder<'a> {
     /// Takes the symbol that has `from..to`.
     #[inline]
     pub(crate) fn take(&mut self, from: u32, to: u32, bits: u32) {
-        let unit = self.range >> bits;
-        let by = unit * from;
-        let range = if to == 1 << bits {
-            self.range - by
-        } else {
-            unit * (to - from)
-        };
+        let (by, range) = part_of(self.range, from, to, bits);
         self.narrow(by, range);
     }
 
