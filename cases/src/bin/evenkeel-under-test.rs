@@ -24,14 +24,36 @@ fn main() -> ExitCode {
     evenkeel_cli::run()
 }
 
+/// Kills until none is left: a thread may be starting one right now.
 fn kill_children() {
-    for thread in std::fs::read_dir("/proc/self/task").expect("threads") {
-        let children = thread.expect("a thread").path().join("children");
-        // A thread that has ended meanwhile has none.
-        let children = std::fs::read_to_string(children).unwrap_or_default();
-        for child in children.split_whitespace() {
-            let child = Pid::from_raw(child.parse().expect("a number")).expect("a process");
-            kill_process(child, Signal::KILL).expect("kill a child");
+    let me = getpid().as_raw_nonzero().get();
+    loop {
+        let children: Vec<Pid> = std::fs::read_dir("/proc")
+            .expect("processes")
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| is_running_child(*pid, me))
+            .filter_map(Pid::from_raw)
+            .collect();
+        if children.is_empty() {
+            return;
+        }
+        for child in children {
+            // One that has ended meanwhile was reaped by another thread.
+            let _gone = kill_process(child, Signal::KILL);
         }
     }
+}
+
+/// Returns whether `pid` has this parent and has not ended. (`/proc/PID/task/*/children` would be
+/// shorter, but leaves out some while threads and processes end.)
+fn is_running_child(pid: i32, parent: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before it is in brackets and may hold anything.
+    let Some((_, rest)) = stat.rsplit_once(") ") else {
+        return false;
+    };
+    let mut fields = rest.split(' ');
+    let state = fields.next();
+    !matches!(state, Some("Z" | "X")) && fields.next() == Some(parent.to_string().as_str())
 }

@@ -256,6 +256,7 @@ impl<'a> Live<'a> {
             }
         }
         clone_logs(&self.logs(&self.datadir), image);
+        self.lengthen(image, &files);
         // The clone of the log is newer than any of the data.
         let after = self.traffic.marks();
         let end = log_end(&self.logs(image), &saved).unwrap();
@@ -265,6 +266,19 @@ impl<'a> Live<'a> {
             saved,
             before,
             after,
+        }
+    }
+
+    /// Gives clones of files that have grown meanwhile the length that the files have by now, as a
+    /// backup does: MySQL's recovery takes a page behind the end for damage.
+    fn lengthen(&self, image: &Path, files: &[PathBuf]) {
+        let length = |path: PathBuf| fs::metadata(path).map_or(0, |found| found.len());
+        for file in files {
+            let now = length(self.datadir.join(file));
+            if now > length(image.join(file)) {
+                let clone = fs::OpenOptions::new().write(true).open(image.join(file));
+                clone.unwrap().set_len(now).unwrap();
+            }
         }
     }
 
