@@ -1,10 +1,12 @@
-//! Do a dump and its load need little memory for rows of 64 MiB that sixteen connections move at once?
+//! Do a dump, its load and an import need little memory for rows of 64 MiB and sixteen connections?
 
 use evenkeel_cases::dumps::{dump, load_into, manifest};
 use evenkeel_cases::program::{Evenkeel, peak};
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{Scratch, TestServer};
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::process::Command;
 
 /// What the program may have, in bytes.
@@ -12,6 +14,8 @@ const CAP: u64 = 200 << 20;
 /// Tables of one row each, and bytes in each row. A table without transactions is loaded by one connection.
 const TABLES: usize = 18;
 const ROW: usize = 64 << 20;
+/// How many of the rows are imported as well.
+const IMPORTED: usize = 3;
 
 const ARGS: [&str; 4] = [
     "--max-allowed-packet=1G",
@@ -63,12 +67,51 @@ fn of_sixteen_connections() {
     println!("script: peak {} MiB", most >> 20);
     assert!(most > 0 && most < CAP, "script: {most} bytes");
 
+    imports_are_bounded(&program, &server, &scratch, &source);
+
     let target = running(&server, &scratch, "target");
     let (ended, most) = peak(load_into(&program, &target, &output, &["--threads=16"]));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     println!("load: peak {} MiB", most >> 20);
     assert!(most > 0 && most < CAP, "load: {most} bytes");
     assert_eq!(sums(&target), sums(&source));
+}
+
+/// Rows as text are up to twice as long; a table with transactions is loaded by all connections.
+fn imports_are_bounded(
+    program: &Evenkeel,
+    server: &TestServer,
+    scratch: &Scratch,
+    source: &Running,
+) {
+    let script = scratch.join("rows.sql");
+    let head = b"CREATE DATABASE d; USE d;\nCREATE TABLE huge (id INT PRIMARY KEY, b LONGBLOB) ENGINE=InnoDB;\n";
+    let mut file = BufWriter::new(File::create(&script).unwrap());
+    file.write_all(head).unwrap();
+    for id in 0..IMPORTED {
+        write!(file, "INSERT INTO huge VALUES ({id},0x").unwrap();
+        let digits = format!("00FF0A5C09{id:02X}4142").repeat(4096);
+        for _ in 0..ROW / 8 / 4096 {
+            file.write_all(digits.as_bytes()).unwrap();
+        }
+        file.write_all(b");\n").unwrap();
+    }
+    file.flush().unwrap();
+    let target = running(server, scratch, "imported");
+    let mut import = program.command(&["import", "--no-defaults", "-u", "root", "--threads=16"]);
+    import.arg("-S").arg(target.socket()).arg(&script);
+    let (ended, most) = peak(import);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    println!("import: peak {} MiB", most >> 20);
+    assert!(most > 0 && most < CAP, "import: {most} bytes");
+    let mut there = target.session().unwrap();
+    let mut here = source.session().unwrap();
+    for id in 0..IMPORTED {
+        let digest = |table: &str| format!("SELECT MD5(b) FROM d.{table} WHERE id = {id}");
+        let imported = there.value(&digest("huge")).unwrap();
+        assert!(imported.is_some(), "row {id} is missing");
+        assert_eq!(imported, here.value(&digest(&format!("huge{id}"))).unwrap());
+    }
 }
 
 fn sums(running: &Running) -> Vec<Option<String>> {

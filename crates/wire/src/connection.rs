@@ -237,19 +237,16 @@ impl Connection {
 
     /// Sends a statement and reads the first packet of its answer.
     fn begin(&mut self, statement: &[u8], sql: &str) -> Result<Answer> {
-        let mut packet = Vec::with_capacity(statement.len() + 1);
-        packet.push(COM_QUERY);
-        packet.extend_from_slice(statement);
-        self.command(&packet, sql)?;
+        self.command(&[COM_QUERY], statement, sql)?;
         self.answer(sql)
     }
 
-    /// Sends a command, which begins an exchange.
-    pub(crate) fn command(&mut self, packet: &[u8], sql: &str) -> Result<()> {
+    /// Sends a command of a few bytes and what belongs to it, which begins an exchange.
+    pub(crate) fn command(&mut self, command: &[u8], with: &[u8], sql: &str) -> Result<()> {
         self.settle(sql)?;
         self.refusal = None;
         self.packets.restart();
-        match self.packets.send(packet) {
+        match self.packets.send_both(command, with) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.lost(error, sql)),
         }

@@ -271,17 +271,25 @@ impl<S: Read> Packets<S> {
 impl<S: Write> Packets<S> {
     /// Sends a payload, in as many packets as it takes.
     pub(crate) fn send(&mut self, payload: &[u8]) -> io::Result<()> {
-        let mut rest = payload;
+        self.send_both(&[], payload)
+    }
+
+    /// Sends a payload that begins with a few bytes, and goes on with as many as there are: no copy
+    /// is made of the whole.
+    pub(crate) fn send_both(&mut self, first: &[u8], rest: &[u8]) -> io::Result<()> {
+        let (mut first, mut rest) = (first, rest);
         loop {
-            let length = rest.len().min(LONGEST);
+            let length = (first.len() + rest.len()).min(LONGEST);
+            let (now, later) = rest.split_at(length - first.len());
             let [low, middle, high, _] = (length as u32).to_le_bytes();
             // In one write: the header alone would wait for an answer on TCP.
             let mut packet = Vec::with_capacity(HEADER + length);
             packet.extend_from_slice(&[low, middle, high, self.sequence]);
-            packet.extend_from_slice(&rest[..length]);
+            packet.extend_from_slice(first);
+            packet.extend_from_slice(now);
             self.sequence = self.sequence.wrapping_add(1);
             self.stream.write_all(&packet)?;
-            rest = &rest[length..];
+            (first, rest) = (&[], later);
             if length < LONGEST {
                 return self.stream.flush();
             }

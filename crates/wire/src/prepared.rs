@@ -109,9 +109,7 @@ impl Connection {
     ///
     /// Errors: as [`Connection::run`].
     pub fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let mut packet = vec![COM_STMT_PREPARE];
-        packet.extend_from_slice(sql.as_bytes());
-        self.command(&packet, sql)?;
+        self.command(&[COM_STMT_PREPARE], sql.as_bytes(), sql)?;
         let read = match self.first_packet(sql)? {
             [0x00, rest @ ..] => described(rest),
             _ => Err(Malformed),
@@ -143,7 +141,7 @@ impl Connection {
         }
         statement.fill(values);
         let sql = statement.sql.as_str();
-        self.command(&statement.packet, sql)?;
+        self.command(&[], &statement.packet, sql)?;
         statement.is_typed = true;
         match self.answer(sql)? {
             Answer::Ended(ending) => {

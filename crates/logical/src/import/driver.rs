@@ -7,7 +7,7 @@ use super::facts::{Counter, Facts, Table};
 use super::later::Later;
 use super::split::{Quoting, Splitter};
 use super::values;
-use super::work::{Job, Pool, open};
+use super::work::{Counts, Job, Pool, is_duplicate, open};
 use evenkeel_op::{Error, Progress, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
@@ -19,6 +19,9 @@ use std::time::Instant;
 
 /// How many bytes of rows may be gathered for all tables.
 const GATHERED: usize = 8 * BATCH;
+/// A statement of more bytes is run from where it was read: a copy for a connection would be as much
+/// memory again.
+const HUGE: usize = 16 << 20;
 /// How many settings of the file are remembered for connections that have not followed them.
 const SETTINGS: usize = 4096;
 /// What a packet holds beside a statement, and then some.
@@ -434,6 +437,9 @@ impl<'a> Driver<'a> {
         if depends && !(self.flush(table)? && self.push_later(table)?) {
             return Ok(false);
         }
+        if text.len() > HUGE {
+            return self.rows_in_place(table, joined, text, found.rows);
+        }
         self.tables[table].last_line = line;
         self.statements += 1;
         self.gather(
@@ -441,6 +447,33 @@ impl<'a> Driver<'a> {
             text,
             found.rows,
         )
+    }
+
+    /// Runs rows as a connection would, when all before them is done.
+    fn rows_in_place(
+        &mut self,
+        table: usize,
+        joined: Joined,
+        text: &[u8],
+        rows: u64,
+    ) -> Result<bool> {
+        if !self.flush_all()? || !self.pool.wait_all()? {
+            return Ok(false);
+        }
+        self.tables[table].last_line = self.line;
+        self.statements += 1;
+        let mut counts = Counts {
+            rows,
+            ..Counts::default()
+        };
+        match self.main.run_bytes(text) {
+            Err(error) if self.pool.resumed && joined != Joined::Apart && is_duplicate(&error) => {
+                counts.already_there = 1;
+            }
+            done => counts.sent = done.map(|_| 1)?,
+        }
+        self.pool.count(counts);
+        Ok(true)
     }
 
     fn gather(&mut self, like: Batch, text: &[u8], rows: u64) -> Result<bool> {

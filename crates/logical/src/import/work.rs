@@ -51,6 +51,14 @@ pub(super) struct Counts {
     pub(super) sent: u64,
 }
 
+impl Counts {
+    fn add(&mut self, more: Self) {
+        self.rows += more.rows;
+        self.already_there += more.already_there;
+        self.sent += more.sent;
+    }
+}
+
 #[derive(Default)]
 struct State {
     schedule: Schedule<Job>,
@@ -190,6 +198,11 @@ impl Pool {
         self.state().schedule.first_line()
     }
 
+    /// Counts what was done elsewhere.
+    pub(super) fn count(&self, counts: Counts) {
+        self.state().counts.add(counts);
+    }
+
     pub(super) fn counts(&self) -> Counts {
         self.state().counts
     }
@@ -258,11 +271,7 @@ impl<'p> Worker<'p> {
             let mut state = self.pool.state();
             state.schedule.end(id);
             match done {
-                Ok(counts) => {
-                    state.counts.rows += counts.rows;
-                    state.counts.already_there += counts.already_there;
-                    state.counts.sent += counts.sent;
-                }
+                Ok(counts) => state.counts.add(counts),
                 Err(failure) => {
                     state.stopped = true;
                     state.failures.push(failure);

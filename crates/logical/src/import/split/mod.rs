@@ -15,6 +15,8 @@ use std::io::{self, Read};
 const READ: usize = 256 << 10;
 /// A buffer that grew beyond this for a long statement shrinks again, in bytes.
 const KEPT: usize = 4 << 20;
+/// By how much the buffer grows at most at once, in bytes.
+const GROWN: usize = 16 << 20;
 /// The longest line of a DELIMITER command, in bytes.
 const COMMAND_MAX: usize = 4096;
 /// What the first line of recent dumps begins with: it only speaks to clients.
@@ -182,8 +184,11 @@ impl<R: Read> Splitter<R> {
         }
         self.compact();
         if self.buffer.len() - self.end < READ {
-            // In steps of a half, or a long statement would be copied for each read.
-            let wanted = (self.end + READ).max(self.buffer.len() * 3 / 2);
+            // In large steps, or a long statement would be copied for each read; but a very long
+            // one is not to take half as much again.
+            let grown = self.buffer.len() + (self.buffer.len() / 2).min(GROWN);
+            let wanted = (self.end + READ).max(grown);
+            self.buffer.reserve_exact(wanted - self.buffer.len());
             self.buffer.resize(wanted, 0);
         }
         loop {
