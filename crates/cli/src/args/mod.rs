@@ -18,6 +18,7 @@ mod keys;
 mod load;
 mod lock;
 mod mount;
+mod plugin;
 mod prewarm;
 mod repository;
 mod ssh;
@@ -49,6 +50,9 @@ pub use keys::{EncryptTo, Keys, KeysAdd, KeysCare, KeysGenerate, KeysList, KeysR
 pub use load::{Load, LoadIndexes, LoadMethod};
 pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
+pub use plugin::{
+    Plugin, PluginInstall, PluginName, PluginServer, PluginStatus, PluginUninstall, PluginVerb,
+};
 pub use prewarm::{Pages, Prewarm, Reader};
 pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
@@ -165,6 +169,8 @@ pub enum Verb {
     Import(Box<Import>),
     /// Compress URLs so that they sort and are searched as before.
     Url(Url),
+    /// Put functions into a server, change them, take them out.
+    Plugin(Plugin),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

@@ -21,6 +21,7 @@ pub mod lock;
 mod metrics;
 pub mod mount;
 mod over_ssh;
+pub mod plugin;
 pub mod prewarm;
 pub mod prune;
 pub mod repository;
@@ -82,6 +83,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Load(args) => load::run(args, face),
         Verb::Import(args) => import::run(args, face),
         Verb::Url(args) => url::run(args, face),
+        Verb::Plugin(args) => plugin::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

@@ -159,7 +159,12 @@ fn code(line: &[u8]) -> Result<Vec<u8>> {
 }
 
 fn table(args: &UrlTable) -> Result<Table> {
-    match &args.table {
+    table_at(args.table.as_deref())
+}
+
+/// Reads a table; without a path, the one that is built in.
+pub(super) fn table_at(path: Option<&Path>) -> Result<Table> {
+    match path {
         None => Table::shipped(),
         Some(path) => {
             let file = fs::read(path).map_err(|error| unread(path, error))?;

@@ -1,0 +1,494 @@
+//! Do the servers' functions for URLs agree with the program, keep order and prefixes in indexes, and
+//! put up with what they are given?
+
+use evenkeel_cases::SMALL;
+use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_op::{Cancel, Silent};
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::servers::{
+    SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
+};
+use evenkeel_testkit::{Scratch, TestServer};
+use evenkeel_urlcodec::{Mode, Table, Training, train};
+use std::path::{Path, PathBuf};
+
+/// The library that was built for these tests: it lies beside their programs.
+fn library() -> PathBuf {
+    let program = std::env::current_exe().expect("this program's path");
+    let path = program.with_file_name("libevenkeel_url.so");
+    assert!(path.is_file(), "{} was not built", path.display());
+    path
+}
+
+/// A server with a plugin directory of its own.
+struct Site {
+    scratch: Scratch,
+    server: TestServer,
+    launch: Launch,
+    running: Running,
+}
+
+impl Site {
+    fn start(server: TestServer) -> Self {
+        let scratch = Scratch::new();
+        let plugins = scratch.join("plugins");
+        std::fs::create_dir(&plugins).expect("a plugin directory");
+        let plugin_dir = format!("--plugin-dir={}", plugins.display());
+        let mut args = SMALL.to_vec();
+        if server.id == "mysql-9" {
+            args.retain(|arg| !arg.starts_with("--innodb-log-file-size"));
+        }
+        args.push(&plugin_dir);
+        let launch = server.prepare(&scratch.join("data"), &args);
+        let running = server.run(&launch);
+        Self {
+            scratch,
+            server,
+            launch,
+            running,
+        }
+    }
+
+    fn session(&self) -> Session {
+        self.running.session().expect("a session")
+    }
+
+    fn restart(self) -> Self {
+        self.running.stop(SERVER_DEADLINE).expect("a stop");
+        let running = self.server.run(&self.launch);
+        Self { running, ..self }
+    }
+
+    fn plugins(&self) -> PathBuf {
+        self.scratch.join("plugins")
+    }
+
+    /// What lies in the plugin directory, sorted.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.plugins()).expect("the plugin directory");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn plugin(&self, verb: &str, flags: &[&str]) -> Ended {
+        let program = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+        let mut command =
+            program.command(&["plugin", verb, "url", "--no-defaults", "-u", "root", "-S"]);
+        command.arg(self.running.socket()).args(flags);
+        if verb == "install" {
+            command.arg("--library").arg(library());
+        }
+        run(command)
+    }
+
+    #[track_caller]
+    fn done(&self, verb: &str, flags: &[&str]) -> serde_json::Value {
+        let ended = self.plugin(verb, flags);
+        assert_eq!(ended.code, Some(0), "{}: {ended:?}", self.server.name);
+        ended.answer
+    }
+}
+
+#[track_caller]
+fn value(session: &mut Session, sql: &str) -> Option<String> {
+    let value = session.value(sql);
+    value.unwrap_or_else(|e| panic!("{}", e.chain()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+/// URLs, and strings that only look for trouble.
+fn texts() -> Vec<Vec<u8>> {
+    let hosts = [
+        "example.com",
+        "www.example.org",
+        "ä.example",
+        "example.co.jp",
+    ];
+    let mut texts: Vec<Vec<u8>> = (0..2_000_u32)
+        .map(|number| {
+            let host = hosts[number as usize % hosts.len()];
+            let part = number * 7 % 90;
+            format!("https://{host}/shop/{part}/item?id={number}&q=%e3%81%82").into_bytes()
+        })
+        .collect();
+    texts
+        .extend([&b""[..], b"\0", b"\0\0a", b"\x01", b"\xff\xfe", b"https://"].map(<[u8]>::to_vec));
+    texts.push("https://例え.テスト/あいう".as_bytes().to_vec());
+    let mut long = b"https://example.com/".repeat(200);
+    long.truncate(4_000);
+    texts.push(long);
+    texts
+}
+
+/// What the texts begin with, and what none does.
+fn prefixes() -> Vec<Vec<u8>> {
+    let mut prefixes: Vec<Vec<u8>> = (0..90)
+        .step_by(9)
+        .map(|part| format!("https://example.com/shop/{part}/").into_bytes())
+        .collect();
+    let more = [
+        "https://example.com",
+        "https://example.com/",
+        "https://example.c",
+        "https://ä",
+        "https://example.com/shop/14/item?id=2&q=%e3%81",
+        "https://example.com/https://example.com/",
+        "https://nobody.example/",
+        "http",
+        "",
+        "\0",
+    ];
+    prefixes.extend(more.map(|text| text.as_bytes().to_vec()));
+    prefixes.push(b"\xff".to_vec());
+    prefixes
+}
+
+/// The form that is documented: a range in every server.
+fn begins_with(prefix: &[u8]) -> String {
+    let prefix = format!("X'{}'", hex(prefix));
+    format!(
+        "c BETWEEN url_prefix_low({prefix}) AND url_prefix_high({prefix}) \
+         AND c < url_prefix_high({prefix})"
+    )
+}
+
+/// A table whose compressed column a trigger keeps.
+fn fill(session: &mut Session) {
+    for sql in [
+        "CREATE DATABASE shop",
+        "USE shop",
+        "CREATE TABLE links (id INT PRIMARY KEY, u VARBINARY(4100), c VARBINARY(3000), KEY (c))",
+        "CREATE TRIGGER links_i BEFORE INSERT ON links FOR EACH ROW SET NEW.c = url_compress(NEW.u)",
+        "CREATE TRIGGER links_u BEFORE UPDATE ON links FOR EACH ROW SET NEW.c = url_compress(NEW.u)",
+        "INSERT INTO links (id, u) VALUES (-1, NULL)",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let rows: Vec<String> = texts()
+        .iter()
+        .enumerate()
+        .map(|(id, text)| format!("({id}, X'{}')", hex(text)))
+        .collect();
+    session
+        .run(&format!(
+            "INSERT INTO links (id, u) VALUES {}",
+            rows.join(", ")
+        ))
+        .unwrap();
+    session
+        .run("UPDATE links SET u = CONCAT(u, '') WHERE id = 3")
+        .unwrap();
+    session.run("ANALYZE TABLE links").unwrap();
+}
+
+/// The codes are those of the program, sort as the texts do and come back.
+fn assert_agree(session: &mut Session, table: &Table, name: &str) {
+    let rows = session
+        .rows("SELECT HEX(c) FROM links WHERE id >= 0 ORDER BY id")
+        .unwrap();
+    assert_eq!(rows.len(), texts().len());
+    for (row, text) in rows.iter().zip(texts()) {
+        let code = hex(&table.compress(&text).unwrap());
+        assert_eq!(row.at(0), Some(&*code), "{name}: {}", hex(&text));
+    }
+    let wrong = "SELECT COUNT(*) FROM links WHERE NOT (url_decompress(c) <=> u)";
+    assert_eq!(value(session, wrong).as_deref(), Some("0"), "{name}");
+    let ids = |session: &mut Session, by: &str| {
+        let sql = format!("SELECT id FROM links ORDER BY {by}");
+        let rows = session.rows(&sql).unwrap();
+        rows.iter()
+            .map(|row| row.at(0).unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    session.run("SET SESSION max_sort_length = 8192").unwrap();
+    assert_eq!(ids(session, "c"), ids(session, "u"), "{name}");
+    for prefix in prefixes() {
+        let found = format!("SELECT COUNT(*) FROM links WHERE {}", begins_with(&prefix));
+        let there = format!(
+            "SELECT COUNT(*) FROM links WHERE LEFT(u, {}) = X'{}'",
+            prefix.len(),
+            hex(&prefix)
+        );
+        assert_eq!(
+            value(session, &found),
+            value(session, &there),
+            "{name}: {}",
+            hex(&prefix)
+        );
+    }
+}
+
+/// An index is used, in the form that is documented.
+fn assert_ranges(session: &mut Session, name: &str) {
+    for (condition, kinds) in [
+        (begins_with(b"https://example.com/shop/14/"), &["range"][..]),
+        (
+            "c = url_compress('https://example.com/x')".to_owned(),
+            &["ref", "const"],
+        ),
+    ] {
+        let plan = session.one(&format!(
+            "EXPLAIN FORMAT=TRADITIONAL SELECT id FROM links WHERE {condition}"
+        ));
+        let plan = plan.unwrap().expect("a plan");
+        let kind = plan.get("type").unwrap_or_default();
+        let key = plan.get("key");
+        assert!(
+            kinds.contains(&kind) && key == Some("c"),
+            "{name}: {kind}, {key:?}"
+        );
+    }
+}
+
+/// What is no code is NULL, and harms neither the server nor the rows behind it.
+fn assert_junk_is_null(session: &mut Session, seed: u64, name: &str) {
+    let mut random = fastrand::Rng::with_seed(seed);
+    session
+        .run("CREATE TEMPORARY TABLE junk (id INT PRIMARY KEY, b BLOB)")
+        .unwrap();
+    let rows: Vec<String> = (0..500)
+        .map(|id| {
+            let bytes: Vec<u8> = (0..random.usize(20..60)).map(|_| random.u8(1..)).collect();
+            format!("({id}, X'{}')", hex(&bytes))
+        })
+        .collect();
+    session
+        .run(&format!("INSERT INTO junk VALUES {}", rows.join(", ")))
+        .unwrap();
+    session
+        .run("INSERT INTO junk VALUES (1000, url_compress('http://a.example/'))")
+        .unwrap();
+    let rows = session
+        .rows("SELECT url_decompress(b) FROM junk ORDER BY id")
+        .unwrap();
+    let junk = rows.iter().filter(|row| row.at(0).is_none()).count();
+    assert!(junk > 400, "{name}, seed {seed}: {junk} of 500 are NULL");
+    let last = rows.last().and_then(|row| row.at(0));
+    assert_eq!(
+        last,
+        Some("http://a.example/"),
+        "{name}, seed {seed}: rows behind junk"
+    );
+    let warnings = session.rows("SHOW WARNINGS").unwrap();
+    assert!(warnings.is_empty(), "{name}: {warnings:?}");
+}
+
+/// Arguments of another number or kind are refused, or turned into text.
+fn assert_arguments(session: &mut Session, name: &str) {
+    for (sql, why) in [
+        ("SELECT url_compress()", "one argument"),
+        ("SELECT url_compress('a', 'b')", "one argument"),
+        ("SELECT url_decompress(17)", "number"),
+        ("SELECT url_table_id(1)", "no argument"),
+    ] {
+        let error = session.value(sql).expect_err(sql).to_string();
+        assert!(
+            error.contains("ERROR 1123") && error.contains(why),
+            "{name}: {error}"
+        );
+    }
+    for (number, text) in [("17", "17"), ("-1.50", "-1.50"), ("4e0", "4")] {
+        let sql = format!("SELECT url_decompress(url_compress({number}))");
+        assert_eq!(value(session, &sql).as_deref(), Some(text), "{name}");
+    }
+    let nulls = "SELECT COALESCE(url_compress(NULL), url_decompress(NULL), url_prefix_low(NULL), \
+                 url_prefix_high(NULL), url_compress(REPEAT('a', 1048577)))";
+    assert_eq!(value(session, nulls), None, "{name}");
+}
+
+fn binlog_end(session: &mut Session) -> Option<String> {
+    let rows = session.rows("SHOW BINARY LOGS").unwrap();
+    rows.last()
+        .map(|row| format!("{:?} {:?}", row.at(0), row.at(1)))
+}
+
+/// Trained on other URLs, quick.
+fn other_table(path: &Path) -> Table {
+    let texts: Vec<Vec<u8>> = (0..3_000)
+        .map(|number| format!("http://shop.example/{number}").into_bytes())
+        .collect();
+    let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    let training = Training {
+        mode: Mode::Fast,
+        bytes: 200_000,
+    };
+    let table = train(&texts, training, &Silent, &Cancel::new()).expect("a table");
+    std::fs::write(path, table.file()).expect("a table's file");
+    table
+}
+
+fn installed(site: &Site, table: &Table) {
+    let mut session = site.session();
+    assert_eq!(site.done("status", &[])["state"], "absent");
+    let before = binlog_end(&mut session);
+    let first = site.done("install", &[]);
+    assert_eq!(
+        first["created"].as_array().map(Vec::len),
+        Some(5),
+        "{first}"
+    );
+    assert_eq!(first["table_id"], table.id());
+    let again = site.done("install", &[]);
+    for nothing in ["written", "created", "dropped", "removed"] {
+        assert_eq!(again[nothing], serde_json::json!([]), "{again}");
+    }
+    assert_eq!(
+        binlog_end(&mut session),
+        before,
+        "replicas would need the library"
+    );
+    assert_eq!(site.done("status", &[])["state"], "working");
+    assert_eq!(site.files().len(), 2, "{:?}", site.files());
+}
+
+/// Another table only comes when it is asked for; the old one's file stays.
+fn change_the_table(site: &Site, old: &Table) -> (Table, PathBuf) {
+    let path = site.scratch.join("other.urltable");
+    let other = other_table(&path);
+    let flag = format!("--table={}", path.display());
+    let refused = site.plugin("install", &[&flag]);
+    assert_eq!(refused.code, Some(14), "{refused:?}");
+    assert!(refused.message().contains(&old.id()), "{refused:?}");
+    let planned = site.done("install", &[&flag, "--change-table"]);
+    assert_eq!(planned["executed"], false);
+    let mut session = site.session();
+    let id = "SELECT url_table_id()";
+    assert_eq!(value(&mut session, id), Some(old.id()));
+    let changed = site.done("install", &[&flag, "--change-table", "--execute"]);
+    assert_eq!(changed["table_id_before"], old.id());
+    assert_eq!(value(&mut session, id), Some(other.id()));
+    let files = site.files();
+    assert_eq!(files.len(), 3, "one library, both tables: {files:?}");
+    assert!(files.contains(&format!("evenkeel_url_{}.urltable", old.id())));
+    (other, path)
+}
+
+/// A damaged table is never used, nor another in its place; to install again mends it.
+fn damage_the_table(site: Site, other: &Table, path: &Path) -> Site {
+    let file = site
+        .plugins()
+        .join(format!("evenkeel_url_{}.urltable", other.id()));
+    let mut bytes = other.file().to_vec();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let site = site.restart();
+    let name = site.server.name;
+    let mut session = site.session();
+    let error = session
+        .value("SELECT url_compress('a')")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("damaged: its checksum differs"),
+        "{name}: {error}"
+    );
+    let status = site.plugin("status", &[]);
+    assert_eq!(
+        (status.code, &status.answer["state"]),
+        (Some(4), &"broken".into())
+    );
+    std::fs::remove_file(&file).unwrap();
+    let error = session
+        .value("SELECT url_table_id()")
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("is not beside"), "{name}: {error}");
+    site.done("install", &[&format!("--table={}", path.display())]);
+    assert_eq!(
+        value(&mut session, "SELECT url_table_id()"),
+        Some(other.id())
+    );
+    site
+}
+
+fn uninstall(site: &Site) {
+    let planned = site.done("uninstall", &[]);
+    assert_eq!(planned["executed"], false);
+    assert_eq!(site.done("status", &[])["state"], "working");
+    site.done("uninstall", &["--execute"]);
+    assert_eq!(site.files(), [""; 0]);
+    let mut session = site.session();
+    let left = "SELECT COUNT(*) FROM mysql.func";
+    assert_eq!(value(&mut session, left).as_deref(), Some("0"));
+    assert!(session.value("SELECT url_compress('a')").is_err());
+}
+
+fn case(server: TestServer) -> Site {
+    let name = server.name;
+    let seed = fastrand::u64(..);
+    let table = Table::shipped().expect("the table that is built in");
+    let site = Site::start(server);
+    installed(&site, &table);
+    let mut session = site.session();
+    fill(&mut session);
+    assert_agree(&mut session, &table, name);
+    assert_ranges(&mut session, name);
+    assert_junk_is_null(&mut session, seed, name);
+    assert_arguments(&mut session, name);
+    let site = site.restart();
+    assert_eq!(
+        value(&mut site.session(), "SELECT url_table_id()"),
+        Some(table.id())
+    );
+    let (other, path) = change_the_table(&site, &table);
+    damage_the_table(site, &other, &path)
+}
+
+/// 64 connections at once, and the server holds no more memory after them than after 64 before.
+fn assert_nothing_leaks(site: &Site) {
+    let round = || {
+        std::thread::scope(|scope| {
+            let work = || {
+                let sql = "SELECT COUNT(url_decompress(url_compress(u))) FROM shop.links";
+                let mut session = site.session();
+                for _ in 0..3 {
+                    assert_eq!(value(&mut session, sql), Some(texts().len().to_string()));
+                }
+            };
+            for _ in 0..64 {
+                scope.spawn(work);
+            }
+        });
+        let status = std::fs::read_to_string(format!("/proc/{}/status", site.running.pid()));
+        let status = status.expect("the server's status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse().ok());
+        kib.map(|kib: u64| kib / 1024).expect("its memory")
+    };
+    round();
+    let (before, after) = (round(), round());
+    // A round's answers have 30 MiB: if a tenth of them stayed, it would show.
+    assert!(after < before + 4, "from {before} to {after} MiB");
+}
+
+#[test]
+fn mariadb() {
+    let site = case(mariadb_10_11());
+    assert_nothing_leaks(&site);
+    uninstall(&site);
+}
+
+#[test]
+fn mysql_8() {
+    uninstall(&case(mysql_8_0_15()));
+}
+
+#[test]
+fn mysql_5_7() {
+    uninstall(&case(mysql_5_7_22()));
+}
+
+#[test]
+fn newer() {
+    for server in newer_servers() {
+        uninstall(&case(server));
+    }
+}

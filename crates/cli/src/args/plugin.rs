@@ -1,0 +1,131 @@
+//! `plugin`.
+
+use super::Connection;
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  evenkeel plugin install url                                 With the table that is built in
+  evenkeel plugin install url --table shop.urltable           With one of your own URLs: best
+  evenkeel plugin status url
+  evenkeel plugin uninstall url                               The plan
+  evenkeel plugin uninstall url --execute
+
+The functions are url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
+url_table_id(). Each server gets its own: nothing goes into the binary log.";
+
+/// Put functions into a server, change them, take them out.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub struct Plugin {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: PluginVerb,
+}
+
+/// What to do with plugins.
+#[derive(Subcommand, Debug)]
+pub enum PluginVerb {
+    /// Put functions into a server, or newer ones in the place of older.
+    Install(Box<PluginInstall>),
+    /// Take functions out of a server, and their files.
+    Uninstall(Box<PluginUninstall>),
+    /// Say what a server has of them, and whether they work.
+    Status(Box<PluginStatus>),
+}
+
+/// What there is to put into a server.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PluginName {
+    /// Functions that compress URLs.
+    Url,
+}
+
+/// Where the server is, and its files.
+#[derive(Args, Debug, Clone)]
+pub struct PluginServer {
+    /// The server's plugin directory as it is called on this host [default: what the server says, when
+    /// it is reached over its socket].
+    #[arg(long, value_name = "DIR")]
+    pub plugin_dir: Option<PathBuf>,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+const INSTALL: &str = "\
+Examples:
+  evenkeel plugin install url -S /run/mysqld/mysqld.sock
+  evenkeel plugin install url --table shop.urltable --library /opt/evenkeel/libevenkeel_url.so
+
+Run it on the server's host as a user who may write into its plugin directory; from elsewhere it says
+what to copy where. Where functions are there already and differ, it shows what it would drop and make
+anew, and does it with --execute: for some milliseconds there are none, and statements that call them
+fail. Exit codes: 13 no server there; 14 the server or its host refuses, or works with another table.";
+
+/// Put functions into a server.
+#[derive(Args, Debug)]
+#[command(after_help = INSTALL)]
+pub struct PluginInstall {
+    /// What to put there.
+    #[arg(value_name = "PLUGIN")]
+    pub plugin: PluginName,
+    /// A table that `url train` wrote; without it, the one that is built in.
+    #[arg(long, value_name = "TABLE")]
+    pub table: Option<PathBuf>,
+    /// The library [default: evenkeel_url.so or libevenkeel_url.so, beside this program or in
+    /// ../lib/evenkeel].
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
+    /// The server may get another table: there are no codes of the old one, or nobody needs them.
+    #[arg(long)]
+    pub change_table: bool,
+    /// Replace what is there.
+    #[arg(long)]
+    pub execute: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: PluginServer,
+}
+
+const UNINSTALL: &str = "\
+Examples:
+  evenkeel plugin uninstall url             The plan
+  evenkeel plugin uninstall url --execute
+
+The table's file goes too. Without it nobody can read what was compressed: keep a copy.";
+
+/// Take functions out of a server, and their files.
+#[derive(Args, Debug)]
+#[command(after_help = UNINSTALL)]
+pub struct PluginUninstall {
+    /// What to take out.
+    #[arg(value_name = "PLUGIN")]
+    pub plugin: PluginName,
+    /// Do it.
+    #[arg(long)]
+    pub execute: bool,
+    /// Which server.
+    #[command(flatten)]
+    pub server: PluginServer,
+}
+
+const STATUS: &str = "\
+Examples:
+  evenkeel plugin status url
+  evenkeel plugin status url --json
+
+Exit code 4: some of the functions are there, and they do not work.";
+
+/// Say what a server has of the functions.
+#[derive(Args, Debug)]
+#[command(after_help = STATUS)]
+pub struct PluginStatus {
+    /// Of what.
+    #[arg(value_name = "PLUGIN", default_value = "url")]
+    pub plugin: PluginName,
+    /// Which server.
+    #[command(flatten)]
+    pub connection: Connection,
+}

@@ -1,0 +1,115 @@
+//! `plugin`.
+
+use crate::args::{self, PluginInstall, PluginServer, PluginStatus, PluginUninstall, PluginVerb};
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
+use evenkeel_install::{Install, Place};
+use evenkeel_op::{Error, Result, exit};
+use evenkeel_server::connect::Session;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What a library may be called beside the program.
+const NAMES: [&str; 2] = ["evenkeel_url.so", "libevenkeel_url.so"];
+
+/// No library is longer, in bytes.
+const LIBRARY_MAX: u64 = 1 << 30;
+
+/// Runs the command.
+pub fn run(args: &args::Plugin, face: &Face) -> Result<u8> {
+    match &args.verb {
+        PluginVerb::Install(args) => install(args, face),
+        PluginVerb::Uninstall(args) => uninstall(args, face),
+        PluginVerb::Status(args) => status(args, face),
+    }
+}
+
+fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
+    let install = Install {
+        library: library(args.library.as_deref())?,
+        table: super::url::table_at(args.table.as_deref())?,
+        change_table: args.change_table,
+    };
+    let (mut session, place) = reached(&args.server, face)?;
+    let plan = evenkeel_install::plan_install(&mut session, install, place)?;
+    let executed = args.execute || !plan.is_destructive();
+    if executed {
+        evenkeel_install::perform(&mut session, &plan)?;
+    }
+    face.answer(&PluginInstallAnswer::new(&plan, executed));
+    Ok(exit::DONE)
+}
+
+fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
+    let (mut session, place) = reached(&args.server, face)?;
+    let plan = evenkeel_install::plan_uninstall(&mut session, place)?;
+    if args.execute {
+        evenkeel_install::perform(&mut session, &plan)?;
+    }
+    face.answer(&PluginUninstallAnswer::new(&plan, args.execute));
+    Ok(exit::DONE)
+}
+
+fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
+    let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
+    let found = evenkeel_install::find(&mut session)?;
+    let broken = !found.functions.is_empty() && !found.works();
+    face.answer(&PluginStatusAnswer::new(found));
+    Ok(match broken {
+        true => exit::DIFFERS,
+        false => exit::DONE,
+    })
+}
+
+/// Connects, and says where the server's files are: behind a socket they are on this host.
+fn reached(server: &PluginServer, face: &Face) -> Result<(Session, Place)> {
+    let options = settings::connect(&server.connection, "plugin", face)?;
+    let place = match &server.plugin_dir {
+        Some(directory) => Place::At(directory.clone()),
+        None if options.means_socket() => Place::Here,
+        None => Place::Elsewhere,
+    };
+    Ok((Session::open(&options)?, place))
+}
+
+fn library(named: Option<&Path>) -> Result<Vec<u8>> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => beside_the_program()?,
+    };
+    let failed = |error| {
+        Error::usage(format!("failed to read {}", path.display()))
+            .because(error)
+            .hint("give the library of this release with --library")
+    };
+    let mut bytes = Vec::new();
+    File::open(&path)
+        .and_then(|file| file.take(LIBRARY_MAX).read_to_end(&mut bytes))
+        .map_err(failed)?;
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err(Error::usage(format!("{} is no library", path.display()))
+            .hint("give libevenkeel_url.so of this release with --library"));
+    }
+    Ok(bytes)
+}
+
+fn beside_the_program() -> Result<PathBuf> {
+    let program = std::env::current_exe()
+        .and_then(fs::canonicalize)
+        .map_err(|error| Error::failed("failed to find this program's file").because(error))?;
+    let beside = program.parent().unwrap_or_else(|| Path::new("/"));
+    let places = [beside.to_owned(), beside.join("../lib/evenkeel")];
+    places
+        .iter()
+        .flat_map(|place| NAMES.map(|name| place.join(name)))
+        .find(|path| path.is_file())
+        .ok_or_else(|| {
+            Error::usage(format!(
+                "there is no libevenkeel_url.so beside {}, nor in ../lib/evenkeel",
+                program.display()
+            ))
+            .hint("name it with --library; `cargo build --release -p evenkeel-plugin-url` makes it")
+        })
+}

@@ -1,0 +1,66 @@
+//! What a server's errors mean to who puts functions into it.
+
+use evenkeel_op::{Error, ErrorKind};
+
+/// Returns the server's number of an error, as the message has it.
+pub(crate) fn code(error: &Error) -> Option<u16> {
+    let text = error.to_string();
+    let rest = text.strip_prefix("ERROR ")?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+/// Adds what to do.
+pub(crate) fn told(error: Error) -> Error {
+    let Some(hint) = code(&error).and_then(hint) else {
+        return error;
+    };
+    // A privilege, a setting, a file: it is the server that refuses.
+    match error.kind() {
+        ErrorKind::Failed => Error::refused(error.to_string()).hint(hint),
+        _ => error.hint(hint),
+    }
+}
+
+fn hint(code: u16) -> Option<&'static str> {
+    Some(match code {
+        // access to a database, a table, an operation
+        1044 | 1142 | 1227 => {
+            "the account needs SELECT, INSERT and DELETE on the database mysql, and where a binary log \
+             is written the right to leave it out of that (SUPER, BINLOG ADMIN or \
+             SESSION_VARIABLES_ADMIN)"
+        }
+        1290 => {
+            "no functions can be added while the server runs with that option: start it without, or set \
+             read_only=OFF for that time"
+        }
+        // a variable that only the command line sets
+        1238 => "set it where the server is started, and start it again",
+        1125 => "another run has made it meanwhile: run this again",
+        1126 => {
+            "the server cannot load the library: see that it lies in the server's plugin directory, that \
+             the server's user may read it, that AppArmor or SELinux let it, and that it was built on a \
+             system no newer than the server's"
+        }
+        1127 => "the library there is another one: copy it again, whole",
+        1123 => {
+            "see that the table's file lies beside the library, whole and readable for the server"
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_says_what_to_do() {
+        for number in [1044, 1142, 1290, 1238, 1125, 1126, 1127, 1123] {
+            let error = told(Error::failed(format!("ERROR {number} (HY000): text")));
+            assert_eq!(error.kind(), ErrorKind::Refused, "{number}");
+            assert_eq!(error.hints().len(), 1, "{number}");
+        }
+        let other = told(Error::failed("ERROR 1064 (42000): near"));
+        assert!(other.hints().is_empty() && other.kind() == ErrorKind::Failed);
+    }
+}
