@@ -17,13 +17,16 @@ INSTALL := cargo install --locked --config profile.release.opt-level=1
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
-.PHONY: help setup demo test test-vm lint tidy docs bench
+.PHONY: help setup build demo test test-vm lint tidy docs bench
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install the packages and servers that the demo and the tests need.
 	testkit/setup
+
+build: ## Build the program, and beside it the library that `evenkeel plugin install` puts into servers.
+	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url
 
 demo: setup ## Back up, kill, restore and check a private server under load.
 	cargo build --release --locked --package evenkeel-cli

@@ -442,6 +442,45 @@ fn case(server: TestServer) -> Site {
     damage_the_table(site, &other, &path)
 }
 
+/// Where the server cannot take the functions, the error says so, and it is left as it was.
+fn refusals_say_what_to_do(site: &Site) {
+    let elsewhere = site.scratch.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let ended = site.plugin("install", &["--plugin-dir", elsewhere.to_str().unwrap()]);
+    assert_eq!(ended.code, Some(14), "{ended:?}");
+    assert!(ended.message().contains("ERROR 1126"), "{ended:?}");
+    let hints = ended.answer["hints"].to_string();
+    assert!(
+        hints.contains("AppArmor") && hints.contains("had before"),
+        "{hints}"
+    );
+    assert_eq!(site.done("status", &[])["state"], "absent");
+
+    let mut session = site.session();
+    session.run("CREATE USER reader").unwrap();
+    session.run("GRANT SELECT ON *.* TO reader").unwrap();
+    let ended = site.plugin("install", &["-u", "reader"]);
+    assert_eq!(ended.code, Some(14), "{ended:?}");
+    let hints = ended.answer["hints"].to_string();
+    assert!(
+        hints.contains("INSERT and DELETE on the database mysql"),
+        "{hints}"
+    );
+
+    session
+        .run("CREATE FUNCTION url_compress RETURNS STRING SONAME 'stranger.so'")
+        .unwrap_err();
+    session
+        .run("INSERT INTO mysql.func VALUES ('url_compress', 0, 'stranger.so', 'function')")
+        .unwrap();
+    for verb in ["install", "uninstall"] {
+        let ended = site.plugin(verb, &[]);
+        assert_eq!(ended.code, Some(14), "{ended:?}");
+        assert!(ended.message().contains("another library"), "{ended:?}");
+    }
+    session.run("DELETE FROM mysql.func").unwrap();
+}
+
 /// 64 connections at once, and the server holds no more memory after them than after 64 before.
 fn assert_nothing_leaks(site: &Site) {
     let round = || {
@@ -474,6 +513,7 @@ fn mariadb() {
     let site = case(mariadb_10_11());
     assert_nothing_leaks(&site);
     uninstall(&site);
+    refusals_say_what_to_do(&site);
 }
 
 #[test]
