@@ -49,7 +49,12 @@ pub fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
         }
     };
     if let Err(why) = change() {
-        return Err(register::put_back(session, plan, why));
+        let why = register::put_back(session, plan, why);
+        if let Some(here) = &plan.here {
+            // What could not be used is not to be found by the next run.
+            place::remove(here, &plan.unused_libraries())?;
+        }
+        return Err(why);
     }
     match &plan.here {
         Some(here) => place::remove(here, &plan.remove),

@@ -57,6 +57,13 @@ impl Plan {
         !self.drop.is_empty() || !self.remove.is_empty()
     }
 
+    /// Returns the libraries that were written and that no function had before.
+    pub(crate) fn unused_libraries(&self) -> Vec<String> {
+        let had = |name: &String| self.found.functions.iter().any(|one| one.library == *name);
+        let written = self.write.iter().filter(|name| name.ends_with(".so"));
+        written.filter(|name| !had(name)).cloned().collect()
+    }
+
     pub(crate) fn write_files<'a>(&'a self, install: &'a Install) -> Vec<Wanted<'a>> {
         self.wanted(install)
             .into_iter()
