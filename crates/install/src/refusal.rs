@@ -11,7 +11,13 @@ pub(crate) fn code(error: &Error) -> Option<u16> {
 
 /// Adds what to do.
 pub(crate) fn told(error: Error) -> Error {
-    let Some(hint) = code(&error).and_then(hint) else {
+    let text = error.to_string();
+    let number = match code(&error) {
+        // MariaDB says by this number what MySQL says by another.
+        Some(1123) if text.contains("--skip-grant-tables") => Some(1290),
+        other => other,
+    };
+    let Some(hint) = number.and_then(hint) else {
         return error;
     };
     // A privilege, a setting, a file: it is the server that refuses.
@@ -60,6 +66,10 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Refused, "{number}");
             assert_eq!(error.hints().len(), 1, "{number}");
         }
+        let unavailable =
+            "ERROR 1123 (HY000): UDFs are unavailable with the --skip-grant-tables option";
+        let error = told(Error::failed(unavailable));
+        assert!(error.hints()[0].contains("start it without"), "{error}");
         let other = told(Error::failed("ERROR 1064 (42000): near"));
         assert!(other.hints().is_empty() && other.kind() == ErrorKind::Failed);
     }
