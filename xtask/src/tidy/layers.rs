@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 25] = [
+const LAYERS: [(&str, Layer); 26] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -43,6 +43,7 @@ const LAYERS: [(&str, Layer); 25] = [
     ("evenkeel-xtask", Layer::Workshop),
     ("evenkeel-cases", Layer::Workshop),
     ("evenkeel-bench-traffic", Layer::Workshop),
+    ("evenkeel-bench-urls", Layer::Workshop),
     ("evenkeel-vm", Layer::Workshop),
 ];
 
