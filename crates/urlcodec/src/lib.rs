@@ -79,7 +79,7 @@ impl Table {
         Self::read(SHIPPED.to_vec())
     }
 
-    fn dense(model: &dense::Dense) -> Result<Self> {
+    fn dense(model: &dense::Parts) -> Result<Self> {
         Self::read(format::sealed(Mode::Dense, &model.payload()))
     }
 

@@ -5,16 +5,19 @@
 //! right. A pair of counts is a learned logit, logits are summed with learned weights, the sum is a
 //! probability. All of it in integers: the same on every machine.
 
+mod lanes;
+mod parts;
 mod quick;
 mod store;
 pub(crate) mod train;
 mod tree;
 
 use crate::coder::{Coder, Decoder, Encoder, NotACode, push};
-use crate::format::{Bad, Reader};
-use crate::history::{History, KINDS, PARTS};
-use quick::{Quick, Slot};
-use store::{Found, Store};
+use crate::format::Bad;
+use crate::history::{History, PARTS};
+use lanes::Guesses;
+pub(crate) use parts::Parts;
+use quick::Quick;
 use tree::Tree;
 
 /// The end of a string and 256 bytes, in this order.
@@ -25,6 +28,8 @@ const LEVELS: usize = 19;
 const STATES: usize = LEVELS * LEVELS;
 /// Contexts are summed this many at a time.
 const LANES: usize = 16;
+/// As many are enough for small tables.
+const NARROW: usize = LANES / 2;
 /// Longest matching order, 0 to 6.
 const MATCHES: usize = 7;
 /// Last bytes that weights are told apart by: all above are as the last.
@@ -44,16 +49,15 @@ const SURPRISE: u32 = 1 << 19;
 
 type Lanes = [i16; LANES];
 
-/// A trained table in memory.
+/// A table laid out for coding.
 pub(crate) struct Dense {
     kinds: Vec<usize>,
     tree: Tree,
-    store: Store,
     quick: Quick,
-    /// For each kind in use, the logits of its states.
     logits: Vec<[i16; STATES]>,
-    by_node: Vec<Lanes>,
-    by_match: Vec<Lanes>,
+    /// As in [`Parts`], one row behind the other, each of as many weights as are summed.
+    by_node: Vec<i16>,
+    by_match: Vec<i16>,
     squash: Vec<u16>,
 }
 
@@ -65,12 +69,6 @@ impl std::fmt::Debug for Dense {
     }
 }
 
-/// What the contexts know about the next byte.
-struct Guess {
-    found: [Found; LANES],
-    matched: usize,
-}
-
 fn node_row(node: usize, part: usize) -> usize {
     node * PARTS + part
 }
@@ -79,15 +77,20 @@ fn match_row(matched: usize, last: u8) -> usize {
     matched * LASTS + usize::from(last).min(LASTS - 1)
 }
 
+/// Where the steps of counts above [`level`]'s first 256 begin, in eighths.
+const COARSE: usize = 256 - 256 / 8;
+
 /// The step of a count.
 #[inline]
 fn level(count: u32) -> usize {
-    const STEPS: [u8; 256] = {
-        let mut steps = [0; 256];
-        let mut n = 0;
-        while n < 256 {
-            steps[n] = match n {
-                0..=5 => n as u8,
+    // Each count up to 255, then each eighth one up to 20 000.
+    const STEPS: [u8; 4_096] = {
+        let mut steps = [18; 4_096];
+        let mut at = 0;
+        while at <= COARSE + 20_000 / 8 {
+            let count = if at < 256 { at } else { (at - COARSE) * 8 };
+            steps[at] = match count {
+                0..=5 => count as u8,
                 6..=7 => 6,
                 8..=10 => 7,
                 11..=14 => 8,
@@ -96,19 +99,23 @@ fn level(count: u32) -> usize {
                 30..=42 => 11,
                 43..=63 => 12,
                 64..=127 => 13,
-                _ => 14,
+                128..=255 => 14,
+                256..=767 => 15,
+                768..=2_999 => 16,
+                3_000..=19_999 => 17,
+                _ => 18,
             };
-            n += 1;
+            at += 1;
         }
         steps
     };
-    match count {
-        0..=255 => usize::from(STEPS[count as usize]),
-        256..=767 => 15,
-        768..=2_999 => 16,
-        3_000..=19_999 => 17,
-        _ => 18,
-    }
+    let count = count.min(20_000) as usize;
+    let at = if count < 256 {
+        count
+    } else {
+        COARSE + count / 8
+    };
+    usize::from(STEPS[at % STEPS.len()])
 }
 
 /// Probabilities of logits, in 65 536ths: 1 / (1 + e^-x), by multiplication in integers alone.
@@ -128,49 +135,22 @@ fn squash_table() -> Vec<u16> {
 }
 
 impl Dense {
-    fn guess(&self, history: &History) -> Guess {
-        let mut guess = Guess {
-            found: [Found::default(); LANES],
-            matched: 0,
+    pub(crate) fn read(payload: &[u8]) -> Result<Self, Bad> {
+        let parts = Parts::read(payload)?;
+        let lanes = match parts.kinds.len() {
+            ..=NARROW => NARROW,
+            _ => LANES,
         };
-        let mut keys = [0; LANES];
-        for (key, &kind) in keys.iter_mut().zip(&self.kinds) {
-            *key = history.key(kind);
-        }
-        for (lane, &kind) in self.kinds.iter().enumerate() {
-            let found = self.store.find(keys[lane]);
-            if found.known && crate::history::ORDERS.contains(&kind) {
-                guess.matched = guess.matched.max(kind);
-            }
-            guess.found[lane] = found;
-        }
-        guess
-    }
-
-    /// Looks all contexts up, and says which order of them is the longest that is known.
-    #[inline]
-    fn look_up<const N: usize>(&self, history: &History, slots: &mut [Slot; N]) -> usize {
-        let mut keys = [0; N];
-        let mut buckets = [(0, 0); N];
-        // All buckets before any head, all heads before any record, so that what memory is waited for overlaps.
-        for (lane, &kind) in self.kinds.iter().enumerate() {
-            keys[lane % N] = history.key(kind);
-            buckets[lane % N] = self.quick.bucket(keys[lane % N]);
-        }
-        let mut heads = [0; N];
-        for (head, bucket) in heads.iter_mut().zip(&buckets) {
-            *head = self.quick.head(bucket.0);
-        }
-        let mut matched = 0;
-        for (lane, &kind) in self.kinds.iter().enumerate() {
-            let slot = &mut slots[lane % N];
-            self.quick
-                .find(keys[lane % N], buckets[lane % N], heads[lane % N], slot);
-            if slot.mask != 0 && crate::history::ORDERS.contains(&kind) {
-                matched = matched.max(kind);
-            }
-        }
-        matched
+        let flat = |rows: &[Lanes]| rows.iter().flat_map(|row| row[..lanes].to_vec()).collect();
+        Ok(Self {
+            quick: Quick::of(&parts.store, &parts.tree),
+            by_node: flat(&parts.by_node),
+            by_match: flat(&parts.by_match),
+            kinds: parts.kinds,
+            tree: parts.tree,
+            logits: parts.logits,
+            squash: squash_table(),
+        })
     }
 
     /// Codes one leaf, or finds it.
@@ -179,25 +159,20 @@ impl Dense {
         &self,
         coder: &mut C,
         history: &History,
-        slots: &mut [Slot; N],
+        guesses: &mut Guesses<N>,
         want: usize,
     ) -> usize {
-        let matched = self.look_up(history, slots);
-        let by_match = &self.by_match[match_row(matched, history.last())];
+        let matched = self.look_up(history, guesses);
+        let by_match = &self.by_match.as_chunks::<N>().0[match_row(matched, history.last())];
+        let by_node = self.by_node.as_chunks::<N>().0;
         let part = history.part();
-        let used = self.logits.len().min(N);
-        let mut inputs = [0_i16; N];
         let mut node = 0;
         let mut left = 1_u32 << 31;
         loop {
             let place = self.tree.node(node);
             let last_lower = (place.middle - 1) as u8;
-            for lane in 0..used {
-                let slot = &mut slots[lane];
-                let state = self.quick.state(slot, node, last_lower);
-                inputs[lane] = self.logits[lane][state] & slot.mask;
-            }
-            let by_node = &self.by_node[node_row(node, part)];
+            let inputs = guesses.inputs(self, place.rank, last_lower);
+            let by_node = &by_node[node_row(node, part)];
             let mut sum = 0_i32;
             for lane in 0..N {
                 // Both within WEIGHT_MOST: the sum fits.
@@ -216,20 +191,18 @@ impl Dense {
                 tree::Next::Leaf(leaf) => return usize::from(leaf),
                 tree::Next::Node(next) => node = usize::from(next),
             }
-            for slot in &mut slots[..used] {
-                slot.descend(bit);
-            }
+            guesses.descend(last_lower, bit);
         }
     }
 
     fn narrow(&self) -> bool {
-        self.kinds.len() <= LANES / 2
+        self.kinds.len() <= NARROW
     }
 
     pub(crate) fn compress(&self, text: &[u8]) -> Vec<u8> {
         let mut coder = Encoder::new(text.len() / 2 + 8);
         if self.narrow() {
-            self.walk::<{ LANES / 2 }>(&mut coder, text, true);
+            self.walk::<NARROW>(&mut coder, text, true);
         } else {
             self.walk::<LANES>(&mut coder, text, true);
         }
@@ -239,7 +212,7 @@ impl Dense {
     pub(crate) fn bounds(&self, prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let mut coder = Encoder::new(prefix.len() / 2 + 8);
         if self.narrow() {
-            self.walk::<{ LANES / 2 }>(&mut coder, prefix, false);
+            self.walk::<NARROW>(&mut coder, prefix, false);
         } else {
             self.walk::<LANES>(&mut coder, prefix, false);
         }
@@ -247,20 +220,20 @@ impl Dense {
     }
 
     fn walk<const N: usize>(&self, coder: &mut Encoder, text: &[u8], to_its_end: bool) {
-        let mut slots = [Slot::EMPTY; N];
+        let mut guesses = Guesses::<N>::new();
         let mut history = History::new();
         for &byte in text {
-            self.leaf(coder, &history, &mut slots, usize::from(byte) + 1);
+            self.leaf(coder, &history, &mut guesses, usize::from(byte) + 1);
             history.push(byte);
         }
         if to_its_end {
-            self.leaf(coder, &history, &mut slots, 0);
+            self.leaf(coder, &history, &mut guesses, 0);
         }
     }
 
     pub(crate) fn decompress(&self, code: &[u8], limit: usize) -> Result<Vec<u8>, NotACode> {
         if self.narrow() {
-            self.find::<{ LANES / 2 }>(code, limit)
+            self.find::<NARROW>(code, limit)
         } else {
             self.find::<LANES>(code, limit)
         }
@@ -273,9 +246,9 @@ impl Dense {
         }
         let mut out = Vec::with_capacity(code.len().saturating_mul(6).min(limit).min(1 << 16));
         let mut history = History::new();
-        let mut slots = [Slot::EMPTY; N];
+        let mut guesses = Guesses::<N>::new();
         loop {
-            match self.leaf(&mut coder, &history, &mut slots, 0) {
+            match self.leaf(&mut coder, &history, &mut guesses, 0) {
                 0 => break,
                 leaf => {
                     let byte = (leaf - 1) as u8;
@@ -286,69 +259,5 @@ impl Dense {
         }
         coder.finish()?;
         Ok(out)
-    }
-}
-
-/// Which kinds a table of that many bytes uses: more are worth their time only where they fit.
-fn kinds_for(bytes: usize) -> Vec<usize> {
-    if bytes < 5_000_000 {
-        vec![1, 2, 3, 4, 6, 10, 11]
-    } else {
-        (0..KINDS).collect()
-    }
-}
-
-impl Dense {
-    pub(crate) fn payload(&self) -> Vec<u8> {
-        let mut out = vec![self.kinds.len() as u8];
-        out.extend(self.kinds.iter().map(|kind| *kind as u8));
-        self.tree.write(&mut out);
-        let used = self.kinds.len();
-        let states = self.logits.iter().flatten();
-        let weights = self.by_node.iter().chain(&self.by_match);
-        for number in states.chain(weights.flat_map(|row| &row[..used])) {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        self.store.write(&mut out);
-        out
-    }
-
-    pub(crate) fn read(payload: &[u8]) -> Result<Self, Bad> {
-        let mut from = Reader::new(payload);
-        let used = usize::from(from.u8()?);
-        let kinds: Vec<usize> = from
-            .take(used)?
-            .iter()
-            .map(|kind| usize::from(*kind))
-            .collect();
-        if used == 0 || used > LANES || kinds.iter().any(|kind| *kind >= KINDS) {
-            return Err(Bad);
-        }
-        let tree = Tree::read(&mut from)?;
-        let mut logits = vec![[0; STATES]; used];
-        for logit in logits.iter_mut().flatten() {
-            *logit = from.i16(FAR as i16)?;
-        }
-        let mut rows = |count: usize| -> Result<Vec<Lanes>, Bad> {
-            let mut rows = vec![[0; LANES]; count];
-            for weight in rows.iter_mut().flat_map(|row| &mut row[..used]) {
-                *weight = from.i16(WEIGHT_MOST)?;
-            }
-            Ok(rows)
-        };
-        let by_node = rows((LEAVES - 1) * PARTS)?;
-        let by_match = rows(MATCHES * LASTS)?;
-        let store = Store::read(&mut from)?;
-        from.end()?;
-        Ok(Self {
-            quick: Quick::of(&store, &tree),
-            kinds,
-            tree,
-            store,
-            logits,
-            by_node,
-            by_match,
-            squash: squash_table(),
-        })
     }
 }

@@ -1,23 +1,33 @@
 //! What followed each context, laid out for coding: [`Store`] unpacked when a table is read.
 //!
-//! Short lists are searched sixteen symbols at a time. Long ones, few and asked for often, have
-//! their state at every node worked out beforehand.
+//! A list of one symbol is that and its step. Short lists are searched sixteen symbols at a time.
+//! Long ones, few and asked for often, have their state at every node worked out beforehand.
 
-use super::store::Store;
+use super::store::{Store, bucket_of, check};
 use super::tree::Tree;
 use super::{LEAVES, LEVELS, STATES, level};
 
 /// Symbols of a short list are held in so many bytes.
 const SLOTS: usize = 16;
 const NODES: usize = LEAVES - 1;
+/// Parts of a bucket, by the lowest bits of what tells its records apart.
+const PARTS: usize = 4;
+
+/// What is known of a context.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Record {
+    None,
+    /// A symbol and the step of its count.
+    One(u8, u8),
+    /// What the slot was filled with.
+    More,
+}
 
 /// One context's list, narrowed to the leaves below a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
     /// The number of a long list plus one.
     long: u32,
-    /// All bits where the context is known.
-    pub(super) mask: i16,
     from: u8,
     to: u8,
     middle: u8,
@@ -28,7 +38,6 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) const EMPTY: Self = Self {
         long: 0,
-        mask: 0,
         from: 0,
         to: 0,
         middle: 0,
@@ -39,11 +48,9 @@ impl Slot {
     /// Goes on with one side of the last node.
     #[inline]
     pub(super) fn descend(&mut self, upper: bool) {
-        if upper {
-            self.from = self.middle;
-        } else {
-            self.to = self.middle;
-        }
+        let (from, to) = (self.from, self.to);
+        self.from = if upper { self.middle } else { from };
+        self.to = if upper { to } else { self.middle };
     }
 
     #[inline]
@@ -61,55 +68,75 @@ impl Slot {
     }
 }
 
+/// The states of a long list at all nodes, by rank: those of the first five decisions lie together.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Row([u16; NODES]);
+
 /// All contexts.
 #[derive(Debug)]
 pub(super) struct Quick {
-    buckets: Vec<u32>,
-    /// As in [`Store`]; a long list is its check, a 15 and its number in four bytes.
+    /// Where each part of each bucket begins.
+    starts: Vec<u32>,
+    /// Each two bytes as in [`Store`]; then for one symbol it and its step, for a long list its
+    /// number in four bytes, for others symbols and counts.
     records: Vec<u8>,
-    long: Vec<[u16; NODES]>,
+    long: Vec<Row>,
     counts: [u32; 256],
 }
 
 impl Quick {
     pub(super) fn of(store: &Store, tree: &Tree) -> Self {
         let mut quick = Self {
-            buckets: Vec::with_capacity(store.buckets.len()),
+            starts: Vec::with_capacity(PARTS * store.buckets.len()),
             records: Vec::with_capacity(store.records.len() + 4 * SLOTS),
             long: Vec::new(),
             counts: store.counts,
         };
         for pair in store.buckets.windows(2) {
-            quick.buckets.push(quick.records.len() as u32);
-            let (mut at, end) = (pair[0] as usize, pair[1] as usize);
-            while let Some((check, len, start)) = store.head(at, end).filter(|_| at < end) {
-                let lists = &store.records[start..start + 2 * len];
-                let head = check << 4 | len.min(15) as u16;
-                quick.records.extend_from_slice(&head.to_le_bytes());
-                if len < 15 {
-                    quick.records.extend_from_slice(lists);
-                } else {
-                    let number = quick.long.len() as u32;
-                    quick.records.extend_from_slice(&number.to_le_bytes());
-                    let (symbols, counts) = lists.split_at(len);
-                    quick
-                        .long
-                        .push(states(tree, symbols, counts, &store.counts));
+            for part in 0..PARTS {
+                quick.starts.push(quick.records.len() as u32);
+                let (mut at, end) = (pair[0] as usize, pair[1] as usize);
+                while let Some((check, len, start)) = store.head(at, end).filter(|_| at < end) {
+                    at = start + 2 * len;
+                    if usize::from(check) % PARTS == part {
+                        quick.take(check, store.records[start..at].split_at(len), tree);
+                    }
                 }
-                at = start + 2 * len;
             }
         }
-        quick.buckets.push(quick.records.len() as u32);
+        quick.starts.push(quick.records.len() as u32);
         // A list is read whole slots at a time.
         quick.records.extend_from_slice(&[0; 2 + 2 * SLOTS]);
         quick
     }
 
-    /// Where a context's bucket begins and ends.
+    fn take(&mut self, check: u16, (symbols, counts): (&[u8], &[u8]), tree: &Tree) {
+        let head = check << 4 | symbols.len().min(15) as u16;
+        self.records.extend_from_slice(&head.to_le_bytes());
+        match symbols.len() {
+            1 => {
+                let step = level(self.counts[usize::from(counts[0])]);
+                self.records.extend_from_slice(&[symbols[0], step as u8]);
+            }
+            ..15 => {
+                self.records.extend_from_slice(symbols);
+                self.records.extend_from_slice(counts);
+            }
+            _ => {
+                let number = self.long.len() as u32;
+                self.records.extend_from_slice(&number.to_le_bytes());
+                self.long.push(states(tree, symbols, counts, &self.counts));
+            }
+        }
+    }
+
+    /// Where a context's part of its bucket begins and ends.
     #[inline]
     pub(super) fn bucket(&self, key: u64) -> (u32, u32) {
-        let bucket = super::store::bucket_of(key, self.buckets.len() - 1);
-        (self.buckets[bucket], self.buckets[bucket + 1])
+        let bucket = bucket_of(key, self.starts.len() / PARTS);
+        let part = bucket * PARTS + usize::from(check(key)) % PARTS;
+        (self.starts[part], self.starts[part + 1])
     }
 
     /// The head of the record that begins there. Behind the last record there are zeros.
@@ -124,31 +151,35 @@ impl Quick {
 
     /// Looks a context up in its bucket, whose first head was read already.
     #[inline]
-    pub(super) fn find(&self, key: u64, (at, end): (u32, u32), head: u16, slot: &mut Slot) {
-        let wanted = super::store::check(key);
+    pub(super) fn find(
+        &self,
+        key: u64,
+        (at, end): (u32, u32),
+        head: u16,
+        slot: &mut Slot,
+    ) -> Record {
+        let wanted = check(key);
         let (mut at, mut head) = (at, head);
-        slot.long = 0;
-        slot.mask = 0;
-        slot.from = 0;
-        slot.to = 0;
         while at < end {
             let len = u32::from(head & 15);
             if head >> 4 == wanted {
-                slot.mask = -1;
                 let start = at as usize + 2;
                 let Some(lists) = self.records.get(start..start + 2 * SLOTS) else {
-                    return;
+                    return Record::None;
                 };
-                if len == 15 {
-                    slot.long = 1 + u32::from_le_bytes([lists[0], lists[1], lists[2], lists[3]]);
-                } else {
-                    self.fill(lists, len as usize, slot);
+                match len {
+                    1 => return Record::One(lists[0], lists[1]),
+                    15 => {
+                        slot.long = 1 + u32::from_le_bytes([lists[0], lists[1], lists[2], lists[3]])
+                    }
+                    _ => self.fill(lists, len as usize, slot),
                 }
-                return;
+                return Record::More;
             }
             at += if len == 15 { 6 } else { 2 + 2 * len };
             head = self.head(at);
         }
+        Record::None
     }
 
     #[inline]
@@ -162,14 +193,16 @@ impl Quick {
             sum += self.counts[usize::from(*count)];
         }
         slot.sums[len % SLOTS] = sum;
+        slot.long = 0;
+        slot.from = 0;
         slot.to = len as u8;
     }
 
     /// The state of a list at a node, whose lower side ends with leaf `last_lower`.
     #[inline(always)]
-    pub(super) fn state(&self, slot: &mut Slot, node: usize, last_lower: u8) -> usize {
+    pub(super) fn state(&self, slot: &mut Slot, rank: u8, last_lower: u8) -> usize {
         if slot.long > 0 {
-            usize::from(self.long[slot.long as usize - 1][node % NODES]).min(STATES - 1)
+            usize::from(self.long[slot.long as usize - 1].0[usize::from(rank)]).min(STATES - 1)
         } else {
             slot.split(last_lower)
         }
@@ -177,7 +210,7 @@ impl Quick {
 }
 
 /// The states of a list at all nodes.
-fn states(tree: &Tree, symbols: &[u8], counts: &[u8], values: &[u32; 256]) -> [u16; NODES] {
+fn states(tree: &Tree, symbols: &[u8], counts: &[u8], values: &[u32; 256]) -> Row {
     let mut sums = [0_u32; LEAVES + 1];
     for (symbol, count) in symbols.iter().zip(counts) {
         sums[usize::from(*symbol) + 1] = values[usize::from(*count)];
@@ -186,9 +219,9 @@ fn states(tree: &Tree, symbols: &[u8], counts: &[u8], values: &[u32; 256]) -> [u
         sums[at] += sums[at - 1];
     }
     let mut states = [0; NODES];
-    tree.visit(&mut |node, from, middle, to| {
+    tree.visit(&mut |rank, from, middle, to| {
         let (lower, upper) = (sums[middle] - sums[from], sums[to] - sums[middle]);
-        states[node] = (level(lower) * LEVELS + level(upper)) as u16;
+        states[usize::from(rank)] = (level(lower) * LEVELS + level(upper)) as u16;
     });
-    states
+    Row(states)
 }

@@ -1,11 +1,11 @@
 //! Fitting a dense table: which contexts are worth their bytes, then logits and weights.
 
-use super::quick::Quick;
+use super::parts::{Parts, kinds_for};
 use super::store::{Store, count_byte, record_len};
 use super::tree::{Next, Tree};
 use super::{
-    Dense, FAR, LANES, LASTS, LEAVES, LEVELS, MATCHES, ONE, STATES, WEIGHT_BITS, WEIGHT_MOST,
-    kinds_for, level, match_row, node_row, squash_table,
+    FAR, LANES, LASTS, LEAVES, LEVELS, MATCHES, ONE, STATES, WEIGHT_BITS, WEIGHT_MOST, level,
+    match_row, node_row,
 };
 use crate::history::{BELOW, History, PARTS};
 use crate::train::Task;
@@ -124,7 +124,7 @@ fn candidates(seen: &Seen, below: Option<&Seen>, out: &mut Vec<Candidate>) {
 }
 
 /// Fits a table of at most `bytes`, its other parts included.
-pub(crate) fn train(task: &Task<'_>) -> Result<Dense> {
+pub(crate) fn train(task: &Task<'_>) -> Result<Parts> {
     let kinds = kinds_for(task.bytes);
     let mut weights = vec![0_u64; LEAVES];
     for leaf in task.texts.iter().flat_map(|text| leaves(text)) {
@@ -151,12 +151,10 @@ pub(crate) fn train(task: &Task<'_>) -> Result<Dense> {
     drop(seen);
     let store = chosen(all, task.bytes.saturating_sub(fixed(kinds.len())));
     task.advance(1);
-    let mut fit = Fit::new(Dense {
+    let mut fit = Fit::new(Parts {
         logits: vec![[0; STATES]; kinds.len()],
         by_node: vec![[0; LANES]; (LEAVES - 1) * PARTS],
         by_match: vec![[0; LANES]; MATCHES * LASTS],
-        squash: squash_table(),
-        quick: Quick::of(&Store::packed(Vec::new()), &tree),
         kinds,
         tree,
         store,
@@ -202,7 +200,7 @@ fn chosen(mut all: Vec<Candidate>, room: usize) -> Store {
 
 /// A table whose logits and weights are still moving.
 struct Fit {
-    table: Dense,
+    table: Parts,
     logits: Vec<[f32; STATES]>,
     by_node: Vec<[f32; LANES]>,
     by_match: Vec<[f32; LANES]>,
@@ -210,7 +208,7 @@ struct Fit {
 }
 
 impl Fit {
-    fn new(table: Dense) -> Self {
+    fn new(table: Parts) -> Self {
         let mut start = [0.0; STATES];
         for lower in 0..LEVELS {
             for upper in 0..LEVELS {
@@ -300,7 +298,7 @@ impl Fit {
     }
 
     /// The table with everything as integers.
-    fn rounded(self) -> Dense {
+    fn rounded(self) -> Parts {
         let mut table = self.table;
         let weight = |w: &f32| {
             (w * (1 << WEIGHT_BITS) as f32)

@@ -20,6 +20,8 @@ pub(super) struct Place {
     pub(super) next: [Next; 2],
     /// The part of 65 536 for the lower side, if all leaves were alike.
     pub(super) even: u32,
+    /// Its number when nodes are counted from the top, row by row: the first ones are asked most.
+    pub(super) rank: u8,
 }
 
 /// All decisions; the first is number 0.
@@ -52,7 +54,22 @@ impl Tree {
     fn made(choose: &mut impl FnMut(usize, usize) -> usize) -> Self {
         let mut places = Vec::with_capacity(LEAVES - 1);
         grow(&mut places, 0, LEAVES, choose);
-        Self { places }
+        let mut tree = Self { places };
+        tree.rank();
+        tree
+    }
+
+    fn rank(&mut self) {
+        let mut row = std::collections::VecDeque::from([0]);
+        let mut ranks = 0..=u8::MAX;
+        while let (Some(node), Some(rank)) = (row.pop_front(), ranks.next()) {
+            self.places[node].rank = rank;
+            for next in self.places[node].next {
+                if let Next::Node(next) = next {
+                    row.push_back(usize::from(next));
+                }
+            }
+        }
     }
 
     /// Reads what [`Self::write`] wrote.
@@ -85,13 +102,13 @@ impl Tree {
         &self.places[node]
     }
 
-    /// Shows every node with the leaves below it: the first, the middle, the one behind the last.
-    pub(super) fn visit(&self, show: &mut impl FnMut(usize, usize, usize, usize)) {
+    /// Shows every node's rank with the leaves below it: the first, the middle, the one behind the last.
+    pub(super) fn visit(&self, show: &mut impl FnMut(u8, usize, usize, usize)) {
         let mut todo = vec![(0, 0, LEAVES)];
         while let Some((node, from, to)) = todo.pop() {
             let place = &self.places[node];
             let middle = usize::from(place.middle);
-            show(node, from, middle, to);
+            show(place.rank, from, middle, to);
             for (next, from, to) in [(place.next[0], from, middle), (place.next[1], middle, to)] {
                 if let Next::Node(next) = next {
                     todo.push((usize::from(next), from, to));
@@ -126,6 +143,7 @@ fn grow(
         middle: middle as u16,
         next: [Next::Leaf(0); 2],
         even: (65_536 * (middle - from) / (to - from)) as u32,
+        rank: 0,
     });
     let lower = grow(places, from, middle, choose);
     let upper = grow(places, middle, to, choose);
