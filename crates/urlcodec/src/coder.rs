@@ -26,8 +26,35 @@ pub(crate) trait Coder {
     fn flip(&mut self, below: u32, want: bool) -> bool;
 }
 
+/// An interval that coding has come to, as numbers of a few digits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Mark {
+    low: u128,
+    range: u32,
+    digits: usize,
+}
+
+/// Digits of a number that marks are compared with.
+const HEAD: usize = 16;
+
+impl Mark {
+    /// How far a code that begins with these digits lies above the interval's lower end.
+    #[inline]
+    fn above(&self, head: u128) -> Option<u32> {
+        let number = head >> (8 * (HEAD - self.digits));
+        let above = u32::try_from(number.checked_sub(self.low)?).ok()?;
+        (above < self.range).then_some(above)
+    }
+
+    /// Whether the interval holds codes that begin with these digits.
+    #[inline]
+    pub(crate) fn holds(&self, head: u128) -> bool {
+        self.above(head).is_some()
+    }
+}
+
 /// Turns symbols into a code.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Encoder {
     /// What `low` has shed at its upper end, as a fraction's digits.
     shed: Vec<u8>,
@@ -42,6 +69,24 @@ impl Encoder {
             low: 0,
             range: u32::MAX,
         }
+    }
+
+    /// Goes on from here, with room for so many more bytes.
+    pub(crate) fn resumed(&self, room: usize) -> Self {
+        let mut shed = Vec::with_capacity(self.shed.len() + room);
+        shed.extend_from_slice(&self.shed);
+        Self { shed, ..*self }
+    }
+
+    /// Where it is, unless it has come too far.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        let digits = self.shed.len() + 4;
+        let shed = self.shed.iter().fold(0, |n, d| n << 8 | u128::from(*d));
+        (digits <= HEAD).then_some(Mark {
+            low: shed << 32 | u128::from(self.low),
+            range: self.range,
+            digits,
+        })
     }
 
     /// Narrows the interval to `range` parts from `by` on.
@@ -200,6 +245,24 @@ impl<'a> Decoder<'a> {
         while self.range < NARROW {
             self.next_digit();
             self.range <<= 8;
+        }
+    }
+
+    /// The code's first digits.
+    pub(crate) fn head(&self) -> u128 {
+        let mut head = [0; HEAD];
+        let len = self.code.len().min(HEAD);
+        head[..len].copy_from_slice(&self.code[..len]);
+        u128::from_be_bytes(head)
+    }
+
+    /// Goes to a mark that holds the code, given the code's first digits.
+    pub(crate) fn skip(&mut self, mark: &Mark, head: u128) {
+        if let Some(above) = mark.above(head) {
+            self.above = above;
+            self.range = mark.range;
+            self.window = (head >> (8 * (HEAD - mark.digits))) as u32;
+            self.read = mark.digits;
         }
     }
 

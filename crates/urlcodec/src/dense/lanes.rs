@@ -9,7 +9,7 @@ use super::{Dense, LEVELS};
 use crate::history::{History, ORDERS};
 
 /// A guess by each of `N` contexts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Guesses<const N: usize> {
     /// The one symbol of each context.
     symbol: [i16; N],

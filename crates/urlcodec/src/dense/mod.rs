@@ -8,6 +8,7 @@
 mod lanes;
 mod parts;
 mod quick;
+mod starts;
 mod store;
 pub(crate) mod train;
 mod tree;
@@ -18,7 +19,8 @@ use crate::history::{History, PARTS};
 use lanes::Guesses;
 pub(crate) use parts::Parts;
 use quick::Quick;
-use tree::Tree;
+use starts::{Start, Starts};
+use tree::{Place, Tree};
 
 /// The end of a string and 256 bytes, in this order.
 const LEAVES: usize = 257;
@@ -59,6 +61,7 @@ pub(crate) struct Dense {
     by_node: Vec<i16>,
     by_match: Vec<i16>,
     squash: Vec<u16>,
+    starts: Starts,
 }
 
 impl std::fmt::Debug for Dense {
@@ -142,7 +145,7 @@ impl Dense {
             _ => LANES,
         };
         let flat = |rows: &[Lanes]| rows.iter().flat_map(|row| row[..lanes].to_vec()).collect();
-        Ok(Self {
+        let mut table = Self {
             quick: Quick::of(&parts.store, &parts.tree),
             by_node: flat(&parts.by_node),
             by_match: flat(&parts.by_match),
@@ -150,7 +153,45 @@ impl Dense {
             tree: parts.tree,
             logits: parts.logits,
             squash: squash_table(),
-        })
+            starts: Starts::none(),
+        };
+        table.starts = if table.narrow() {
+            Starts::kept::<NARROW>(&table)
+        } else {
+            Starts::kept::<LANES>(&table)
+        };
+        Ok(table)
+    }
+
+    #[inline(always)]
+    fn match_weights<const N: usize>(&self, matched: usize, history: &History) -> &[i16; N] {
+        &self.by_match.as_chunks::<N>().0[match_row(matched, history.last())]
+    }
+
+    /// The lower side's part of 65 536 at a node, when `left` of 2^31 is left of the byte's probability.
+    #[inline(always)]
+    fn below<const N: usize>(
+        &self,
+        guesses: &mut Guesses<N>,
+        place: &Place,
+        row: usize,
+        by_match: &[i16; N],
+        left: u32,
+    ) -> u32 {
+        let inputs = guesses.inputs(self, place.rank, (place.middle - 1) as u8);
+        let by_node = &self.by_node.as_chunks::<N>().0[row];
+        let mut sum = 0_i32;
+        for lane in 0..N {
+            // Both within WEIGHT_MOST: the sum fits.
+            let weight = by_node[lane].wrapping_add(by_match[lane]);
+            sum += i32::from(inputs[lane]) * i32::from(weight);
+        }
+        let logit = (sum >> WEIGHT_BITS).clamp(-FAR, FAR);
+        let below = 65_536 - u32::from(self.squash[(logit + FAR) as usize]);
+        if left < SURPRISE {
+            return (below + place.even).div_ceil(2);
+        }
+        below
     }
 
     /// Codes one leaf, or finds it.
@@ -163,27 +204,13 @@ impl Dense {
         want: usize,
     ) -> usize {
         let matched = self.look_up(history, guesses);
-        let by_match = &self.by_match.as_chunks::<N>().0[match_row(matched, history.last())];
-        let by_node = self.by_node.as_chunks::<N>().0;
-        let part = history.part();
+        let by_match = self.match_weights(matched, history);
         let mut node = 0;
         let mut left = 1_u32 << 31;
         loop {
             let place = self.tree.node(node);
-            let last_lower = (place.middle - 1) as u8;
-            let inputs = guesses.inputs(self, place.rank, last_lower);
-            let by_node = &by_node[node_row(node, part)];
-            let mut sum = 0_i32;
-            for lane in 0..N {
-                // Both within WEIGHT_MOST: the sum fits.
-                let weight = by_node[lane].wrapping_add(by_match[lane]);
-                sum += i32::from(inputs[lane]) * i32::from(weight);
-            }
-            let logit = (sum >> WEIGHT_BITS).clamp(-FAR, FAR);
-            let mut below = 65_536 - u32::from(self.squash[(logit + FAR) as usize]);
-            if left < SURPRISE {
-                below = (below + place.even).div_ceil(2);
-            }
+            let row = node_row(node, history.part());
+            let below = self.below(guesses, place, row, by_match, left);
             let bit = coder.flip(below, want >= usize::from(place.middle));
             let share = if bit { 65_536 - below } else { below };
             left = ((u64::from(left) * u64::from(share)) >> 16) as u32;
@@ -191,7 +218,7 @@ impl Dense {
                 tree::Next::Leaf(leaf) => return usize::from(leaf),
                 tree::Next::Node(next) => node = usize::from(next),
             }
-            guesses.descend(last_lower, bit);
+            guesses.descend((place.middle - 1) as u8, bit);
         }
     }
 
@@ -200,35 +227,35 @@ impl Dense {
     }
 
     pub(crate) fn compress(&self, text: &[u8]) -> Vec<u8> {
-        let mut coder = Encoder::new(text.len() / 2 + 8);
-        if self.narrow() {
-            self.walk::<NARROW>(&mut coder, text, true);
-        } else {
-            self.walk::<LANES>(&mut coder, text, true);
-        }
-        coder.finish()
+        self.coded(text, true).finish()
     }
 
     pub(crate) fn bounds(&self, prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
-        let mut coder = Encoder::new(prefix.len() / 2 + 8);
-        if self.narrow() {
-            self.walk::<NARROW>(&mut coder, prefix, false);
-        } else {
-            self.walk::<LANES>(&mut coder, prefix, false);
-        }
-        coder.bounds()
+        self.coded(prefix, false).bounds()
     }
 
-    fn walk<const N: usize>(&self, coder: &mut Encoder, text: &[u8], to_its_end: bool) {
+    fn coded(&self, text: &[u8], to_its_end: bool) -> Encoder {
+        let start = self.starts.of(text);
+        let rest = &text[start.text.len()..];
+        if self.narrow() {
+            self.walk::<NARROW>(start, rest, to_its_end)
+        } else {
+            self.walk::<LANES>(start, rest, to_its_end)
+        }
+    }
+
+    fn walk<const N: usize>(&self, start: &Start, rest: &[u8], to_its_end: bool) -> Encoder {
+        let mut coder = start.coder.resumed(rest.len() / 2 + 8);
         let mut guesses = Guesses::<N>::new();
-        let mut history = History::new();
-        for &byte in text {
-            self.leaf(coder, &history, &mut guesses, usize::from(byte) + 1);
+        let mut history = start.history.clone();
+        for &byte in rest {
+            self.leaf(&mut coder, &history, &mut guesses, usize::from(byte) + 1);
             history.push(byte);
         }
         if to_its_end {
-            self.leaf(coder, &history, &mut guesses, 0);
+            self.leaf(&mut coder, &history, &mut guesses, 0);
         }
+        coder
     }
 
     pub(crate) fn decompress(&self, code: &[u8], limit: usize) -> Result<Vec<u8>, NotACode> {
@@ -245,7 +272,11 @@ impl Dense {
             return Err(NotACode::Nothing);
         }
         let mut out = Vec::with_capacity(code.len().saturating_mul(6).min(limit).min(1 << 16));
-        let mut history = History::new();
+        let start = self.starts.found(&mut coder);
+        let mut history = start.history.clone();
+        for byte in &start.text {
+            push(&mut out, *byte, limit)?;
+        }
         let mut guesses = Guesses::<N>::new();
         loop {
             match self.leaf(&mut coder, &history, &mut guesses, 0) {
