@@ -17,9 +17,12 @@ pub(super) struct Guesses<const N: usize> {
     lower: [i16; N],
     upper: [i16; N],
     out: [i16; N],
-    /// The contexts with more symbols, the first `count`.
-    many: [u8; N],
-    count: usize,
+    /// The contexts with long lists and those lists, the first `longs`.
+    long: [(u8, u32); N],
+    longs: usize,
+    /// The contexts with short lists, the first `shorts`.
+    short: [u8; N],
+    shorts: usize,
     slots: [Slot; N],
 }
 
@@ -30,8 +33,10 @@ impl<const N: usize> Guesses<N> {
             lower: [0; N],
             upper: [0; N],
             out: [0; N],
-            many: [0; N],
-            count: 0,
+            long: [(0, 0); N],
+            longs: 0,
+            short: [0; N],
+            shorts: 0,
             slots: [Slot::EMPTY; N],
         }
     }
@@ -41,17 +46,20 @@ impl<const N: usize> Guesses<N> {
     pub(super) fn inputs(&mut self, table: &Dense, rank: u8, last_lower: u8) -> [i16; N] {
         let last = i16::from(last_lower);
         let mut inputs = [0; N];
-        for lane in 0..N {
-            inputs[lane] = if self.symbol[lane] > last {
+        for (lane, input) in inputs.iter_mut().enumerate() {
+            *input = if self.symbol[lane] > last {
                 self.upper[lane]
             } else {
                 self.lower[lane]
             };
         }
-        for &lane in &self.many[..self.count.min(N)] {
+        for &(lane, list) in &self.long[..self.longs.min(N)] {
             let lane = usize::from(lane) % N;
-            let state = table.quick.state(&mut self.slots[lane], rank, last_lower);
-            inputs[lane] = table.logits[lane][state];
+            inputs[lane] = table.logits[lane][table.quick.state(list, rank)];
+        }
+        for &lane in &self.short[..self.shorts.min(N)] {
+            let lane = usize::from(lane) % N;
+            inputs[lane] = table.logits[lane][self.slots[lane].split(last_lower)];
         }
         inputs
     }
@@ -73,7 +81,7 @@ impl<const N: usize> Guesses<N> {
                 self.upper[lane]
             };
         }
-        for &lane in &self.many[..self.count.min(N)] {
+        for &lane in &self.short[..self.shorts.min(N)] {
             self.slots[usize::from(lane) % N].descend(upper);
         }
     }
@@ -99,7 +107,8 @@ impl Dense {
             *head = self.quick.head(bucket.0);
         }
         let mut matched = 0;
-        guesses.count = 0;
+        guesses.longs = 0;
+        guesses.shorts = 0;
         for (lane, (&kind, logits)) in self.kinds.iter().zip(&self.logits).enumerate() {
             let lane = lane % N;
             let slot = &mut guesses.slots[lane];
@@ -112,9 +121,14 @@ impl Dense {
                     let level = usize::from(level) % LEVELS;
                     (symbol, logits[level * LEVELS], logits[level], logits[0])
                 }
-                Record::More => {
-                    guesses.many[guesses.count % N] = lane as u8;
-                    guesses.count += 1;
+                Record::Long(list) => {
+                    guesses.long[guesses.longs % N] = (lane as u8, list);
+                    guesses.longs += 1;
+                    (0, 0, 0, 0)
+                }
+                Record::Short => {
+                    guesses.short[guesses.shorts % N] = lane as u8;
+                    guesses.shorts += 1;
                     (0, 0, 0, 0)
                 }
             };

@@ -19,15 +19,15 @@ pub(super) enum Record {
     None,
     /// A symbol and the step of its count.
     One(u8, u8),
-    /// What the slot was filled with.
-    More,
+    /// A long list, by number.
+    Long(u32),
+    /// A short one, which the slot was filled with.
+    Short,
 }
 
 /// One context's list, narrowed to the leaves below a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot {
-    /// The number of a long list plus one.
-    long: u32,
     from: u8,
     to: u8,
     middle: u8,
@@ -37,7 +37,6 @@ pub(super) struct Slot {
 
 impl Slot {
     pub(super) const EMPTY: Self = Self {
-        long: 0,
         from: 0,
         to: 0,
         middle: 0,
@@ -53,8 +52,9 @@ impl Slot {
         self.to = if upper { to } else { self.middle };
     }
 
-    #[inline]
-    fn split(&mut self, last_lower: u8) -> usize {
+    /// Its state at a node, whose lower side ends with leaf `last_lower`.
+    #[inline(always)]
+    pub(super) fn split(&mut self, last_lower: u8) -> usize {
         let mut below = 0_u8;
         for symbol in &self.symbols {
             below += u8::from(*symbol <= last_lower);
@@ -167,14 +167,16 @@ impl Quick {
                 let Some(lists) = self.records.get(start..start + 2 * SLOTS) else {
                     return Record::None;
                 };
-                match len {
-                    1 => return Record::One(lists[0], lists[1]),
+                return match len {
+                    1 => Record::One(lists[0], lists[1]),
                     15 => {
-                        slot.long = 1 + u32::from_le_bytes([lists[0], lists[1], lists[2], lists[3]])
+                        Record::Long(u32::from_le_bytes([lists[0], lists[1], lists[2], lists[3]]))
                     }
-                    _ => self.fill(lists, len as usize, slot),
-                }
-                return Record::More;
+                    _ => {
+                        self.fill(lists, len as usize, slot);
+                        Record::Short
+                    }
+                };
             }
             at += if len == 15 { 6 } else { 2 + 2 * len };
             head = self.head(at);
@@ -193,19 +195,14 @@ impl Quick {
             sum += self.counts[usize::from(*count)];
         }
         slot.sums[len % SLOTS] = sum;
-        slot.long = 0;
         slot.from = 0;
         slot.to = len as u8;
     }
 
-    /// The state of a list at a node, whose lower side ends with leaf `last_lower`.
+    /// The state of a long list at a node.
     #[inline(always)]
-    pub(super) fn state(&self, slot: &mut Slot, rank: u8, last_lower: u8) -> usize {
-        if slot.long > 0 {
-            usize::from(self.long[slot.long as usize - 1].0[usize::from(rank)]).min(STATES - 1)
-        } else {
-            slot.split(last_lower)
-        }
+    pub(super) fn state(&self, list: u32, rank: u8) -> usize {
+        usize::from(self.long[list as usize].0[usize::from(rank)]).min(STATES - 1)
     }
 }
 
