@@ -1,4 +1,7 @@
 //! Writes the files of a plan, many threads, each block of the repository read once.
+//!
+//! All is made durable at once, before it is shown. What is written goes to the disk meanwhile, because the
+//! kernel would begin only after seconds, and the end would wait for nearly all of a small restore.
 
 use super::write::BlockWriter;
 use super::{Plan, RestoreRequest, entries, names};
@@ -16,7 +19,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Work that waits for a thread.
 const QUEUE: usize = 64;
 /// Leaves (of 256 blocks) that one thread writes before another may take over in the same file.
-const STRETCH: u64 = 16;
+const STRETCH: u64 = 4;
+/// Files that wait to be flushed; one that finds no room is flushed with all others at the end.
+const FLUSHES: usize = 32;
+/// Files with fewer blocks than a leaf has are left to the end: each flush waits for the journal.
+const FLUSHED_MIN_LEAVES: u64 = 2;
 
 struct Open {
     path: PathBuf,
@@ -41,19 +48,28 @@ pub(super) fn apply(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Resu
     let written = AtomicU64::new(0);
     let failed = Cancel::new();
     let (send, receive) = bounded::<Item>(QUEUE);
+    let (flush, flushes) = bounded::<Arc<Open>>(FLUSHES);
     std::thread::scope(|scope| {
         let mut workers = Vec::new();
+        workers.push(scope.spawn(|| {
+            let ended = flush_each(flushes, &failed, run);
+            if ended.is_err() {
+                failed.cancel(2);
+            }
+            ended
+        }));
         for _ in 0..request.workers.max(1) {
             let (receive, written, failed) = (receive.clone(), &written, &failed);
+            let flush = flush.clone();
             workers.push(scope.spawn(move || {
-                let ended = work(&receive, request, written, failed, run);
+                let ended = work(&receive, &flush, request, written, failed, run);
                 if ended.is_err() {
                     failed.cancel(2);
                 }
                 ended
             }));
         }
-        drop(receive);
+        drop((receive, flush));
         let first = hand_out(plan, request, &send, &failed, run);
         if first.is_err() {
             failed.cancel(2);
@@ -146,8 +162,19 @@ fn hand_out_file(
     Ok(())
 }
 
+/// Brings to the disk what was written, while more is.
+fn flush_each(files: Receiver<Arc<Open>>, failed: &Cancel, run: Run<'_>) -> Result<()> {
+    files.into_iter().try_for_each(|open| {
+        failed.check()?;
+        run.cancel.check()?;
+        let flushed = open.file.sync_data();
+        flushed.context(|| format!("failed to sync {}", open.path.display()))
+    })
+}
+
 fn work(
     items: &Receiver<Item>,
+    flush: &Sender<Arc<Open>>,
     request: &RestoreRequest,
     written: &AtomicU64,
     failed: &Cancel,
@@ -176,6 +203,10 @@ fn work(
         fail::fail_point!("restore::apply::stretch");
         if open.stretches_left.fetch_sub(1, Ordering::AcqRel) == 1 {
             entries::dress(&open.path, &open.meta, request.owner)?;
+        }
+        if open.reader.leaf_count() >= FLUSHED_MIN_LEAVES {
+            // Full, or ended by a failure that is told elsewhere: the end flushes everything.
+            let _ = flush.try_send(open);
         }
     }
     Ok(())
