@@ -5,6 +5,7 @@
 //! lots of these sizes are counted.
 
 use evenkeel_op::{Error, Result};
+use evenkeel_report::median;
 use serde::Serialize;
 
 /// More runs of one side than these would take long to count, and none needs them.
@@ -35,16 +36,26 @@ pub struct Verdict {
     pub is_real: bool,
 }
 
-/// Returns the value in the middle; `None` for no values.
-#[must_use]
-pub fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+/// A median with the least and the most.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Spread {
+    /// Returns that of some values; `None` for none.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        Some(Self {
+            median: median(values)?,
+            least: values.iter().copied().fold(f64::INFINITY, f64::min),
+            most: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
     }
 }
 

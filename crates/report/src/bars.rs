@@ -43,18 +43,26 @@ impl Bar {
     /// A bar for what was measured several times: its median and spread; `None` for no values.
     #[must_use]
     pub fn median_of(values: &[f64]) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
-        let middle = sorted.len() / 2;
-        let value = match sorted.len() % 2 {
-            0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-            _ => sorted[middle],
-        };
+        let known: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        let least = known.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = known.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         Some(Self {
-            value,
-            spread: (sorted.len() > 1).then_some((least, most)),
+            value: median(&known)?,
+            spread: (known.len() > 1).then_some((least, most)),
         })
+    }
+}
+
+/// Returns the value in the middle; `None` for no values.
+#[must_use]
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(sorted[middle]),
+        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
     }
 }
 

@@ -14,6 +14,6 @@ pub mod page;
 pub mod plot;
 mod scale;
 
-pub use bars::{Bar, BarSeries, Bars};
+pub use bars::{Bar, BarSeries, Bars, median};
 pub use page::{About, Cell, Fact, Figure, Page, Part, Table};
 pub use plot::{Axis, Event, Plot, Point, Scale, Series};

@@ -22,4 +22,4 @@ pub use cache::{CacheRequest, cache};
 pub use compression::{CompressionRequest, compression};
 pub use inserts::{InsertsRequest, inserts};
 pub use page::page;
-pub use report::{Arm, ExperimentReport, Metric, Summary};
+pub use report::{Arm, ExperimentReport, Metric};

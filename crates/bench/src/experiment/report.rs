@@ -1,6 +1,6 @@
 //! What an experiment came to.
 
-use crate::compare::median;
+use crate::compare::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -28,30 +28,7 @@ pub struct Arm {
     /// What each run came to, by metric, in the order of the rounds.
     pub runs: BTreeMap<&'static str, Vec<f64>>,
     /// The same, shorter.
-    pub summary: BTreeMap<&'static str, Summary>,
-}
-
-/// Several runs, shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Summary {
-    /// The one in the middle.
-    pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
-}
-
-impl Summary {
-    /// Shortens; `None` for no runs.
-    #[must_use]
-    pub fn of(runs: &[f64]) -> Option<Self> {
-        Some(Self {
-            median: median(runs)?,
-            least: runs.iter().copied().fold(f64::INFINITY, f64::min),
-            most: runs.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        })
-    }
+    pub summary: BTreeMap<&'static str, Spread>,
 }
 
 /// What an experiment came to.
@@ -75,7 +52,7 @@ pub struct ExperimentReport {
 
 impl ExperimentReport {
     /// The arms that were run, with a metric of theirs.
-    fn by(&self, metric: &str) -> Vec<(&Arm, Summary)> {
+    fn by(&self, metric: &str) -> Vec<(&Arm, Spread)> {
         let arms = self.arms.iter();
         arms.filter_map(|arm| Some((arm, *arm.summary.get(metric)?)))
             .collect()
@@ -95,7 +72,7 @@ impl ExperimentReport {
             true => best.least > next.most,
             false => best.most < next.least,
         };
-        let value = |one: &Summary| format!("{:.*}", metric.digits, one.median);
+        let value = |one: &Spread| format!("{:.*}", metric.digits, one.median);
         if best == next && best.least == best.most {
             return Some(format!(
                 "{}: {} and {} are the same, {}.",
@@ -141,10 +118,7 @@ mod tests {
             name: name.to_owned(),
             left_out: None,
             runs: BTreeMap::from([("m", runs.to_vec())]),
-            summary: Summary::of(runs)
-                .map(|one| ("m", one))
-                .into_iter()
-                .collect(),
+            summary: Spread::of(runs).map(|one| ("m", one)).into_iter().collect(),
         };
         let report = ExperimentReport {
             experiment: "inserts",

@@ -1,7 +1,8 @@
 //! The order of runs.
 
-use super::report::{Arm, ExperimentReport, Metric, Summary};
+use super::report::{Arm, ExperimentReport, Metric};
 use crate::Run;
+use crate::compare::Spread;
 use evenkeel_op::{Error, ErrorKind, Result, Unit};
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -78,7 +79,7 @@ impl Rounds {
         for arm in &mut arms {
             let summed = arm.runs.iter();
             arm.summary = summed
-                .filter_map(|(name, runs)| Some((*name, Summary::of(runs)?)))
+                .filter_map(|(name, runs)| Some((*name, Spread::of(runs)?)))
                 .collect();
         }
         if let Some(why) = arms.iter().find_map(|arm| arm.left_out.as_ref())

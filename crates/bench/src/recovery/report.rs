@@ -2,6 +2,7 @@
 
 use super::RecoveryRequest;
 use super::make::Crashed;
+use evenkeel_report::median;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -177,10 +178,11 @@ impl Timing {
         let mut steps: Vec<StepTime> = Vec::new();
         for step in rounds.iter().flat_map(|round| &round.steps) {
             if steps.iter().all(|known| known.name != step.name) {
-                let took = rounds.iter().map(|round| round.took(&step.name)).collect();
+                let took = rounds.iter().map(|round| round.took(&step.name));
+                let took: Vec<f64> = took.collect();
                 steps.push(StepTime {
                     name: step.name.clone(),
-                    seconds: median(took),
+                    seconds: median(&took).unwrap_or(0.0),
                 });
             }
         }
@@ -189,7 +191,7 @@ impl Timing {
             least_seconds: seconds.iter().copied().fold(f64::INFINITY, f64::min),
             most_seconds: seconds.iter().copied().fold(0.0, f64::max),
             slowest_step: slowest.map(|step| step.name.clone()),
-            seconds: median(seconds),
+            seconds: median(&seconds).unwrap_or(0.0),
             steps,
         }
     }
@@ -238,16 +240,6 @@ impl RecoveryReport {
             cases,
             seconds: took.as_secs_f64(),
         }
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        even if even % 2 == 0 => f64::midpoint(values[middle - 1], values[middle]),
-        _ => values[middle],
     }
 }
 

@@ -197,9 +197,10 @@ impl Method {
     fn of_files() -> Vec<Self> {
         let hot = "mariadb-backup --no-defaults --backup -u root -S {socket} --datadir={datadir} \
                    --target-dir={output} --parallel={threads}";
+        // It leaves what it copies to the kernel; who restores wants it to survive a power failure.
         let back = "mariadb-backup --no-defaults --prepare --target-dir={output} && mariadb-backup \
                     --no-defaults --copy-back --target-dir={output} --datadir={target} \
-                    --parallel={threads}";
+                    --parallel={threads} && sync -f {target}";
         let hot = Self::new("mariadb-backup", hot).restored_by(back);
         let hot = hot.expect("it names the target").of(Flavour::MariaDb);
         vec![

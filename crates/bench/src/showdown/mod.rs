@@ -38,7 +38,7 @@ mod verdict;
 pub use crate::recovery::Place;
 pub use method::{From, Leaves, Method, NONE, Needs};
 pub use page::{page, throughput};
-pub use report::{Once, Response, Restored, Round, ShowdownReport, Spread, Standing, State};
+pub use report::{Once, Response, Restored, Round, ShowdownReport, Standing, State};
 pub use verdict::{Bar, Verdict};
 
 use crate::Run;
@@ -183,6 +183,7 @@ fn rounds(stage: &Stage<'_>, left_out: &[Option<String>], run: Run<'_>) -> Resul
     let all = methods.len() * request.repeat;
     let mut random = fastrand::Rng::with_seed(request.seed);
     let mut rounds: Vec<Round> = Vec::new();
+    let mut took = Vec::new();
     for repetition in 0..request.repeat {
         let mut order = methods.clone();
         random.shuffle(&mut order);
@@ -194,10 +195,17 @@ fn rounds(stage: &Stage<'_>, left_out: &[Option<String>], run: Run<'_>) -> Resul
             {
                 continue;
             }
-            let what = format!("round {} of {all}: {}", rounds.len() + 1, method.name);
+            let left = time_left(request, all - rounds.len(), &took);
+            let what = format!(
+                "round {} of {all}, {left}: {}",
+                rounds.len() + 1,
+                method.name
+            );
+            let begun = Instant::now();
             run.progress.phase(&what, None, Unit::Items);
             let round = round::of(method, repetition, stage, run)?;
             run.progress.end();
+            took.push(begun.elapsed());
             tell(&round, run);
             if let Some(why) = round.failed.as_ref().filter(|_| method.name == NONE) {
                 let told = format!("the undisturbed round failed: {why}");
@@ -207,6 +215,23 @@ fn rounds(stage: &Stage<'_>, left_out: &[Option<String>], run: Run<'_>) -> Resul
         }
     }
     Ok(rounds)
+}
+
+/// Says how long it will still take, by what it took so far.
+fn time_left(request: &ShowdownRequest, rounds: usize, took: &[Duration]) -> String {
+    let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
+    // Whole seconds: nobody knows it better.
+    let whole = |time: Duration| units::duration(Duration::from_secs(time.as_secs()));
+    match u32::try_from(took.len()) {
+        Ok(some) if some > 0 => {
+            let mean = took.iter().sum::<Duration>() / some;
+            format!("about {} left", whole(mean.saturating_mul(rounds)))
+        }
+        _ => {
+            let least = request.ramp_up + request.measure;
+            format!("more than {} left", whole(least.saturating_mul(rounds)))
+        }
+    }
 }
 
 fn tell(round: &Round, run: Run<'_>) {

@@ -1,7 +1,8 @@
 //! The chart, and the report to pass on.
 
 use super::method::NONE;
-use super::report::{ShowdownReport, Spread, Standing, State};
+use super::report::{ShowdownReport, Standing, State};
+use crate::compare::Spread;
 use evenkeel_report::page::number;
 use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
@@ -282,7 +283,8 @@ fn rules(report: &ShowdownReport) -> Vec<String> {
          the server."
             .to_owned(),
         "The last backup of each round was restored: files until a server started on them greeted a client, \
-         preparing them included; rows into an empty server that ran already. Then TPC-C's twelve conditions were \
+         preparing them and bringing them to the disk included (mariadb-backup leaves that to the kernel, so `sync` \
+         follows it); rows into an empty server that ran already. Then TPC-C's twelve conditions were \
          checked on it."
             .to_owned(),
         "Server, load, backups and what they write share one machine. Backups lie outside of the server's \

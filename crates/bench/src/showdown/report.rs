@@ -3,19 +3,9 @@
 use super::Stage;
 use super::method::{Leaves, NONE};
 use super::verdict::Verdict;
+use crate::compare::Spread;
 use serde::Serialize;
 use std::time::Duration;
-
-/// A median with the least and the most.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// The median.
-    pub median: f64,
-    /// The least.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
-}
 
 /// Response times of New-Order.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -50,6 +40,8 @@ pub struct Restored {
     pub command: String,
     /// Until a server with it greeted a client.
     pub seconds: f64,
+    /// Of that, the command itself: the rest is the server's start.
+    pub command_seconds: f64,
     /// Processor time of the command and what it started; the server's is not in it.
     pub cpu_seconds: f64,
     /// Whether all of TPC-C's conditions hold on it.
@@ -128,6 +120,8 @@ pub struct Standing {
     pub tpmc: Option<Spread>,
     /// Of the undisturbed round of the same repetition, in percent.
     pub percent: Option<Spread>,
+    /// The same of each round.
+    pub percents: Vec<f64>,
     /// New-Order, 95 of a hundred.
     pub p95_ms: Option<Spread>,
     /// New-Order, 99 of a hundred.
@@ -154,6 +148,10 @@ pub struct Standing {
     pub next_bytes: Option<Spread>,
     /// Until a server with it greets a client.
     pub restore_s: Option<Spread>,
+    /// The same of each round.
+    pub restores_s: Vec<f64>,
+    /// Of that, the command itself, without the server's start.
+    pub restore_command_s: Option<Spread>,
     /// Whether all that was restored was sound; none: nothing was.
     pub is_sound: Option<bool>,
 }
@@ -193,26 +191,6 @@ pub struct ShowdownReport {
     pub seconds: f64,
 }
 
-impl Spread {
-    /// Returns that of some values; `None` for none.
-    #[must_use]
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut sorted: Vec<f64> = values.into_iter().collect();
-        sorted.sort_by(f64::total_cmp);
-        let (least, most) = (*sorted.first()?, *sorted.last()?);
-        let middle = sorted.len() / 2;
-        let median = match sorted.len() % 2 {
-            0 => f64::midpoint(sorted[middle - 1], sorted[middle]),
-            _ => sorted[middle],
-        };
-        Some(Self {
-            median,
-            least,
-            most,
-        })
-    }
-}
-
 impl Standing {
     /// Whether it was measured.
     #[must_use]
@@ -225,14 +203,18 @@ impl Standing {
         let of_method = || all.iter().filter(|round| round.method == method.name);
         let rounds: Vec<&Round> = of_method().filter(|round| round.failed.is_none()).collect();
         let failed = of_method().find_map(|round| round.failed.clone());
-        let over = |value: &dyn Fn(&Round) -> Option<f64>| {
-            Spread::of(rounds.iter().filter_map(|round| value(round)))
+        let runs = |value: &dyn Fn(&Round) -> Option<f64>| -> Vec<f64> {
+            rounds.iter().filter_map(|round| value(round)).collect()
         };
+        let over = |value: &dyn Fn(&Round) -> Option<f64>| Spread::of(&runs(value));
         let first = |value: fn(&Once) -> f64| over(&|round| round.backups.first().map(value));
         let next = |value: fn(&Once) -> f64| {
             let later = rounds.iter().flat_map(|round| round.backups.iter().skip(1));
-            Spread::of(later.filter(|once| once.under_load).map(value))
+            let later: Vec<f64> = later.filter(|once| once.under_load).map(value).collect();
+            Spread::of(&later)
         };
+        let percents = runs(&|round| round.percent_of_undisturbed(all));
+        let restores_s = runs(&|round| round.restored.as_ref().map(|restored| restored.seconds));
         let restored = || rounds.iter().filter_map(|round| round.restored.as_ref());
         Self {
             method: method.name.clone(),
@@ -247,7 +229,8 @@ impl Standing {
             command: rounds.iter().find_map(|round| round.command.clone()),
             restore_command: restored().next().map(|restored| restored.command.clone()),
             tpmc: over(&|round| Some(round.tpmc)),
-            percent: over(&|round| round.percent_of_undisturbed(all)),
+            percent: Spread::of(&percents),
+            percents,
             p95_ms: over(&|round| Some(round.new_order.p95_ms)),
             p99_ms: over(&|round| Some(round.new_order.p99_ms)),
             max_ms: over(&|round| Some(round.new_order.max_ms)),
@@ -262,7 +245,9 @@ impl Standing {
             next_cpu_s: next(|once| once.cpu_seconds),
             first_bytes: first(|once| once.bytes as f64),
             next_bytes: next(|once| once.bytes as f64),
-            restore_s: over(&|round| round.restored.as_ref().map(|restored| restored.seconds)),
+            restore_s: Spread::of(&restores_s),
+            restores_s,
+            restore_command_s: over(&|round| Some(round.restored.as_ref()?.command_seconds)),
             is_sound: restored()
                 .next()
                 .map(|_| restored().all(|restored| restored.is_sound)),
@@ -306,7 +291,7 @@ impl ShowdownReport {
             measure_s: request.measure.as_secs_f64(),
             repeat: request.repeat,
             seed: request.seed,
-            verdict: Verdict::of(&methods, request.repeat),
+            verdict: Verdict::of(&methods),
             methods,
             rounds,
             seconds: took.as_secs_f64(),

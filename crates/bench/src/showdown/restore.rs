@@ -65,6 +65,7 @@ pub(super) fn of(
     Ok(Some(Restored {
         command: line,
         seconds,
+        command_seconds: ended.wall.as_secs_f64(),
         cpu_seconds: ended.cpu_seconds,
         is_sound: broken.is_empty(),
         broken,

@@ -1,18 +1,15 @@
 //! Who won, by how much, and what may not be said.
 //!
-//! The one with the better median is named a winner only where its worst round is better than the other's
-//! best one.
+//! The one with the better median is named a winner only where the test of `bench compare` takes its
+//! difference from each of the others to be real.
 
 use super::method::NONE;
-use super::report::{Spread, Standing};
+use super::report::Standing;
+use crate::compare::{self, LEVEL, Spread};
 use serde::Serialize;
 
 /// The share of the undisturbed throughput that evenkeel's backup of files is to leave, in percent.
 const BAR_PERCENT: f64 = 95.0;
-/// Fewer rounds of two equal methods are apart too often by chance: two of each in a third of all cases,
-/// three in a tenth, four in a thirty-fifth.
-const ROUNDS_MIN: usize = 3;
-
 /// What evenkeel's backup of files promises.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bar {
@@ -22,8 +19,10 @@ pub struct Bar {
     pub asked: String,
     /// What was measured.
     pub measured: String,
-    /// Whether it held.
+    /// Whether it held, by the medians.
     pub held: bool,
+    /// How probable so large a difference is by chance; none where nothing is compared.
+    pub p: Option<f64>,
 }
 
 /// Who won.
@@ -41,134 +40,170 @@ pub struct Verdict {
     pub held: bool,
 }
 
-/// Two methods side by side.
+/// A method, with one value of each of its rounds.
+#[derive(Clone, Copy)]
+struct Runner<'a> {
+    method: &'a Standing,
+    runs: &'a [f64],
+    spread: Spread,
+}
+
+/// The best one beside the others.
 struct Race<'a> {
-    first: (&'a Standing, Spread),
-    second: Option<(&'a Standing, Spread)>,
+    first: Runner<'a>,
+    /// The next best, or whoever it cannot be told from.
+    rival: Option<Runner<'a>>,
+    /// What the test says of the two.
+    told: Option<compare::Verdict>,
 }
 
 impl<'a> Race<'a> {
     /// Puts them in order; `None` when nobody ran.
     fn of(
         methods: &'a [Standing],
-        value: fn(&Standing) -> Option<Spread>,
+        value: fn(&Standing) -> &[f64],
         most_wins: bool,
     ) -> Option<Self> {
-        let mut order: Vec<(&Standing, Spread)> = methods
+        let mut order: Vec<Runner<'_>> = methods
             .iter()
             .filter(|method| method.method != NONE && method.is_measured())
-            .filter_map(|method| Some((method, value(method)?)))
+            .filter_map(|method| {
+                let runs = value(method);
+                Spread::of(runs).map(|spread| Runner {
+                    method,
+                    runs,
+                    spread,
+                })
+            })
             .collect();
-        order.sort_by(|(_, one), (_, other)| match most_wins {
-            true => other.median.total_cmp(&one.median),
-            false => one.median.total_cmp(&other.median),
+        order.sort_by(|one, other| match most_wins {
+            true => other.spread.median.total_cmp(&one.spread.median),
+            false => one.spread.median.total_cmp(&other.spread.median),
         });
-        let mut order = order.into_iter();
+        let (first, others) = order.split_first()?;
+        let first = *first;
+        let told = |other: &Runner<'_>| compare::compare(other.runs, first.runs).ok();
+        let is_apart = |other: &&Runner<'_>| told(other).is_some_and(|told| told.is_real);
+        let rival = others.iter().find(|other| !is_apart(other));
+        let rival = rival.or_else(|| others.first()).copied();
         Some(Self {
-            first: order.next()?,
-            second: order.next(),
+            told: rival.as_ref().and_then(told),
+            first,
+            rival,
         })
     }
 
-    /// Whether the first is better even at its worst.
-    fn is_clear(&self, most_wins: bool, repeat: usize) -> bool {
-        let (_, first) = self.first;
-        repeat >= ROUNDS_MIN
-            && self.second.is_none_or(|(_, second)| match most_wins {
-                true => first.least > second.most,
-                false => first.most < second.least,
-            })
+    /// Whether the first is better than every other.
+    fn is_clear(&self) -> bool {
+        self.rival.is_none() || self.told.as_ref().is_some_and(|told| told.is_real)
+    }
+
+    fn winner(&self) -> Option<String> {
+        self.is_clear().then(|| self.first.method.method.clone())
+    }
+
+    /// Says how sure it is, or why it is not.
+    fn why(&self) -> String {
+        self.told.as_ref().map_or(
+            "; they had too many rounds to be compared".to_owned(),
+            chance,
+        )
+    }
+}
+
+/// Says how probable a difference is by chance.
+fn chance(told: &compare::Verdict) -> String {
+    let [one, other] = told.runs;
+    match told.p_least >= LEVEL {
+        true if one.max(other) == 1 => "; one round each says nothing about the spread".to_owned(),
+        true => format!(
+            "; {} rounds each are too few to tell from chance: --repeat 4 at least",
+            one.min(other)
+        ),
+        false => format!(
+            "; by chance so large a difference comes in {:.1} % of all cases",
+            told.p * 100.0
+        ),
     }
 }
 
 impl Verdict {
-    pub(super) fn of(methods: &[Standing], repeat: usize) -> Self {
-        let percent = |method: &Standing| method.percent;
-        let sound = |method: &Standing| method.restore_s.filter(|_| method.is_sound == Some(true));
-        let throughput = Race::of(methods, percent, true);
-        let restore = Race::of(methods, sound, false);
+    pub(super) fn of(methods: &[Standing]) -> Self {
+        let throughput = Race::of(methods, |method| &method.percents, true);
+        let restore = Race::of(methods, restores, false);
         let mut says = Vec::new();
-        if let Some(race) = &throughput {
-            says.push(told_throughput(race, repeat));
-        }
-        if let Some(race) = &restore {
-            says.push(told_restore(race, repeat));
-        }
-        let clear = |race: &Option<Race<'_>>, most_wins| {
-            let race = race
-                .as_ref()
-                .filter(|race| race.is_clear(most_wins, repeat));
-            race.map(|race| race.first.0.method.clone())
-        };
+        says.extend(throughput.as_ref().map(told_throughput));
+        says.extend(restore.as_ref().map(told_restore));
         let bars = bars(methods);
         Self {
             says,
-            least_disturbing: clear(&throughput, true),
-            fastest_restored: clear(&restore, false),
+            least_disturbing: throughput.and_then(|race| race.winner()),
+            fastest_restored: restore.and_then(|race| race.winner()),
             held: bars.iter().all(|bar| bar.held),
             bars,
         }
     }
 }
 
-fn told_throughput(race: &Race<'_>, repeat: usize) -> String {
-    let (first, percent) = race.first;
-    let name = &first.method;
-    let Some((second, other)) = race.second else {
+/// The restores of a method; what is not sound is not restored.
+fn restores(method: &Standing) -> &[f64] {
+    match method.is_sound {
+        Some(true) => &method.restores_s,
+        _ => &[],
+    }
+}
+
+fn told_throughput(race: &Race<'_>) -> String {
+    let percent = race.first.spread;
+    let name = &race.first.method.method;
+    let Some(rival) = race.rival else {
         return format!(
             "{name} left {:.1} % of the undisturbed throughput.",
             percent.median
         );
     };
-    if race.is_clear(true, repeat) {
+    let (second, other) = (&rival.method.method, rival.spread);
+    if race.is_clear() {
         return format!(
             "{name} disturbed the server least: {:.1} % of the undisturbed throughput, {:.1} points ahead of \
-             {} with {:.1} %; its worst round was better than the other's best.",
+             {second} with {:.1} %{}.",
             percent.median,
             percent.median - other.median,
-            second.method,
-            other.median
+            other.median,
+            race.why()
         );
     }
     format!(
-        "Nobody clearly disturbed the server least: {name} left {} of the undisturbed throughput, {} left {}{}.",
+        "Nobody clearly disturbed the server least: {name} left {} of the undisturbed throughput, {second} \
+         left {}{}.",
         range(percent, "%"),
-        second.method,
         range(other, "%"),
-        why(repeat)
+        race.why()
     )
 }
 
-fn told_restore(race: &Race<'_>, repeat: usize) -> String {
-    let (first, seconds) = race.first;
-    let name = &first.method;
-    let Some((second, other)) = race.second else {
+fn told_restore(race: &Race<'_>) -> String {
+    let seconds = race.first.spread;
+    let name = &race.first.method.method;
+    let Some(rival) = race.rival else {
         return format!("{name} was restored in {:.1} s.", seconds.median);
     };
-    if race.is_clear(false, repeat) {
+    let (second, other) = (&rival.method.method, rival.spread);
+    if race.is_clear() {
         return format!(
-            "{name} was restored fastest: {:.1} s, {:.1} times as fast as {} with {:.1} s.",
+            "{name} was restored fastest: {:.1} s, {:.1} times as fast as {second} with {:.1} s{}.",
             seconds.median,
             other.median / seconds.median,
-            second.method,
-            other.median
+            other.median,
+            race.why()
         );
     }
     format!(
-        "Nobody was clearly restored fastest: {name} took {}, {} took {}{}.",
+        "Nobody was clearly restored fastest: {name} took {}, {second} took {}{}.",
         range(seconds, "s"),
-        second.method,
         range(other, "s"),
-        why(repeat)
+        race.why()
     )
-}
-
-fn why(repeat: usize) -> &'static str {
-    match repeat {
-        0 | 1 => "; one round each says nothing about the spread",
-        few if few < ROUNDS_MIN => "; two rounds each are too few to tell",
-        _ => "; their rounds overlap",
-    }
 }
 
 fn range(spread: Spread, unit: &str) -> String {
@@ -184,48 +219,58 @@ fn range(spread: Spread, unit: &str) -> String {
 /// What is promised for evenkeel's best backup of files, against everything that is not one.
 fn bars(methods: &[Standing]) -> Vec<Bar> {
     let ran = || methods.iter().filter(|method| method.is_measured());
-    let percent = |method: &Standing| method.percent.map_or(0.0, |percent| percent.median);
-    let ours = ran().filter(|method| method.is_ours);
-    let best = ours.max_by(|one, other| percent(one).total_cmp(&percent(other)));
-    let Some((best, left)) = best.and_then(|best| Some((best, best.percent?))) else {
+    let ours: Vec<Standing> = ran().filter(|method| method.is_ours).cloned().collect();
+    let others: Vec<Standing> = ran().filter(|method| !method.is_ours).cloned().collect();
+    let Some(best) = Race::of(&ours, |method| &method.percents, true) else {
         return Vec::new();
     };
-    let others = || ran().filter(|method| !method.is_ours && method.method != NONE);
-    let bar = |asked: String, measured: String, held| Bar {
+    let (best, left) = (best.first.method, best.first.spread);
+    let bar = |asked: String, measured: String, held, p| Bar {
         method: best.method.clone(),
         asked,
         measured,
         held,
+        p,
     };
     let mut bars = vec![bar(
         format!("at least {BAR_PERCENT:.0} % of the undisturbed throughput"),
         range(left, "%"),
         left.median >= BAR_PERCENT,
+        None,
     )];
-    let next = others().max_by(|one, other| percent(one).total_cmp(&percent(other)));
-    if let Some((next, theirs)) = next.and_then(|next| Some((next, next.percent?))) {
+    let mut against = |asked: &str, own: &[f64], value, most_wins, unit| {
+        let next = Race::of(&others, value, most_wins).map(|race| race.first);
+        let (Some(next), Some(spread)) = (next, Spread::of(own)) else {
+            return;
+        };
+        let told = compare::compare(next.runs, own).ok();
+        let ahead = spread.median - next.spread.median;
+        let measured = format!(
+            "{}, and {} {}{}",
+            range(spread, unit),
+            next.method.method,
+            range(next.spread, unit),
+            told.as_ref().map_or(String::new(), chance)
+        );
+        let held = ahead != 0.0 && (ahead > 0.0) == most_wins;
         bars.push(bar(
-            "ahead of every other method".to_owned(),
-            against(left, next, theirs, "%"),
-            left.median > theirs.median,
+            asked.to_owned(),
+            measured,
+            held,
+            told.map(|told| told.p),
         ));
-    }
-    let restored = |method: &Standing| method.restore_s.map_or(f64::MAX, |spread| spread.median);
-    let next = others().min_by(|one, other| restored(one).total_cmp(&restored(other)));
-    let next = next.and_then(|next| Some((next, next.restore_s?)));
-    if let (Some(own), Some((next, theirs))) = (best.restore_s, next) {
-        bars.push(bar(
-            "restored faster than every other method".to_owned(),
-            against(own, next, theirs, "s"),
-            own.median < theirs.median,
-        ));
-    }
+    };
+    let percents: fn(&Standing) -> &[f64] = |method| &method.percents;
+    against(
+        "ahead of every other method",
+        &best.percents,
+        percents,
+        true,
+        "%",
+    );
+    let restored = "restored faster than every other method";
+    against(restored, restores(best), restores, false, "s");
     bars
-}
-
-fn against(own: Spread, next: &Standing, theirs: Spread, unit: &str) -> String {
-    let (own, theirs) = (range(own, unit), range(theirs, unit));
-    format!("{own}, and {} {theirs}", next.method)
 }
 
 #[cfg(test)]
@@ -235,7 +280,7 @@ mod tests {
     use super::*;
 
     fn method(name: &str, percent: &[f64], restore: &[f64]) -> Standing {
-        let of = |values: &[f64]| Spread::of(values.iter().copied());
+        let of = Spread::of;
         Standing {
             method: name.to_owned(),
             state: State::Measured,
@@ -246,6 +291,7 @@ mod tests {
             restore_command: None,
             tpmc: of(percent),
             percent: of(percent),
+            percents: percent.to_vec(),
             p95_ms: None,
             p99_ms: None,
             max_ms: None,
@@ -259,73 +305,110 @@ mod tests {
             first_bytes: None,
             next_bytes: None,
             restore_s: of(restore),
+            restores_s: restore.to_vec(),
+            restore_command_s: None,
             is_sound: Some(true),
         }
     }
 
     fn undisturbed() -> Standing {
-        method(NONE, &[100.0, 100.0, 100.0], &[])
+        method(NONE, &[100.0; 4], &[])
     }
 
     #[test]
-    fn a_winner_is_ahead_even_in_its_worst_round() {
+    fn a_winner_is_told_from_each_of_the_others() {
         let methods = [
             undisturbed(),
-            method("dump", &[80.0, 82.0, 84.0], &[30.0, 31.0, 32.0]),
-            method("evenkeel-reflink", &[96.0, 97.0, 98.0], &[3.0, 3.1, 3.2]),
+            method("dump", &[80.0, 82.0, 84.0, 86.0], &[30.0, 31.0, 32.0, 33.0]),
+            method(
+                "evenkeel-reflink",
+                &[96.0, 97.0, 98.0, 99.0],
+                &[3.0, 3.1, 3.1, 3.2],
+            ),
         ];
-        let verdict = Verdict::of(&methods, 3);
+        let verdict = Verdict::of(&methods);
         let winner = Some("evenkeel-reflink".to_owned());
         assert_eq!(verdict.least_disturbing, winner);
         assert_eq!(verdict.fastest_restored, winner);
         assert!(verdict.held && verdict.bars.len() == 3, "{verdict:?}");
+        let [throughput, restore] = &verdict.says[..] else {
+            panic!("{verdict:?}")
+        };
         assert!(
-            verdict.says[0].contains("15.0 points ahead of dump"),
-            "{verdict:?}"
+            throughput.contains("14.5 points ahead of dump"),
+            "{throughput}"
         );
-        assert!(
-            verdict.says[1].contains("10.0 times as fast"),
-            "{verdict:?}"
-        );
+        // Two of the 70 ways to deal eight rounds.
+        assert!(throughput.contains("in 2.9 % of all cases"), "{throughput}");
+        assert!(restore.contains("10.2 times as fast"), "{restore}");
     }
 
     #[test]
-    fn rounds_that_overlap_have_no_winner() {
+    fn what_may_be_chance_has_no_winner() {
         let methods = [
             undisturbed(),
-            method("dump", &[93.0, 95.0, 97.0], &[3.0, 4.0, 5.0]),
-            method("evenkeel-reflink", &[96.0, 97.0, 98.0], &[4.5, 4.6, 4.7]),
+            method("dump", &[93.0, 95.0, 97.0, 98.5], &[3.0, 4.0, 5.0, 5.5]),
+            method(
+                "evenkeel-reflink",
+                &[96.0, 97.0, 98.0, 99.0],
+                &[4.5, 4.6, 4.7, 4.8],
+            ),
         ];
-        let verdict = Verdict::of(&methods, 3);
+        let verdict = Verdict::of(&methods);
         assert_eq!(verdict.least_disturbing, None);
         assert_eq!(verdict.fastest_restored, None);
-        assert!(
-            verdict.says[0].contains("their rounds overlap"),
-            "{verdict:?}"
-        );
-        // What was promised goes by the medians, and the second promise is broken.
+        assert!(verdict.says[0].contains("of all cases"), "{verdict:?}");
+        // What was promised goes by the medians, and the chance is told beside it.
         let held: Vec<bool> = verdict.bars.iter().map(|bar| bar.held).collect();
         assert_eq!(held, [true, true, false]);
+        assert!(verdict.bars[1].p.is_some_and(|p| p > LEVEL), "{verdict:?}");
         assert!(!verdict.held);
     }
 
     #[test]
-    fn one_round_names_no_winner_and_who_failed_does_not_run() {
-        let mut methods = [
+    fn who_is_ahead_of_the_next_may_not_be_of_a_third() {
+        let methods = [
             undisturbed(),
-            method("dump", &[99.0], &[1.0]),
-            method("evenkeel-reflink", &[90.0], &[2.0]),
+            method("steady", &[90.0, 91.0, 92.0, 93.0], &[]),
+            method("wild", &[60.0, 70.0, 98.0, 99.0], &[]),
+            method("evenkeel-reflink", &[96.0, 96.5, 97.0, 97.5], &[]),
         ];
-        let verdict = Verdict::of(&methods, 1);
+        let verdict = Verdict::of(&methods);
         assert_eq!(verdict.least_disturbing, None);
-        assert!(verdict.says[0].contains("one round each"), "{verdict:?}");
-        assert!(verdict.bars.iter().all(|bar| !bar.held));
-        let two = Verdict::of(&methods, 2);
-        assert_eq!(two.least_disturbing, None);
-        assert!(two.says[0].contains("too few"), "{two:?}");
+        assert!(verdict.says[0].contains("wild left"), "{verdict:?}");
+    }
+
+    #[test]
+    fn few_rounds_name_no_winner_and_who_failed_does_not_run() {
+        let rounds = |n: usize| {
+            [
+                undisturbed(),
+                method("dump", &[99.0, 98.0, 97.0, 96.0][..n], &[1.0; 4][..n]),
+                method(
+                    "evenkeel-reflink",
+                    &[90.0, 89.0, 88.0, 87.0][..n],
+                    &[2.0; 4][..n],
+                ),
+            ]
+        };
+        let one = Verdict::of(&rounds(1));
+        assert_eq!(one.least_disturbing, None);
+        assert!(one.says[0].contains("one round each"), "{one:?}");
+        assert!(one.bars.iter().all(|bar| !bar.held));
+        let three = Verdict::of(&rounds(3));
+        assert_eq!(three.least_disturbing, None);
+        assert!(
+            three.says[0].contains("3 rounds each are too few"),
+            "{three:?}"
+        );
+        let mut methods = rounds(4);
+        assert_eq!(
+            Verdict::of(&methods).least_disturbing.as_deref(),
+            Some("dump")
+        );
         methods[1].state = State::Failed("gone".to_owned());
         methods[2].is_sound = Some(false);
-        let verdict = Verdict::of(&methods, 3);
+        let verdict = Verdict::of(&methods);
         assert_eq!(
             verdict.least_disturbing.as_deref(),
             Some("evenkeel-reflink")

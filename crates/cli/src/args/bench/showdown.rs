@@ -65,7 +65,7 @@ pub struct BenchShowdown {
     /// How long is measured [default: 300].
     #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::seconds)]
     pub measure: Option<Duration>,
-    /// Rounds of each method [default: 3].
+    /// Rounds of each method; with fewer than four no winner can be told from chance [default: 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Load")]
     pub repeat: Option<u16>,
     /// Take the order and the transactions of an earlier run [default: random].

@@ -98,7 +98,7 @@ fn request(args: &BenchShowdown) -> Result<ShowdownRequest> {
         connections: args.connections.map_or(quick(4, 16) as usize, usize::from),
         ramp_up: seconds(args.ramp_up, quick(3, 60)),
         measure: seconds(args.measure, quick(10, 300)),
-        repeat: args.repeat.map_or(quick(1, 3) as usize, usize::from),
+        repeat: args.repeat.map_or(quick(1, 4) as usize, usize::from),
         seed: args.seed.unwrap_or_else(any_number),
         place: match &args.work {
             Some(directory) => Place::Kept(directory.clone()),
