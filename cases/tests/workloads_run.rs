@@ -85,6 +85,8 @@ fn case(server: &TestServer) {
     let all: u64 = kinds(&paced, "done").iter().sum();
     assert!((30..=62).contains(&all), "{paced}");
 
+    like_tpcc_mysql(&running, &mut session);
+
     session
         .run("UPDATE tpcc.warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 2")
         .unwrap();
@@ -93,6 +95,47 @@ fn case(server: &TestServer) {
     let refused = run(tpcc(&running, "run", &["-l", "1"]));
     assert_eq!(refused.code, Some(14), "{refused:?}");
     assert!(refused.message().contains("condition 1"), "{refused:?}");
+}
+
+/// Its faults are those of tpcc-mysql, and no others.
+fn like_tpcc_mysql(running: &Running, session: &mut Session) {
+    let mut counted = || {
+        let sql = "SELECT CONCAT((SELECT SUM(c_payment_cnt) FROM tpcc.customer), ' ', \
+                   (SELECT SUM(s_order_cnt) FROM tpcc.stock))";
+        session.value(sql).unwrap()
+    };
+    let before = counted();
+    let flags = [
+        "-c",
+        "2",
+        "-r",
+        "0",
+        "-l",
+        "1",
+        "--like-tpcc-mysql",
+        "--repeat",
+        "2",
+    ];
+    let report = done(run(tpcc(running, "run", &flags)));
+    assert_eq!(counted(), before);
+    for run in report["runs"].as_array().expect("runs") {
+        assert_eq!(run["like"], "tpcc-mysql");
+        assert!(
+            kinds(run, "done")[0] > 0 && kinds(run, "done")[1] > 0,
+            "{run}"
+        );
+        assert_eq!(run["kinds"][0]["limit_s"], 0.005);
+        let conditions = run["conditions"].as_array().expect("conditions").iter();
+        let broken = conditions.filter(|one| number(&one["broken"]) > 0);
+        let broken: Vec<_> = broken
+            .map(|one| (&one["number"], &one["is_by_design"]))
+            .collect();
+        assert_eq!(broken, [(&12.into(), &true.into())], "{run}");
+    }
+    // Of no use for others.
+    let refused = run(tpcc(running, "run", &["-l", "1"]));
+    assert_eq!(refused.code, Some(14), "{refused:?}");
+    assert!(refused.message().contains("condition 12"), "{refused:?}");
 }
 
 #[test]

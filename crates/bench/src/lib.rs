@@ -6,6 +6,7 @@ pub mod machine;
 pub mod oltp;
 mod parts;
 pub mod recovery;
+pub mod repeated;
 pub mod showdown;
 pub mod tpcc;
 

@@ -52,6 +52,10 @@ const METRICS: [Metric; 5] = [
     },
 ];
 const TABLE: &str = "evenkeel_cache";
+/// Holds the settings as they were, as long as they are changed.
+const NOTE: &str = "evenkeel_cache_settings";
+/// How far the time at which a server was started may seem to be off, in seconds.
+const CLOCK_S: u64 = 3;
 /// Rows of a statement that loads.
 const STATEMENT: u32 = 500;
 /// Megabytes of each cache.
@@ -256,7 +260,7 @@ pub fn cache(
     let name = quote_name(&request.database);
     session.run(&format!("CREATE DATABASE IF NOT EXISTS {name}"))?;
     session.run(&format!("USE {name}"))?;
-    let before = QueryCache::of(&mut session)?;
+    let before = QueryCache::noted(&mut session)?;
     let rounds = Rounds {
         experiment: "cache",
         did: format!(
@@ -286,18 +290,45 @@ pub fn cache(
     Ok(report)
 }
 
-/// The server's settings of its query cache; `None` where it has none.
-#[derive(Debug, Clone)]
+/// The server's settings of its query cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct QueryCache {
     bytes: String,
     kind: String,
 }
 
 impl QueryCache {
-    fn of(session: &mut Session) -> Result<Option<Self>> {
+    /// Notes what they are, in the session's schema: whoever runs next after a run that was killed puts that
+    /// back. A server that was started since then has settings of its own again. `None` where it has no query
+    /// cache.
+    fn noted(session: &mut Session) -> Result<Option<Self>> {
         let bytes = session.variable("query_cache_size")?;
         let kind = session.variable("query_cache_type")?;
-        Ok(bytes.zip(kind).map(|(bytes, kind)| Self { bytes, kind }))
+        let Some((bytes, kind)) = bytes.zip(kind) else {
+            return Ok(None);
+        };
+        session.run(&format!(
+            "CREATE TABLE IF NOT EXISTS {NOTE} (started BIGINT, bytes VARCHAR(30), kind VARCHAR(30))"
+        ))?;
+        let started = started(session)?;
+        let (from, to) = (started.saturating_sub(CLOCK_S), started + CLOCK_S);
+        let noted = session.one(&format!(
+            "SELECT bytes, kind FROM {NOTE} WHERE started BETWEEN {from} AND {to} LIMIT 1"
+        ))?;
+        let noted = noted.and_then(|row| {
+            Some(Self {
+                bytes: row.at(0)?.to_owned(),
+                kind: row.at(1)?.to_owned(),
+            })
+        });
+        if noted.is_some() {
+            return Ok(noted);
+        }
+        session.run(&format!("DELETE FROM {NOTE}"))?;
+        session.run(&format!(
+            "INSERT INTO {NOTE} VALUES ({started}, '{bytes}', '{kind}')"
+        ))?;
+        Ok(Some(Self { bytes, kind }))
     }
 
     /// Sets it for a run, and empties it.
@@ -331,16 +362,25 @@ impl QueryCache {
         session.run(&format!("SET GLOBAL query_cache_size = {bytes}"))?;
         let now = session.variable("query_cache_type")?;
         // A server that was started without it takes no value of it, not even the one that it has.
-        match now.as_ref() == Some(kind) {
-            true => Ok(()),
-            false => session.run(&format!("SET GLOBAL query_cache_type = '{kind}'")),
+        if now.as_ref() != Some(kind) {
+            session.run(&format!("SET GLOBAL query_cache_type = '{kind}'"))?;
         }
+        session.run(&format!("DROP TABLE IF EXISTS {NOTE}"))
     }
 
     fn hits(session: &mut Session) -> Result<f64> {
         let row = session.one("SHOW GLOBAL STATUS LIKE 'Qcache_hits'")?;
         Ok(row.and_then(|row| row.at(1)?.parse().ok()).unwrap_or(0.0))
     }
+}
+
+/// Returns when the server was started, by its own clock, in seconds.
+fn started(session: &mut Session) -> Result<u64> {
+    let whole = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let now = session.value("SELECT UNIX_TIMESTAMP()")?;
+    let uptime = session.one("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+    let uptime = uptime.as_ref().and_then(|row| row.at(1));
+    Ok(whole(now.as_deref()).saturating_sub(whole(uptime)))
 }
 
 fn fill(session: &mut Session, rows: u32) -> Result<()> {

@@ -19,7 +19,7 @@ mod tables;
 pub use load::{OltpLoadRequest, OltpLoaded, load};
 pub use measure::{OltpRequest, measure};
 pub use numbers::Distribution;
-pub use page::page;
+pub use page::{page, plot};
 pub use report::{OltpReport, OltpSample};
 
 use serde::Serialize;

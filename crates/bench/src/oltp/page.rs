@@ -26,15 +26,7 @@ pub fn page(report: &OltpReport, about: About) -> Page {
     }
     let mut parts = vec![
         Part::Heading("Over time".to_owned()),
-        over_time(
-            report,
-            "Transactions per second",
-            &[("transactions", 0, |one| {
-                one.done as f64 / one.seconds.max(1e-9)
-            })],
-            Axis::linear("per second"),
-        )
-        .into(),
+        plot(report).into(),
         over_time(
             report,
             "Time of a transaction in each interval",
@@ -68,6 +60,18 @@ pub fn page(report: &OltpReport, about: About) -> Page {
         parts,
         about,
     }
+}
+
+/// Draws the transactions a second of each interval.
+#[must_use]
+pub fn plot(report: &OltpReport) -> Plot {
+    let rate: Of = |one| one.done as f64 / one.seconds.max(1e-9);
+    over_time(
+        report,
+        "Transactions per second",
+        &[("transactions", 0, rate)],
+        Axis::linear("per second"),
+    )
 }
 
 type Of = fn(&OltpSample) -> f64;

@@ -4,6 +4,7 @@ use super::measure::OltpRequest;
 use super::session::Common;
 use super::{Compat, Distribution, Mode, Shape};
 use crate::Driven;
+use crate::repeated::{Repeatable, Value};
 use evenkeel_drive::{Ended, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -172,5 +173,21 @@ impl OltpReport {
     #[must_use]
     pub fn counts(&self) -> bool {
         self.ended == "time" && self.transactions > 0
+    }
+}
+
+impl Repeatable for OltpReport {
+    fn values(&self) -> Vec<Value> {
+        let value = |name, says, value| Value { name, says, value };
+        let rate = self.transactions_per_s;
+        vec![
+            value("transactions_per_s", "transactions a second", rate),
+            value("p95_ms", "95 %, ms", self.p95_ms),
+            value("p99_ms", "99 %, ms", self.p99_ms),
+        ]
+    }
+
+    fn counts(&self) -> bool {
+        self.counts()
     }
 }

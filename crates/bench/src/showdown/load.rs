@@ -85,6 +85,8 @@ pub(super) fn with(
         interval: Duration::from_secs(1),
         failures_allowed: None,
         check: false,
+        is_checked: false,
+        like_tpcc_mysql: false,
         // The same for all methods of a repetition.
         seed: request.seed.wrapping_add(repetition as u64),
     };
@@ -177,6 +179,7 @@ fn in_a_loop(
             target: &output,
         };
         let line = words.fill(backup);
+        let begun = Instant::now();
         let ended = process::run(&line, &log, BACKUP, &mut || go_on(servers, run))?;
         looped.command.get_or_insert(line);
         if let Some(why) = ended.failure {
@@ -199,6 +202,7 @@ fn in_a_loop(
             fs::remove_dir_all(&older)
                 .context(|| format!("failed to remove {}", older.display()))?;
         }
+        wait_until(until.min(begun + request.every), servers, run)?;
     }
     if method.leaves == Leaves::Nothing {
         looped.newest = None;

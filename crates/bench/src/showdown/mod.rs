@@ -113,6 +113,8 @@ pub struct ShowdownRequest {
     pub ramp_up: Duration,
     /// How long is measured.
     pub measure: Duration,
+    /// How long after a backup began the next one begins at the earliest.
+    pub every: Duration,
     /// Rounds of each method.
     pub repeat: usize,
     /// Decides the order of rounds and what transactions are drawn.

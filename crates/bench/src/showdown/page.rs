@@ -276,9 +276,17 @@ fn rules(report: &ShowdownReport) -> Vec<String> {
             report.ramp_up_s,
             report.measure_s
         ),
-        "The method runs again as soon as it has ended, until the time is over. What goes on from the last backup \
-         is full the first time of a round and incremental afterwards."
-            .to_owned(),
+        format!(
+            "The method runs again {}, until the time is over. What goes on from the last backup is full the first \
+             time of a round and incremental afterwards.",
+            match report.every_s > 0.0 {
+                true => format!(
+                    "as soon as it has ended and {} s have passed since it began",
+                    report.every_s
+                ),
+                false => "as soon as it has ended".to_owned(),
+            }
+        ),
         "Response times are New-Order's. A stall is the longest time without a commit. Processor time is that of the backup's processes, not of \
          the server."
             .to_owned(),

@@ -177,6 +177,8 @@ pub struct ShowdownReport {
     pub ramp_up_s: f64,
     /// How long was measured.
     pub measure_s: f64,
+    /// How long after a backup began the next one began at the earliest.
+    pub every_s: f64,
     /// Rounds of each method.
     pub repeat: usize,
     /// What decided their order.
@@ -289,6 +291,7 @@ impl ShowdownReport {
             threads: request.threads,
             ramp_up_s: request.ramp_up.as_secs_f64(),
             measure_s: request.measure.as_secs_f64(),
+            every_s: request.every.as_secs_f64(),
             repeat: request.repeat,
             seed: request.seed,
             verdict: Verdict::of(&methods),

@@ -55,16 +55,22 @@ impl Trouble {
 pub(super) type Step<T> = std::result::Result<T, Trouble>;
 
 macro_rules! statements {
-    ($($name:ident: $sql:expr;)*) => {
+    ($($name:ident: $sql:expr $(, like $like:expr)?;)*) => {
         /// All statements of all transactions.
         pub(super) struct Statements {
             $(pub(super) $name: Statement,)*
         }
 
         impl Statements {
-            fn prepare(session: &mut Session) -> Result<Self> {
+            /// The client library keeps 32 of a connection and closes others: only those that are
+            /// needed are prepared.
+            fn prepare(session: &mut Session, like_tpcc_mysql: bool) -> Result<Self> {
+                let mut prepared = |sql: &str, like: Option<&str>| {
+                    let sql = like.filter(|_| like_tpcc_mysql).unwrap_or(sql);
+                    session.raw().prep(sql).map_err(|e| query_error(&e, sql))
+                };
                 Ok(Self {
-                    $($name: session.raw().prep($sql).map_err(|e| query_error(&e, $sql))?,)*
+                    $($name: prepared($sql, None $(.or(Some($like)))?)?,)*
                 })
             }
         }
@@ -84,7 +90,8 @@ statements! {
         s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10) FROM stock \
         WHERE s_w_id = ? AND s_i_id = ? FOR UPDATE";
     take_stock: "UPDATE stock SET s_quantity = ?, s_ytd = s_ytd + ?, s_order_cnt = s_order_cnt + 1, \
-        s_remote_cnt = s_remote_cnt + ? WHERE s_w_id = ? AND s_i_id = ?";
+        s_remote_cnt = s_remote_cnt + ? WHERE s_w_id = ? AND s_i_id = ?",
+        like "UPDATE stock SET s_quantity = ? WHERE s_w_id = ? AND s_i_id = ?";
     insert_line: "INSERT INTO order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, \
         ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
     pay_warehouse: "UPDATE warehouse SET w_ytd = w_ytd + ? WHERE w_id = ?";
@@ -99,9 +106,13 @@ statements! {
         WHERE c_w_id = ? AND c_d_id = ? AND c_id = ? FOR UPDATE";
     customer_data: "SELECT c_data FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
     pay_bad_customer: "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, \
-        c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+        c_payment_cnt = c_payment_cnt + 1, c_data = ? WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+        like "UPDATE customer SET c_balance = c_balance - ?, c_data = ? \
+        WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
     pay_customer: "UPDATE customer SET c_balance = c_balance - ?, c_ytd_payment = c_ytd_payment + ?, \
-        c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
+        c_payment_cnt = c_payment_cnt + 1 WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?",
+        like "UPDATE customer SET c_balance = c_balance - ? \
+        WHERE c_w_id = ? AND c_d_id = ? AND c_id = ?";
     insert_history: "INSERT INTO history (h_c_d_id, h_c_w_id, h_c_id, h_d_id, h_w_id, h_date, h_amount, \
         h_data) VALUES (?, ?, ?, ?, ?, NOW(), ?, ?)";
     customer_status: "SELECT c_balance, c_first, c_middle, c_last FROM customer \
@@ -138,12 +149,16 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects and prepares all statements.
-    pub(super) fn open(options: &ConnectOptions, database: &str) -> Result<Self> {
+    /// Connects and prepares all statements; with the faults of tpcc-mysql those that it has.
+    pub(super) fn open(
+        options: &ConnectOptions,
+        database: &str,
+        like_tpcc_mysql: bool,
+    ) -> Result<Self> {
         let mut session = Session::open(options)?;
         session.run(&format!("USE {}", quote_name(database)))?;
         session.run("SET autocommit = 0")?;
-        let statements = Statements::prepare(&mut session)?;
+        let statements = Statements::prepare(&mut session, like_tpcc_mysql)?;
         Ok(Self {
             session,
             statements,

@@ -1,5 +1,6 @@
 //! A run: conditions checked, sessions driven, conditions checked again.
 
+use super::like::{self, Faults};
 use super::random::Constants;
 use super::report::TpccReport;
 use super::terminal::{Terminal, Told};
@@ -45,6 +46,10 @@ pub struct TpccRequest {
     pub failures_allowed: Option<u64>,
     /// Check the specification's conditions before and after.
     pub check: bool,
+    /// Whether a run has just checked them, so that only those after it are left.
+    pub is_checked: bool,
+    /// Repeat the faults of tpcc-mysql.
+    pub like_tpcc_mysql: bool,
     /// What transactions are drawn from.
     pub seed: u64,
 }
@@ -61,10 +66,19 @@ pub fn measure(
     let mut session = Session::open(options)?;
     session.run(&format!("USE {}", quote_name(&request.database)))?;
     let scale = schema::scale(&mut session)?;
-    refuse_broken(&conditions(&mut session, request, run)?)?;
+    if !request.is_checked {
+        refuse_broken(&conditions(&mut session, request, run)?)?;
+    }
+    let faults = match request.like_tpcc_mysql {
+        true => Some(Faults::of(&mut session)?),
+        false => None,
+    };
     let told = Arc::new(Told::default());
     let mut random = Rng::with_seed(request.seed);
-    let constants = Constants::of_run(&mut random);
+    let constants = match faults {
+        Some(_) => Constants::at_any_distance(&mut random),
+        None => Constants::of_run(&mut random),
+    };
     let mut terminals = Vec::new();
     for number in 0..request.connections {
         run.cancel.check()?;
@@ -73,6 +87,7 @@ pub fn measure(
             random: random.fork(),
             constants,
             scale,
+            faults,
             home: (request.keying == Keying::Specified).then_some(home),
         };
         let keyed = request.keying == Keying::Specified;
@@ -105,18 +120,25 @@ pub fn measure(
     };
     Ok(TpccReport {
         longest_stall_ms: stall.as_secs_f64() * 1000.0,
-        ..TpccReport::of(request, scale, &driven, &told, after)
+        ..TpccReport::of(request, scale, &driven, &told, (after, faults))
     })
 }
 
 fn refuse_broken(conditions: &[consistency::Condition]) -> Result<()> {
-    let broken = conditions.iter().find(|condition| condition.broken > 0);
+    let broken = conditions.iter().find(|condition| condition.is_broken());
     broken.map_or(Ok(()), |broken| {
-        Err(Error::refused(format!(
+        let told = format!(
             "the tables break condition {}: {}",
             broken.number, broken.says
-        ))
-        .hint("load them anew into a schema of their own: evenkeel bench tpcc load --database NEW"))
+        );
+        let refused = Error::refused(told).hint(
+            "load them anew into a schema of their own: evenkeel bench tpcc load --database NEW",
+        );
+        Err(match broken.number == like::BROKEN {
+            true => refused
+                .hint("after tpcc-mysql, or a run like it, only --like-tpcc-mysql runs on them"),
+            false => refused,
+        })
     })
 }
 
@@ -125,8 +147,12 @@ fn conditions(
     request: &TpccRequest,
     run: Run<'_>,
 ) -> Result<Vec<consistency::Condition>> {
-    match request.check {
-        true => consistency::check(session, &request.database, run),
-        false => Ok(Vec::new()),
+    if !request.check {
+        return Ok(Vec::new());
     }
+    let mut found = consistency::check(session, &request.database, run)?;
+    for one in &mut found {
+        one.is_by_design = request.like_tpcc_mysql && one.number == like::BROKEN;
+    }
+    Ok(found)
 }

@@ -10,11 +10,13 @@
 //! | `consistency` | the specification's twelve conditions |
 //! | `link` | a connection with its prepared statements |
 //! | `transactions` | one file each |
+//! | `like` | the faults of tpcc-mysql |
 //! | `terminal` | a session that runs them in the specification's mix |
 //! | `stall` | the longest time in which nobody could commit |
 //! | `measure`, `report`, `plot`, `page` | a run, and what it came to |
 
 mod consistency;
+mod like;
 mod link;
 mod load;
 mod measure;
@@ -29,6 +31,7 @@ mod terminal;
 mod transactions;
 
 pub use consistency::{Condition, check};
+pub use like::TPCC_MYSQL;
 pub use load::{LoadReport, LoadRequest, load};
 pub use measure::{Keying, TpccRequest, measure};
 pub use page::page;

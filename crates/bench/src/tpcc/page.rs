@@ -22,6 +22,12 @@ pub fn page(report: &TpccReport, about: About) -> Page {
             "s"
         },
     )];
+    if let Some(like) = report.like {
+        lead.push(format!(
+            "This repeats the faults of {like}, and is comparable with nothing but its figures: what they are is told \
+             at the end."
+        ));
+    }
     lead.push(verdict(report));
     let mut parts = vec![
         Part::Heading("Over time".to_owned()),
@@ -54,7 +60,7 @@ pub fn page(report: &TpccReport, about: About) -> Page {
 
 /// Says whether the result counts, and why not.
 fn verdict(report: &TpccReport) -> String {
-    let broken = report.conditions.iter().filter(|one| one.broken > 0);
+    let broken = report.conditions.iter().filter(|one| one.is_broken());
     let broken: Vec<String> = broken.map(|one| one.number.to_string()).collect();
     let late: Vec<&str> = report
         .kinds
@@ -142,7 +148,7 @@ fn kinds(kinds: &[KindReport]) -> Table {
     for kind in kinds {
         let count = |value: u64| Cell::number(value as f64, 0);
         let ms = |value| Cell::number(value, 1);
-        let limit = format!("90 % in {:.0} s", kind.limit_s);
+        let limit = format!("90 % in {}", kind.limit());
         table.row([
             Cell::text(kind.name),
             count(kind.done),

@@ -40,6 +40,14 @@ impl Constants {
             item: random.u32(0..=8191),
         }
     }
+
+    /// Draws those of a run that keeps no distance.
+    pub(super) fn at_any_distance(random: &mut Rng) -> Self {
+        Self {
+            last_name: random.u32(0..=255),
+            ..Self::of_run(random)
+        }
+    }
 }
 
 /// NURand: numbers from `from` to `to`, some of which come more often (2.1.6).

@@ -1,9 +1,11 @@
 //! What a run came to.
 
 use super::consistency::Condition;
+use super::like::{Faults, TPCC_MYSQL};
 use super::measure::{Keying, TpccRequest};
 use super::terminal::Told;
 use super::{Kind, Scale};
+use crate::repeated::{Repeatable, Value};
 use evenkeel_drive::{Ended, KindTally, Run as Driven, Sample};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -18,6 +20,9 @@ const WITHIN_PERCENT: f64 = 90.0;
 /// What a run came to.
 #[derive(Debug, Clone, Serialize)]
 pub struct TpccReport {
+    /// Whose faults are repeated; none: nobody's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<&'static str>,
     /// How large the tables were.
     pub scale: Scale,
     /// Connections.
@@ -109,9 +114,9 @@ fn ms(us: u64) -> f64 {
 }
 
 impl KindReport {
-    fn of(kind: Kind, tally: &KindTally, all: u64) -> Self {
+    fn of(kind: Kind, tally: &KindTally, all: u64, limit_s: f64) -> Self {
         let latency = tally.latency();
-        let in_time = tally.within(Duration::from_secs_f64(kind.limit_s()));
+        let in_time = tally.within(Duration::from_secs_f64(limit_s));
         Self {
             name: kind.name(),
             done: tally.done,
@@ -121,7 +126,7 @@ impl KindReport {
             failed: tally.failed,
             share_percent: percent(tally.done, all),
             least_percent: kind.least_percent(),
-            limit_s: kind.limit_s(),
+            limit_s,
             mean_ms: latency.mean_us / 1000.0,
             p50_ms: ms(latency.p50_us),
             p90_ms: ms(tally.quantile_us(0.90)),
@@ -136,6 +141,15 @@ impl KindReport {
     pub fn has_its_share(&self) -> bool {
         self.least_percent
             .is_none_or(|least| self.share_percent >= least)
+    }
+
+    /// Returns the limit, for people.
+    #[must_use]
+    pub fn limit(&self) -> String {
+        match self.limit_s < 1.0 {
+            true => format!("{:.0} ms", self.limit_s * 1000.0),
+            false => format!("{:.0} s", self.limit_s),
+        }
     }
 
     /// Returns how many were within the limit, in percent.
@@ -183,7 +197,7 @@ impl TpccReport {
         scale: Scale,
         driven: &Driven,
         told: &Told,
-        conditions: Option<Vec<Condition>>,
+        (conditions, faults): (Option<Vec<Condition>>, Option<Faults>),
     ) -> Self {
         let total = &driven.total;
         let all = total.done();
@@ -200,7 +214,9 @@ impl TpccReport {
         let statements = told.statements.load(Ordering::Relaxed);
         let failures = told.failures.lock().unwrap_or_else(|e| e.into_inner());
         let kinds = Kind::ALL.iter().zip(&total.kinds);
+        let limit_s = |kind: Kind| faults.map_or(kind.limit_s(), |_| Faults::limit_s(kind));
         Self {
+            like: faults.map(|_| TPCC_MYSQL),
             scale,
             connections: request.connections,
             tpmc,
@@ -212,7 +228,7 @@ impl TpccReport {
                 Ended::TimeUp | Ended::AllLost => "time",
             },
             kinds: kinds
-                .map(|(kind, tally)| KindReport::of(*kind, tally, all))
+                .map(|(kind, tally)| KindReport::of(*kind, tally, all, limit_s(*kind)))
                 .collect(),
             intervals: driven.samples.iter().map(SampleReport::of).collect(),
             sessions_lost: total.lost,
@@ -223,7 +239,7 @@ impl TpccReport {
                 some => statements as f64 / some as f64,
             },
             conditions: conditions.unwrap_or_default(),
-            deviations: deviations(request, scale, tpmc, driven.seconds),
+            deviations: deviations(request, faults, scale, tpmc, driven.seconds),
             seed: request.seed,
         }
     }
@@ -235,15 +251,46 @@ impl TpccReport {
             && self
                 .conditions
                 .iter()
-                .all(|condition| condition.broken == 0)
+                .all(|condition| !condition.is_broken())
     }
 }
 
-fn deviations(request: &TpccRequest, scale: Scale, tpmc: f64, seconds: f64) -> Vec<String> {
-    let mut all = vec![
+impl Repeatable for TpccReport {
+    fn values(&self) -> Vec<Value> {
+        let new_order = |of: fn(&KindReport) -> f64| self.kinds.first().map_or(0.0, of);
+        let value = |name, says, value| Value { name, says, value };
+        vec![
+            value("tpmc", "TpmC", self.tpmc),
+            value(
+                "p95_ms",
+                "New-Order 95 %, ms",
+                new_order(|kind| kind.p95_ms),
+            ),
+            value(
+                "max_ms",
+                "New-Order slowest, ms",
+                new_order(|kind| kind.max_ms),
+            ),
+        ]
+    }
+
+    fn counts(&self) -> bool {
+        self.counts()
+    }
+}
+
+fn deviations(
+    request: &TpccRequest,
+    faults: Option<Faults>,
+    scale: Scale,
+    tpmc: f64,
+    seconds: f64,
+) -> Vec<String> {
+    let mut all = faults.map_or(Vec::new(), Faults::told);
+    all.extend([
         "not audited".to_owned(),
         "deliveries are done at once, not deferred".to_owned(),
-    ];
+    ]);
     if request.keying != Keying::Specified {
         all.push("nobody types or thinks, and each transaction is of any warehouse".to_owned());
     } else if request.connections != scale.warehouses as usize * 10 {

@@ -1,6 +1,7 @@
 //! A session that runs transactions in the specification's mix.
 
 use super::Kind;
+use super::like;
 use super::link::{Link, Trouble};
 use super::stall::Stall;
 use super::transactions::{Draw, Transaction};
@@ -68,7 +69,7 @@ impl Terminal {
         keyed: bool,
     ) -> evenkeel_op::Result<Self> {
         Ok(Self {
-            link: Some(Link::open(options, database)?),
+            link: Some(Link::open(options, database, draw.faults.is_some())?),
             options: options.clone(),
             database: database.to_owned(),
             draw,
@@ -82,6 +83,7 @@ impl Terminal {
 
     fn attempt(&mut self, kind: Kind) -> Unit {
         let transaction = Transaction::draw(kind, &mut self.draw);
+        let retries = self.draw.faults.map_or(RETRIES, |_| like::RETRIES);
         let mut unit = Unit::done(kind as usize);
         let Some(link) = &mut self.link else {
             return Unit::ended(kind as usize, Outcome::Lost);
@@ -92,7 +94,7 @@ impl Terminal {
                 Err(trouble) => trouble,
             };
             let lost = trouble.is_loss() || link.roll_back().is_err();
-            if !lost && trouble.is_conflict() && unit.retries < RETRIES {
+            if !lost && trouble.is_conflict() && unit.retries < retries {
                 unit.retries += 1;
                 continue;
             }
@@ -144,7 +146,7 @@ impl Work for Terminal {
     }
 
     fn revive(&mut self) -> Revival {
-        match Link::open(&self.options, &self.database) {
+        match Link::open(&self.options, &self.database, self.draw.faults.is_some()) {
             Ok(link) => {
                 self.link = Some(link);
                 Revival::Back

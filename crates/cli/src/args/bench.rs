@@ -98,6 +98,7 @@ const TPCC_RUN: &str = "\
 Examples:
   evenkeel bench tpcc run -c 16 -r 30 -l 300 --plot tpcc.svg
   evenkeel bench tpcc run -c 64 --rate 500 -l 10m --json
+  evenkeel bench tpcc run -c 16 --repeat 5 --json > a.json        Five runs, for `bench compare`
   evenkeel bench tpcc run -c 100 --keyed -r 5m -l 2h              Ten connections for each of ten warehouses
 
 Exit codes: 4 when the result does not count: the tables are not sound afterwards, too many transactions
@@ -171,6 +172,13 @@ pub struct TpccRun {
     /// End when more transactions than these have failed; deadlocks are tried again and are none.
     #[arg(long, value_name = "N")]
     pub max_failures: Option<u64>,
+    /// Measure so many times, one after the other: median and spread, and runs for `bench compare`.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=60))]
+    pub repeat: u16,
+    /// Repeat the faults of tpcc-mysql, for who has to compare with its figures: limits in milliseconds, counts
+    /// that are not kept, half of the customers with bad credit. Tables are of no use for others afterwards.
+    #[arg(long)]
+    pub like_tpcc_mysql: bool,
     /// Leave out the check of the tables before and after; then the result says so.
     #[arg(long)]
     pub no_check: bool,

@@ -6,6 +6,7 @@ mod order_status;
 mod payment;
 mod stock_level;
 
+use super::like::Faults;
 use super::link::{Link, Step, Trouble};
 use super::random::{self, Constants};
 use super::{DISTRICTS, Kind, Scale};
@@ -19,6 +20,8 @@ pub(super) struct Draw {
     pub(super) scale: Scale,
     /// The terminal's warehouse; any for each transaction where it has none.
     pub(super) home: Option<u32>,
+    /// Those of tpcc-mysql, where they are wanted.
+    pub(super) faults: Option<Faults>,
 }
 
 impl Draw {
@@ -170,6 +173,7 @@ mod tests {
             constants: Constants::DATA,
             scale: Scale::of(3),
             home: None,
+            faults: None,
         };
         let drawn: std::collections::BTreeSet<u32> =
             (0..100).map(|_| draw.other_warehouse(2)).collect();

@@ -21,6 +21,8 @@ pub(in crate::tpcc) struct NewOrder {
     lines: Vec<Line>,
     /// Its last item does not exist, and so it is rolled back: one in a hundred.
     mistaken: bool,
+    /// Whether the stock counts what was ordered of it.
+    counts: bool,
 }
 
 impl NewOrder {
@@ -50,6 +52,7 @@ impl NewOrder {
             customer,
             lines,
             mistaken: draw.percent(1),
+            counts: draw.faults.is_none(),
         }
     }
 
@@ -107,7 +110,10 @@ impl NewOrder {
             few => few + 91,
         };
         let remote = u8::from(supplier != w);
-        link.run(|s| &s.take_stock, (left, quantity, remote, supplier, item))?;
+        match self.counts {
+            true => link.run(|s| &s.take_stock, (left, quantity, remote, supplier, item))?,
+            false => link.run(|s| &s.take_stock, (left, supplier, item))?,
+        }
         let amount = money(price * i64::from(quantity));
         let values = (
             order,
@@ -138,6 +144,7 @@ mod tests {
             constants: Constants::DATA,
             scale: Scale::of(4),
             home: Some(2),
+            faults: None,
         };
         let all: Vec<NewOrder> = (0..20_000).map(|_| NewOrder::draw(&mut draw)).collect();
         let lines: Vec<&Line> = all.iter().flat_map(|order| &order.lines).collect();

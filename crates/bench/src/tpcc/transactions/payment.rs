@@ -16,6 +16,9 @@ pub(in crate::tpcc) struct Payment {
     customer_warehouse: u32,
     customer_district: u32,
     cents: i64,
+    /// Whether it counts on the customer.
+    counts: bool,
+    is_taken_for_bad: bool,
 }
 
 impl Payment {
@@ -25,6 +28,9 @@ impl Payment {
             true => (warehouse, district),
             false => (draw.other_warehouse(warehouse), draw.district()),
         };
+        let is_taken_for_bad = draw
+            .faults
+            .is_some_and(|faults| faults.takes_for_bad(&mut draw.random));
         Self {
             warehouse,
             district,
@@ -32,6 +38,8 @@ impl Payment {
             customer_warehouse,
             customer_district,
             cents: draw.random.i64(100..=500_000),
+            counts: draw.faults.is_none(),
+            is_taken_for_bad,
         }
     }
 
@@ -45,15 +53,13 @@ impl Payment {
         let (cw, cd) = (self.customer_warehouse, self.customer_district);
         let customer = self.customer.find(link, cw, cd)?;
         let key = (cw, cd, customer);
-        if self.has_bad_credit(link, key)? {
+        if self.has_bad_credit(link, key)? || self.is_taken_for_bad {
             let old: String = link.one("customer", |s| &s.customer_data, key)?;
             let mut data = format!("{customer} {cd} {cw} {d} {w} {amount} | {old}");
             data.truncate(DATA_MAX);
-            let values = (&amount, &amount, data, cw, cd, customer);
-            link.run(|s| &s.pay_bad_customer, values)?;
+            self.pay_bad(link, &amount, data, key)?;
         } else {
-            let values = (&amount, &amount, cw, cd, customer);
-            link.run(|s| &s.pay_customer, values)?;
+            self.pay_good(link, &amount, key)?;
         }
         let data = format!("{:.10}    {:.10}", warehouse.5, district.5);
         link.run(
@@ -61,6 +67,26 @@ impl Payment {
             (cd, cw, customer, d, w, amount, data),
         )?;
         link.commit()
+    }
+
+    fn pay_bad(
+        &self,
+        link: &mut Link,
+        amount: &str,
+        data: String,
+        (w, d, c): (u32, u32, u32),
+    ) -> Step<()> {
+        match self.counts {
+            true => link.run(|s| &s.pay_bad_customer, (amount, amount, data, w, d, c)),
+            false => link.run(|s| &s.pay_bad_customer, (amount, data, w, d, c)),
+        }
+    }
+
+    fn pay_good(&self, link: &mut Link, amount: &str, (w, d, c): (u32, u32, u32)) -> Step<()> {
+        match self.counts {
+            true => link.run(|s| &s.pay_customer, (amount, amount, w, d, c)),
+            false => link.run(|s| &s.pay_customer, (amount, w, d, c)),
+        }
     }
 
     fn has_bad_credit(&self, link: &mut Link, key: (u32, u32, u32)) -> Step<bool> {

@@ -29,7 +29,8 @@ Examples:
   evenkeel bench cache -S /run/mysqld/mysqld.sock
   evenkeel bench cache --writes 1 --threads 8 --time 20 --report cache.html
 
-Changes the server's query_cache_size for the runs, and sets it back: not for a server in use. The memcached is
+Changes the server's query_cache_size for the runs, and sets it back; killed, the next run does. Not for a
+server in use. The memcached is
 a private one. The table `evenkeel_cache` is made for each run, and dropped.";
 
 /// Measure ways to insert rows: one or many to a statement, with and without LOCK TABLES and transactions.

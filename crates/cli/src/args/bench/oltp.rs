@@ -116,9 +116,15 @@ pub struct OltpRun {
     /// End when more transactions than these have failed; deadlocks are tried again and are none.
     #[arg(long, value_name = "N")]
     pub max_failures: Option<u64>,
+    /// Measure so many times, one after the other: median and spread, and runs for `bench compare`.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=60))]
+    pub repeat: u16,
     /// Draw the same transactions as an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Draw the throughput over time into this file, as SVG; of several runs that of the one in the middle.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
     /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,

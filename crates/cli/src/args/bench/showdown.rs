@@ -8,6 +8,7 @@ const SHOWDOWN: &str = "\
 Examples:
   evenkeel bench showdown --quick                             A first look, in a few minutes
   evenkeel bench showdown --work /srv/t --filesystem xfs --report showdown.html
+  evenkeel bench showdown -w 4 -c 8 -r 5 -l 60 --every 20 --repeat 4      An hour or so
   evenkeel bench showdown --only mariadb-dump --only evenkeel-reflink --repeat 5
   evenkeel bench showdown --method 'mine=./backup.sh {socket} {output}' --restore 'mine=./restore.sh {output} {target}'
 
@@ -65,6 +66,11 @@ pub struct BenchShowdown {
     /// How long is measured [default: 300].
     #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::seconds)]
     pub measure: Option<Duration>,
+    /// Begin a backup this long after the last one began, at the earliest: what takes no time at all would
+    /// else run all the time [default: as soon as the last one has ended].
+    #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = super::seconds,
+          help_heading = "Load")]
+    pub every: Duration,
     /// Rounds of each method; with fewer than four no winner can be told from chance [default: 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Load")]
     pub repeat: Option<u16>,

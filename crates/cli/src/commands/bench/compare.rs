@@ -35,6 +35,12 @@ const ABOUT: [(&str, &str, &str, bool); 6] = [
     ("evenkeel/bench-oltp/1", "/p99_ms", "99 %, ms", false),
 ];
 const EXPERIMENT: &str = "evenkeel/bench-experiment/1";
+const SHOWDOWN: &str = "evenkeel/bench-showdown/1";
+/// What a showdown is about, of each method: the value's key, its name, whether more is better.
+const METHOD: [(&str, &str, bool); 2] = [
+    ("percents", "% of the undisturbed throughput", true),
+    ("restores_s", "restore, s", false),
+];
 
 /// Values of one name.
 struct Lot {
@@ -106,10 +112,14 @@ fn lots(documents: &[Value], wanted: &[(String, String, bool)]) -> Result<Vec<Lo
             runs: vec![run],
         }),
     };
-    for document in documents {
+    for document in &single(documents) {
         let schema = document["schema"].as_str().unwrap_or_default();
         if wanted.is_empty() && schema == EXPERIMENT {
             experiment(document, &mut add);
+            continue;
+        }
+        if wanted.is_empty() && schema == SHOWDOWN {
+            showdown(document, &mut add);
             continue;
         }
         let about = ABOUT.iter().filter(|(of, ..)| *of == schema);
@@ -139,6 +149,22 @@ fn lots(documents: &[Value], wanted: &[(String, String, bool)]) -> Result<Vec<Lo
     Ok(lots)
 }
 
+/// Takes runs that were repeated one by one, each as if it had been answered alone.
+fn single(documents: &[Value]) -> Vec<Value> {
+    let taken = documents.iter().flat_map(|document| {
+        let schema = document["schema"].as_str().unwrap_or_default();
+        let Some(name) = schema.strip_suffix("-runs/1") else {
+            return vec![document.clone()];
+        };
+        let mut runs = document["runs"].as_array().cloned().unwrap_or_default();
+        for run in &mut runs {
+            run["schema"] = format!("{name}/1").into();
+        }
+        runs
+    });
+    taken.collect()
+}
+
 /// Each way, by each of its values, has a lot of its own.
 fn experiment(document: &Value, add: &mut impl FnMut(String, bool, f64)) {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
@@ -149,6 +175,19 @@ fn experiment(document: &Value, add: &mut impl FnMut(String, bool, f64)) {
             let more = metric["more_is_better"].as_bool().unwrap_or_default();
             let key = metric["name"].as_str().unwrap_or_default();
             for run in list(&arm["runs"][key]).iter().filter_map(Value::as_f64) {
+                add(format!("{name}: {says}"), more, run);
+            }
+        }
+    }
+}
+
+/// Each method has a lot for what it left of the throughput, and for its restores.
+fn showdown(document: &Value, add: &mut impl FnMut(String, bool, f64)) {
+    for method in document["methods"].as_array().into_iter().flatten() {
+        let name = method["method"].as_str().unwrap_or_default();
+        for (key, says, more) in METHOD {
+            let runs = method[key].as_array().into_iter().flatten();
+            for run in runs.filter_map(Value::as_f64) {
                 add(format!("{name}: {says}"), more, run);
             }
         }
@@ -179,6 +218,40 @@ mod tests {
             told(&[one(1.0)], &[place]),
             [("/p95_ms".to_owned(), vec![2.0])]
         );
+    }
+
+    #[test]
+    fn runs_that_were_repeated_are_taken_one_by_one() {
+        let document = json!({
+            "schema": "evenkeel/bench-oltp-runs/1",
+            "runs": [
+                {"transactions_per_s": 4, "p95_ms": 1, "p99_ms": 2},
+                {"transactions_per_s": 5, "p95_ms": 1, "p99_ms": 2},
+            ],
+        });
+        let found = told(std::slice::from_ref(&document), &[]);
+        assert_eq!(found[0].1, [4.0, 5.0]);
+        let place = ("/p99_ms".to_owned(), "/p99_ms".to_owned(), false);
+        assert_eq!(told(&[document], &[place])[0].1, [2.0, 2.0]);
+    }
+
+    #[test]
+    fn a_showdown_has_a_lot_for_each_method() {
+        let document = json!({
+            "schema": SHOWDOWN,
+            "methods": [
+                {"method": "dump", "percents": [80, 81], "restores_s": [3]},
+                {"method": "lvm", "percents": [], "restores_s": []},
+            ],
+        });
+        let expected = [
+            (
+                "dump: % of the undisturbed throughput".to_owned(),
+                vec![80.0, 81.0],
+            ),
+            ("dump: restore, s".to_owned(), vec![3.0]),
+        ];
+        assert_eq!(told(&[document], &[]), expected);
     }
 
     #[test]

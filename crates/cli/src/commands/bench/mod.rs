@@ -11,7 +11,8 @@ mod tpcc;
 use crate::args::{Bench, BenchVerb};
 use crate::show::Face;
 use evenkeel_bench::Run;
-use evenkeel_op::{Context, Result};
+use evenkeel_bench::repeated::{Repeatable, Repeated};
+use evenkeel_op::{Context, Error, Result};
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
@@ -46,4 +47,10 @@ fn create(path: &Path) -> Result<File> {
 /// Returns a number that nobody knows beforehand, short enough to be typed.
 fn any_number() -> u64 {
     RandomState::new().hash_one(0) % 1_000_000
+}
+
+/// Returns the run that pictures are of.
+fn middle<R: Repeatable>(runs: &Repeated<R>) -> Result<&R> {
+    let none = || Error::failed("nothing was measured");
+    runs.middle().ok_or_else(none)
 }

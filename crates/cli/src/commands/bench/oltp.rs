@@ -1,11 +1,13 @@
 //! `bench oltp`.
 
-use super::{about, any_number, whom};
+use super::{about, any_number, create, middle, whom};
 use crate::args::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
 use crate::settings;
 use crate::show::Face;
 use evenkeel_bench::oltp::{self, Compat, Distribution, Mode, OltpLoadRequest, OltpRequest, Shape};
-use evenkeel_op::{Result, exit};
+use evenkeel_bench::repeated::Repeated;
+use evenkeel_op::{Context, Result, exit};
+use std::io::Write;
 
 /// Runs the command.
 pub(super) fn run(args: &BenchOltp, face: &Face) -> Result<u8> {
@@ -63,13 +65,31 @@ fn measure(args: &OltpRun, face: &Face) -> Result<u8> {
         failures_allowed: args.max_failures,
         seed: args.seed.unwrap_or_else(any_number),
     };
+    // Rather now than after the run.
+    let mut plot = args.plot.as_deref().map(create).transpose()?;
     let page = about::Draft::begin(args.report.as_deref(), &options)?;
-    let report = oltp::measure(&options, &request, whom(face))?;
+    let runs = Repeated::of(args.repeat.into(), whom(face), |number| {
+        let request = OltpRequest {
+            seed: request.seed.wrapping_add(number as u64),
+            ..request.clone()
+        };
+        oltp::measure(&options, &request, whom(face))
+    })?;
+    let report = middle(&runs)?;
     if let Some(page) = page {
-        page.write(Some(request.seed), |about| oltp::page(&report, about))?;
+        page.write(Some(request.seed), |about| {
+            runs.onto(oltp::page(report, about))
+        })?;
     }
-    face.answer(&report);
-    Ok(match report.counts() {
+    if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
+        file.write_all(oltp::plot(report).to_svg().as_bytes())
+            .context(|| format!("failed to write {}", path.display()))?;
+    }
+    match args.repeat {
+        1 => face.answer(report),
+        _ => face.answer(&runs),
+    }
+    Ok(match runs.counts() {
         true => exit::DONE,
         false => exit::DIFFERS,
     })

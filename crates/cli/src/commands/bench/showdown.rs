@@ -52,6 +52,7 @@ pub(super) fn run(args: &BenchShowdown, face: &Face) -> Result<u8> {
         let mut about = about(Some(request.seed), Some(place).filter(|_| is_here), server);
         if !is_here {
             let files = Fact::new("the server's files", &report.filesystem);
+            about.machine.retain(|fact| fact.name != files.name);
             about.machine.push(files);
         }
         let html = showdown::page(&report, about).to_html();
@@ -98,6 +99,7 @@ fn request(args: &BenchShowdown) -> Result<ShowdownRequest> {
         connections: args.connections.map_or(quick(4, 16) as usize, usize::from),
         ramp_up: seconds(args.ramp_up, quick(3, 60)),
         measure: seconds(args.measure, quick(10, 300)),
+        every: args.every,
         repeat: args.repeat.map_or(quick(1, 4) as usize, usize::from),
         seed: args.seed.unwrap_or_else(any_number),
         place: match &args.work {

@@ -1,10 +1,11 @@
 //! `bench tpcc`.
 
-use super::{about, any_number, create, whom};
+use super::{about, any_number, create, middle, whom};
 use crate::args::{BenchTpcc, TpccCheck, TpccLoad, TpccRun, TpccVerb};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::TpccConditions;
+use evenkeel_bench::repeated::Repeated;
 use evenkeel_bench::tpcc::{self, Keying, LoadRequest, Scale, TpccRequest};
 use evenkeel_op::{Context, Result, exit};
 use evenkeel_server::connect::Session;
@@ -54,21 +55,36 @@ fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
         interval: args.interval,
         failures_allowed: args.max_failures,
         check: !args.no_check,
+        is_checked: false,
+        like_tpcc_mysql: args.like_tpcc_mysql,
         seed: args.seed.unwrap_or_else(any_number),
     };
     // Rather now than after the run.
     let mut plot = args.plot.as_deref().map(create).transpose()?;
     let page = about::Draft::begin(args.report.as_deref(), &options)?;
-    let report = tpcc::measure(&options, &request, whom(face))?;
+    let runs = Repeated::of(args.repeat.into(), whom(face), |number| {
+        let request = TpccRequest {
+            is_checked: number > 0,
+            seed: request.seed.wrapping_add(number as u64),
+            ..request.clone()
+        };
+        tpcc::measure(&options, &request, whom(face))
+    })?;
+    let report = middle(&runs)?;
     if let Some(page) = page {
-        page.write(Some(request.seed), |about| tpcc::page(&report, about))?;
+        page.write(Some(request.seed), |about| {
+            runs.onto(tpcc::page(report, about))
+        })?;
     }
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
-        file.write_all(tpcc::plot(&report).to_svg().as_bytes())
+        file.write_all(tpcc::plot(report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
     }
-    face.answer(&report);
-    Ok(match report.counts() {
+    match args.repeat {
+        1 => face.answer(report),
+        _ => face.answer(&runs),
+    }
+    Ok(match runs.counts() {
         true => exit::DONE,
         false => exit::DIFFERS,
     })
@@ -78,7 +94,7 @@ fn check(args: &TpccCheck, face: &Face) -> Result<u8> {
     let options = settings::connect(&args.connection, "bench", face)?;
     let mut session = Session::open(&options)?;
     let conditions = tpcc::check(&mut session, &args.database, whom(face))?;
-    let sound = conditions.iter().all(|condition| condition.broken == 0);
+    let sound = !conditions.iter().any(tpcc::Condition::is_broken);
     face.answer(&TpccConditions { sound, conditions });
     Ok(if sound { exit::DONE } else { exit::DIFFERS })
 }

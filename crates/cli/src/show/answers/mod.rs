@@ -21,6 +21,7 @@ mod oltp;
 mod plugin;
 mod prewarm;
 mod rebuild;
+mod repeated;
 mod restore;
 mod settings;
 mod showdown;
