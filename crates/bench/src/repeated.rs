@@ -95,12 +95,12 @@ impl<R: Repeatable> Repeated<R> {
         let spread = first.spread;
         let runs = self.runs.len();
         page.lead.push(format!(
-            "This was run {runs} times, and the page is about the one in the middle. {}: {} in the middle of all, \
-             {} to {}.",
-            first.says,
-            number(spread.median, 0),
+            "This was run {runs} times, and the page is about the one in the middle. All were from {} to {} {}, the \
+             median {}.",
             number(spread.least, 0),
             number(spread.most, 0),
+            first.says,
+            number(spread.median, 0),
         ));
         let all = [
             Part::Heading("All runs".to_owned()),
