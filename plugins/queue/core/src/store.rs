@@ -1,0 +1,254 @@
+//! The tables of a server. In the directory of a database a table is one small anchor file; its rows
+//! are in a directory named after the id in it. So a table appears, is renamed and is gone in one step.
+
+use crate::error::{During, Error, Result};
+use crate::io::Io;
+use crate::table::{Options, Report, Table, read_small, replace_small};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: [u8; 8] = *b"EVKQTAB\n";
+const VERSION: u32 = 1;
+
+/// What an anchor file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// Which table it is, for ever.
+    pub id: u128,
+    /// The columns, in the words of whoever made the table.
+    pub layout: Vec<u8>,
+}
+
+impl Anchor {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend(VERSION.to_le_bytes());
+        out.extend((self.layout.len() as u32).to_le_bytes());
+        out.extend(self.id.to_le_bytes());
+        out.extend(&self.layout);
+        let crc = crc32c::crc32c(&out);
+        out.extend(crc.to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
+        if bytes.len() < 36 || bytes[..8] != MAGIC {
+            return Err("this is no table of the queue engine");
+        }
+        let body = bytes.len() - 4;
+        if bytes[body..] != crc32c::crc32c(&bytes[..body]).to_le_bytes() {
+            return Err("the checksum of the table's file does not fit");
+        }
+        if bytes[8..12] != VERSION.to_le_bytes() {
+            return Err("the table is of a version that is not known here: use a newer plugin");
+        }
+        if bytes[12..16] != (body as u32 - 32).to_le_bytes() {
+            return Err("the table's file has another length");
+        }
+        Ok(Self {
+            id: u128::from_le_bytes(bytes[16..32].try_into().expect("sixteen bytes")),
+            layout: bytes[32..body].to_vec(),
+        })
+    }
+}
+
+/// All tables of a server.
+#[derive(Clone)]
+pub struct Store {
+    io: Arc<dyn Io>,
+    root: PathBuf,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("root", &self.root).finish()
+    }
+}
+
+impl Store {
+    /// The tables whose rows are below this directory, which is made if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made.
+    pub fn new(io: Arc<dyn Io>, root: &Path) -> Result<Self> {
+        io.make_dir(root).during("make", root)?;
+        if let Some(parent) = root.parent() {
+            io.sync_dir(parent).during("sync", parent)?;
+        }
+        let root = root.to_path_buf();
+        Ok(Self { io, root })
+    }
+
+    fn dir(&self, id: u128) -> PathBuf {
+        self.root.join(format!("{id:032x}"))
+    }
+
+    /// Makes an empty table. When its anchor is there it is there, and durably so.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses. What was made so far is swept later.
+    pub fn create(&self, anchor: &Path, layout: &[u8]) -> Result<()> {
+        let id = fastrand::u128(..);
+        let layout = layout.to_vec();
+        Table::create(&*self.io, &self.dir(id), id)?;
+        self.io.sync_dir(&self.root).during("sync", &self.root)?;
+        self.put(anchor, &Anchor { id, layout })
+    }
+
+    fn put(&self, anchor: &Path, content: &Anchor) -> Result<()> {
+        let (dir, name) = split(anchor)?;
+        let new = format!("{name}.new");
+        replace_small(&*self.io, dir, &new, name, &content.encode())
+    }
+
+    /// Reads an anchor.
+    ///
+    /// # Errors
+    ///
+    /// It is not there, or is none.
+    pub fn anchor(&self, anchor: &Path) -> Result<Anchor> {
+        let bytes = read_small(&*self.io, anchor)?;
+        Anchor::decode(&bytes).map_err(|what| Error::Foreign {
+            file: anchor.display().to_string(),
+            what: what.into(),
+        })
+    }
+
+    /// Says that the columns are others now; the rows stay.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses: the old ones stay.
+    pub fn set_layout(&self, anchor: &Path, layout: &[u8]) -> Result<()> {
+        let id = self.anchor(anchor)?.id;
+        let layout = layout.to_vec();
+        self.put(anchor, &Anchor { id, layout })
+    }
+
+    /// Opens a table, after a crash too. It must not be open already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupt`] where something broke that no crash breaks.
+    pub fn open(&self, anchor: &Path, options: Options) -> Result<(Arc<Table>, Report)> {
+        self.open_either(anchor, options, false)
+    }
+
+    /// Opens a table of which something broke: the rest is kept, and written anew. The report says
+    /// what is lost. Rows whose removal is lost come again.
+    ///
+    /// # Errors
+    ///
+    /// Its files cannot be read at all, or not be written.
+    pub fn salvage(&self, anchor: &Path, options: Options) -> Result<(Arc<Table>, Report)> {
+        self.open_either(anchor, options, true)
+    }
+
+    fn open_either(
+        &self,
+        anchor: &Path,
+        options: Options,
+        salvages: bool,
+    ) -> Result<(Arc<Table>, Report)> {
+        let id = self.anchor(anchor)?.id;
+        let opened = Table::open(&self.io, &self.dir(id), id, options, salvages)?;
+        Ok((Arc::new(opened.0), opened.1))
+    }
+
+    /// Gives a table another name, in one step.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses: it has the old name, or after a failed sync either.
+    pub fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.io.rename(from, to).during("rename", from)?;
+        let (new, _) = split(to)?;
+        let (old, _) = split(from)?;
+        self.io.sync_dir(new).during("sync", new)?;
+        if old == new {
+            return Ok(());
+        }
+        self.io.sync_dir(old).during("sync", old)
+    }
+
+    /// Removes a table; `open` is the table if it is open. All who wait for it are told at once.
+    ///
+    /// # Errors
+    ///
+    /// The anchor cannot be removed: the table is still there. What else is left is swept later.
+    pub fn drop_table(&self, anchor: &Path, open: Option<&Table>) -> Result<()> {
+        let id = self.anchor(anchor)?.id;
+        let (dir, _) = split(anchor)?;
+        self.io.unlink(anchor).during("remove", anchor)?;
+        self.io.sync_dir(dir).during("sync", dir)?;
+        if let Some(table) = open {
+            table.drop_now();
+        }
+        self.remove_dir(&self.dir(id))
+    }
+
+    fn remove_dir(&self, dir: &Path) -> Result<()> {
+        for name in self.io.list(dir).during("list", dir)? {
+            let path = dir.join(name);
+            self.io.unlink(&path).during("remove", &path)?;
+        }
+        self.io.remove_dir(dir).during("remove", dir)
+    }
+
+    /// Removes what no anchor speaks of: tables that a crash left half made or half gone. `known` are
+    /// the ids of all anchors there are. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses.
+    pub fn sweep(&self, known: &[u128]) -> Result<usize> {
+        let mut swept = 0;
+        for name in self.io.list(&self.root).during("list", &self.root)? {
+            let id = u128::from_str_radix(&name, 16);
+            let Ok(id) = id.map_err(|_| ()).and_then(|id| match name.len() {
+                32 => Ok(id),
+                _ => Err(()),
+            }) else {
+                continue;
+            };
+            if !known.contains(&id) {
+                self.remove_dir(&self.dir(id))?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+}
+
+fn split(anchor: &Path) -> Result<(&Path, &str)> {
+    let name = anchor.file_name().and_then(|name| name.to_str());
+    match (anchor.parent(), name) {
+        (Some(dir), Some(name)) => Ok((dir, name)),
+        _ => Err(Error::Foreign {
+            file: anchor.display().to_string(),
+            what: "a table's file has to have a name in a directory".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_is_read_back_and_every_flipped_bit_is_seen() {
+        let whole = Anchor {
+            id: 77 << 100,
+            layout: b"id int".to_vec(),
+        };
+        let bytes = whole.encode();
+        assert_eq!(Anchor::decode(&bytes), Ok(whole));
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(Anchor::decode(&bytes).is_err(), "bit {bit}");
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Compaction: the oldest files, when most of their rows are dead, become fewer. Each slice copies a
+//! little; in between everybody reads, writes and consumes as ever. Files whose rows are all dead
+//! are only removed.
+
+use super::Table;
+use super::checkpoint::Checkpoint;
+use super::file::DataFile;
+use super::index::{Index, Rows};
+use super::live::Live;
+use crate::error::{During, Error, Result};
+use crate::log::Name;
+use crate::log::frame::{self, Header, Kind, Origin};
+use crate::log::rows;
+use crate::log::segment::{self, START};
+use std::sync::{Arc, PoisonError};
+
+/// Bytes of one part, roughly.
+const PART: u64 = 64 << 20;
+
+/// Rows that are looked up at once.
+const ROWS: usize = 4096;
+
+/// What compaction is at.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    generation: u32,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    /// How many of the oldest files go.
+    files: usize,
+    /// The next row to look at, and the last.
+    next: u64,
+    last: u64,
+    parts: Vec<(Arc<DataFile>, u64)>,
+}
+
+impl Compaction {
+    pub(crate) fn after(generation: u32) -> Self {
+        Self {
+            generation,
+            running: None,
+        }
+    }
+}
+
+impl Table {
+    /// Does all that compaction has to do. With `forced` it is done however few rows are dead.
+    ///
+    /// # Errors
+    ///
+    /// As with [`compact_slice`](Self::compact_slice).
+    pub fn compact(&self, forced: bool) -> Result<()> {
+        if forced {
+            let mut tail = self.tail();
+            if let Some(why) = tail.poisoned.clone() {
+                return Err(Error::Poisoned(why));
+            }
+            self.rotate(&mut tail)?;
+        }
+        while self.slice(forced)? {}
+        Ok(())
+    }
+
+    /// Does a bounded piece of it, and says whether there is more to do. It is called from time to
+    /// time by whoever has a thread for it.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or written. Nothing has changed then; it starts over next time.
+    pub fn compact_slice(&self) -> Result<bool> {
+        self.slice(false)
+    }
+
+    fn slice(&self, forced: bool) -> Result<bool> {
+        let lock = self.compaction.lock();
+        let mut compaction = lock.unwrap_or_else(PoisonError::into_inner);
+        if compaction.running.is_none() {
+            compaction.running = self.begin(forced);
+            compaction.generation += u32::from(compaction.running.is_some());
+        }
+        let generation = compaction.generation;
+        let Some(running) = compaction.running.as_mut() else {
+            return Ok(false);
+        };
+        let copied = self.copy(running, generation);
+        match copied {
+            Ok(true) => return Ok(true),
+            Ok(false) => {}
+            Err(error) => {
+                let parts = compaction.running.take().map(|running| running.parts);
+                self.live().building = Index::default();
+                let io = &*self.io;
+                for (file, _) in parts.into_iter().flatten() {
+                    let _ = io.unlink(&file.path);
+                }
+                return Err(error);
+            }
+        }
+        let running = compaction.running.take();
+        let done = running.map_or(Ok(()), |running| self.switch(running, generation));
+        self.live().building = Index::default();
+        // What is left may be worth another round, unless this one was on demand.
+        done.map(|()| !forced)
+    }
+
+    /// Decides which files are worth it: as many of the oldest as are dead enough together.
+    fn begin(&self, forced: bool) -> Option<Running> {
+        let live = self.live();
+        let sealed = live.index.files.len().saturating_sub(1);
+        let (mut bytes, mut dead, mut files) = (0, 0, 0);
+        for (at, rows) in live.index.files.range(..sealed).enumerate() {
+            let len = rows.file.sealed_len().unwrap_or(0);
+            bytes += len;
+            dead += match rows.len() {
+                0 => len,
+                all => len * (all - rows.live()) as u64 / all as u64,
+            };
+            let worth = bytes >= self.options.compact_from
+                && dead * 100 >= bytes * u64::from(self.options.compact_dead);
+            if worth || dead == bytes {
+                files = at + 1;
+            }
+        }
+        if forced {
+            files = sealed;
+        }
+        (files > 0).then(|| Running {
+            files,
+            next: 0,
+            last: live.index.last_of(files),
+            parts: Vec::new(),
+        })
+    }
+
+    /// Copies a slice. False when nothing is left to copy.
+    fn copy(&self, running: &mut Running, generation: u32) -> Result<bool> {
+        let places = places(&self.live(), running);
+        let (Some((first, ..)), Some((last, ..))) = (places.first(), places.last()) else {
+            return Ok(false);
+        };
+        let (first, mut next) = (*first, last + 1);
+        let mut body = Vec::new();
+        let mut copied = Vec::new();
+        for (id, file, offset) in &places {
+            if body.len() as u64 >= self.options.slice_bytes {
+                next = *id;
+                break;
+            }
+            let row = file.row(*id, *offset, &self.map_budget)?;
+            rows::put_numbers(&mut body, &[*id]);
+            copied.push((*id, body.len()));
+            rows::put(&mut body, *id, &row);
+        }
+        let at = self.part(running, generation)?;
+        let (file, end) = &running.parts[at];
+        let (file, start) = (file.clone(), *end);
+        let mut out = Vec::with_capacity(body.len() + 64);
+        let header = Header {
+            kind: Kind::Kept,
+            len: 0,
+            first,
+            count: copied.len() as u32,
+            durable: start as u32,
+        };
+        let origin = Origin::new(self.id, file.name.id());
+        frame::encode(&mut out, (origin, start), header, |out| out.extend(&body));
+        file.io.write_at(&out, start).during("write", &file.path)?;
+        file.io.sync().during("sync", &file.path)?;
+        running.parts[at].1 = start + out.len() as u64;
+        running.next = next;
+        let mut live = self.live();
+        for (id, place) in copied {
+            let offset = start as usize + frame::HEADER + place;
+            let is_live = live.index.is_live(id);
+            live.building.push(id, offset as u32, is_live);
+        }
+        Ok(true)
+    }
+
+    /// The part to write to.
+    fn part(&self, running: &mut Running, generation: u32) -> Result<usize> {
+        if let Some((_, end)) = running.parts.last()
+            && *end < PART
+        {
+            return Ok(running.parts.len() - 1);
+        }
+        let index = running.parts.len() as u32;
+        let name = Name::Part { generation, index };
+        let (io, dir) = (&*self.io, &self.dir);
+        // One that an attempt left which failed.
+        let _ = io.unlink(&dir.join(name.file()));
+        let file = Arc::new(DataFile::create(io, dir, name)?);
+        running.parts.push((file.clone(), START as u64));
+        let header = segment::header(self.id, name, 0);
+        file.io.write_at(&header, 0).during("write", &file.path)?;
+        let mut live = self.live();
+        if let Some(last) = live.building.files.back_mut() {
+            last.seal();
+        }
+        live.building.push_file(Rows::new(file, running.next));
+        Ok(running.parts.len() - 1)
+    }
+
+    /// Puts what was copied in the place of what it was copied from, on disk and then in memory.
+    fn switch(&self, running: Running, generation: u32) -> Result<()> {
+        let (io, dir) = (&*self.io, &self.dir);
+        io.sync_dir(dir).during("sync", dir)?;
+        let mut parts = Vec::new();
+        for (file, end) in &running.parts {
+            file.seal(*end);
+            parts.push((file.name, *end));
+        }
+        let mut first_segment = None;
+        for rows in self.live().index.files.range(running.files..) {
+            match rows.file.name {
+                part @ Name::Part { .. } => parts.push((part, rows.file.sealed_len().unwrap_or(0))),
+                Name::Segment(number) => first_segment = first_segment.or(Some(number)),
+            }
+        }
+        let checkpoint = Checkpoint {
+            table: self.id,
+            generation,
+            first_segment: first_segment.expect("the newest file is a segment"),
+            parts,
+        };
+        // If this fails either one may be on disk. Both are whole: nothing is removed yet.
+        checkpoint.write(io, dir)?;
+        let mut live = self.live();
+        let built = std::mem::take(&mut live.building);
+        let old = live.index.replace(running.files, built.files.into());
+        drop(live);
+        for rows in old {
+            self.release_map(rows.file.mapped_bytes());
+            // Left over, it is swept when the table is opened.
+            let _ = io.unlink(&rows.file.path);
+        }
+        Ok(())
+    }
+}
+
+/// Where the next rows are.
+fn places(live: &Live, running: &Running) -> Vec<(u64, Arc<DataFile>, u32)> {
+    let mut places = Vec::new();
+    let mut from = running.next;
+    while places.len() < ROWS {
+        let Some(id) = live.index.next_live(from).filter(|id| *id <= running.last) else {
+            break;
+        };
+        if let Some((file, offset)) = live.index.find(id) {
+            places.push((id, file, offset));
+        }
+        from = id + 1;
+    }
+    places
+}

@@ -1,0 +1,152 @@
+//! What a table knows in memory: its rows, their owners, and who waits.
+
+use super::condition::Condition;
+use super::file::DataFile;
+use super::index::{Index, Rows};
+use super::ready::{ANY, Ready};
+use crate::error::Result;
+use crate::log::rows::ROW_HEADER;
+use crate::wait::token::{Outcome, Token};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// A session that waits for a row of this table.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) token: Arc<Token>,
+    /// Which of the tables that it waits for this is.
+    pub(crate) place: u32,
+    pub(crate) condition: Option<Condition>,
+}
+
+/// What a look for a row found.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    Found(u64),
+    /// Nothing in as many rows as one may look at; there are more.
+    More,
+    Nothing,
+}
+
+/// All that is behind a table's one lock.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) index: Index,
+    /// What compaction has copied so far.
+    pub(crate) building: Index,
+    pub(crate) ready: Ready,
+    pub(crate) waiters: VecDeque<Waiter>,
+    pub(crate) is_dropped: bool,
+    pub(crate) appended: u64,
+    pub(crate) removed: u64,
+}
+
+impl Live {
+    pub(crate) fn start_file(&mut self, file: Arc<DataFile>, next: u64) {
+        if let Some(last) = self.index.files.back_mut() {
+            last.seal();
+        }
+        self.index.push_file(Rows::new(file, next));
+    }
+
+    /// Lets rows be seen that were written at `at`, and gives them to those who wait.
+    pub(crate) fn append(&mut self, rows: &[Vec<u8>], first: u64, mut at: u64) {
+        for (id, row) in (first..).zip(rows) {
+            self.index.push(id, at as u32, true);
+            at += (ROW_HEADER + row.len()) as u64;
+            self.appended += 1;
+            self.grant(id, row);
+        }
+    }
+
+    /// Forgets rows: (first, how many).
+    pub(crate) fn remove(&mut self, (first, count): (u64, u64)) {
+        let end = first.saturating_add(count);
+        let mut from = first;
+        while let Some(id) = self.index.next_live(from).filter(|id| *id < end) {
+            self.index.kill(id);
+            self.building.kill(id);
+            self.ready.forget(id);
+            self.removed += 1;
+            from = id + 1;
+        }
+    }
+
+    /// Ranges of all ids before `next`, without those that somebody owns.
+    pub(crate) fn all_but_owned(&self, next: u64) -> Vec<(u64, u64)> {
+        let mut ranges = Vec::new();
+        let mut from = self.index.next_live(0).unwrap_or(next);
+        for id in self.ready.all_owned() {
+            if id > from {
+                ranges.push((from, id - from));
+            }
+            from = id + 1;
+        }
+        if next > from {
+            ranges.push((from, next - from));
+        }
+        ranges
+    }
+
+    /// Looks for the oldest row that is nobody's and passes, among at most `looks` rows.
+    pub(crate) fn look(
+        &mut self,
+        condition: Option<&Condition>,
+        mut looks: usize,
+        budget: &AtomicU64,
+    ) -> Result<Look> {
+        let key = condition.map_or(ANY, Condition::key);
+        while looks > 0 {
+            let Some(id) = self.ready.next(key, &self.index) else {
+                return Ok(Look::Nothing);
+            };
+            let Some(condition) = condition else {
+                return Ok(Look::Found(id));
+            };
+            let Some((file, offset)) = self.index.find(id) else {
+                continue;
+            };
+            match file.row(id, offset, budget) {
+                Ok(row) if condition.holds(&row) => return Ok(Look::Found(id)),
+                Ok(_) => looks -= 1,
+                Err(error) => {
+                    self.ready.give_back(id);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Look::More)
+    }
+
+    /// Gives a row that is nobody's to the first who waits for such a one.
+    pub(crate) fn grant(&mut self, id: u64, row: &[u8]) {
+        let mut at = 0;
+        while let Some(waiter) = self.waiters.get(at) {
+            if waiter.token.outcome().is_some() {
+                self.waiters.remove(at);
+                continue;
+            }
+            let wanted = waiter.condition.as_ref();
+            if wanted.is_some_and(|condition| !condition.holds(row)) {
+                at += 1;
+                continue;
+            }
+            self.ready.own(id, waiter.token.owner());
+            let won = waiter.token.settle(Outcome::Granted(waiter.place));
+            self.waiters.remove(at);
+            if won {
+                return;
+            }
+            // It went away in this moment: the row goes to the next.
+            self.ready.give_back(id);
+        }
+    }
+
+    /// Ends all waits for this table.
+    pub(crate) fn drop_waiters(&mut self) {
+        for waiter in self.waiters.drain(..) {
+            waiter.token.settle(Outcome::Dropped(waiter.place));
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! One queue: rows go in at the end, are owned by one session at a time, and are gone when that
+//! session says so.
+//!
+//! Two locks: the tail's, which whoever writes holds, and that of what is known in memory, which is
+//! held for moments. Whoever needs both takes the tail's first.
+
+mod checkpoint;
+mod compact;
+mod condition;
+mod file;
+mod group;
+mod index;
+mod live;
+mod options;
+mod ready;
+mod recover;
+mod tail;
+mod write;
+
+pub use condition::Condition;
+pub use options::{Options, Sync};
+pub use recover::Report;
+pub use write::Source;
+
+pub(crate) use checkpoint::{read as read_small, replace as replace_small};
+pub(crate) use live::{Look, Waiter};
+
+use crate::error::{During, Error, Result};
+use crate::io::Io;
+use crate::log::rows::{self, SLOTS, State};
+use checkpoint::Checkpoint;
+use compact::Compaction;
+use group::Group;
+use live::Live;
+use recover::Recovery;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tail::Tail;
+use write::{Answer, Request};
+
+/// Requests in one group, at most.
+const GROUP: usize = 1024;
+
+/// Rows that are looked at before others may do something.
+const LOOKS: usize = 64;
+
+/// One queue. It is shared by all who use it.
+pub struct Table {
+    io: Arc<dyn Io>,
+    dir: PathBuf,
+    id: u128,
+    options: Options,
+    group: Group<Request, Answer>,
+    tail: Mutex<Tail>,
+    live: Mutex<Live>,
+    compaction: Mutex<Compaction>,
+    map_budget: AtomicU64,
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("stats", &self.stats())
+            .finish()
+    }
+}
+
+/// What became of rows that were appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Append {
+    /// They are there; the first has this id, the others follow.
+    First(u64),
+    /// Their source has sent them before.
+    Repeated,
+}
+
+/// What a table looks like at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Rows that are there, owned ones too.
+    pub rows: usize,
+    /// Rows that a session owns.
+    pub owned: usize,
+    /// Sessions that wait.
+    pub waiters: usize,
+    /// Rows appended since the table was opened.
+    pub appended: u64,
+    /// Rows removed since then.
+    pub removed: u64,
+    /// Files of rows.
+    pub files: usize,
+    /// Bytes of memory that finding rows takes.
+    pub memory: usize,
+}
+
+impl Table {
+    /// Makes an empty table in a directory that is not there yet.
+    pub(crate) fn create(io: &dyn Io, dir: &Path, table: u128) -> Result<()> {
+        io.make_dir(dir).during("make", dir)?;
+        let (first, before) = (1, 0);
+        Tail::start(io, dir, table, (first, before), &State::new())?;
+        let checkpoint = Checkpoint {
+            table,
+            generation: 0,
+            first_segment: first,
+            parts: Vec::new(),
+        };
+        checkpoint.write(io, dir)
+    }
+
+    /// Opens a table: what a crash tore is cut off. With `salvages` what is broken is left out, and
+    /// the rest written anew.
+    pub(crate) fn open(
+        io: &Arc<dyn Io>,
+        dir: &Path,
+        table: u128,
+        options: Options,
+        salvages: bool,
+    ) -> Result<(Self, Report)> {
+        let recovery = Recovery::new(io, dir, table, salvages);
+        let (index, tail, generation, report) = recovery.run()?;
+        let this = Self {
+            io: io.clone(),
+            dir: dir.to_path_buf(),
+            id: table,
+            options,
+            group: Group::new(GROUP),
+            tail: Mutex::new(tail),
+            live: Mutex::new(Live {
+                index,
+                ..Live::default()
+            }),
+            compaction: Mutex::new(Compaction::after(generation)),
+            map_budget: AtomicU64::new(options.map_bytes),
+        };
+        if salvages {
+            this.compact(true)?;
+        }
+        Ok((this, report))
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn submit(&self, request: Request) -> Answer {
+        if self.live().is_dropped {
+            return Err(Error::Dropped);
+        }
+        let answer = self.group.submit(request, |requests| self.lead(requests));
+        answer.unwrap_or_else(|| Err(Error::Poisoned("a thread ended while it wrote".into())))
+    }
+
+    /// Appends rows, all or none. They are durable when this returns, if the options say so.
+    ///
+    /// # Errors
+    ///
+    /// A full disk, too large rows, an error of the file system: then none of them is there. After
+    /// [`Error::Poisoned`] they may be there when the table is opened again.
+    pub fn append(&self, rows: Vec<Vec<u8>>, source: Option<Source>) -> Result<Append> {
+        if let Some(source) = source.filter(|source| usize::from(source.slot) >= SLOTS) {
+            return Err(Error::NoSlot(u64::from(source.slot)));
+        }
+        let bytes = rows::size(&rows)?;
+        let request = Request::Append {
+            rows,
+            bytes,
+            source,
+        };
+        Ok(match self.submit(request)? {
+            Some(first) => Append::First(first),
+            None => Append::Repeated,
+        })
+    }
+
+    /// Gives up to `most` of the oldest rows that pass to an owner, and returns their ids. It does not
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// The table was dropped, or a row cannot be read to ask the condition about it.
+    pub fn take(&self, owner: u64, condition: Option<&Condition>, most: usize) -> Result<Vec<u64>> {
+        let mut taken = Vec::new();
+        while taken.len() < most {
+            let mut live = self.live();
+            if live.is_dropped {
+                return Err(Error::Dropped);
+            }
+            match live.look(condition, LOOKS, &self.map_budget)? {
+                Look::Found(id) => {
+                    live.ready.own(id, owner);
+                    taken.push(id);
+                }
+                Look::More => {}
+                Look::Nothing => break,
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Takes a row, or leaves a waiter. True: a row was taken, and the waiter's token won with it.
+    pub(crate) fn take_or_wait(&self, waiter: Waiter) -> Result<bool> {
+        use crate::wait::token::Outcome;
+        loop {
+            let mut live = self.live();
+            if live.is_dropped {
+                return Err(Error::Dropped);
+            }
+            match live.look(waiter.condition.as_ref(), LOOKS, &self.map_budget)? {
+                Look::Found(id) => {
+                    let won = waiter.token.settle(Outcome::Granted(waiter.place));
+                    if won {
+                        live.ready.own(id, waiter.token.owner());
+                    } else {
+                        live.ready.give_back(id);
+                    }
+                    return Ok(won);
+                }
+                Look::More => {}
+                Look::Nothing => {
+                    live.waiters.push_back(waiter);
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Makes a certain row an owner's. False if it is gone or somebody else's.
+    pub fn own(&self, id: u64, owner: u64) -> bool {
+        let mut live = self.live();
+        live.index.is_live(id) && live.ready.own(id, owner)
+    }
+
+    /// The rows of an owner, oldest first.
+    pub fn owned_by(&self, owner: u64) -> Vec<u64> {
+        self.live().ready.of(owner)
+    }
+
+    /// The first row from this id on that is nobody's, or with `owner` the first of that owner's: for
+    /// scans.
+    pub fn next_visible(&self, from: u64, owner: Option<u64>) -> Option<u64> {
+        let live = self.live();
+        if let Some(owner) = owner {
+            return live.ready.of(owner).into_iter().find(|id| *id >= from);
+        }
+        let mut id = live.index.next_live(from)?;
+        while live.ready.owner(id).is_some() {
+            id = live.index.next_live(id + 1)?;
+        }
+        Some(id)
+    }
+
+    /// The bytes of a row, unless it is gone.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or does not hold what was written.
+    pub fn read(&self, id: u64) -> Result<Option<Vec<u8>>> {
+        let place = self.live().index.find(id);
+        let row = place.map(|(file, offset)| file.row(id, offset, &self.map_budget));
+        row.transpose()
+    }
+
+    /// Removes rows of an owner for good.
+    ///
+    /// # Errors
+    ///
+    /// One of them is not the owner's, or the removal cannot be written: they stay the owner's.
+    pub fn remove(&self, owner: u64, ids: &[u64]) -> Result<()> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let live = self.live();
+        let foreign = ids.iter().find(|id| live.ready.owner(**id) != Some(owner));
+        drop(live);
+        match foreign {
+            Some(id) => Err(Error::NotOwner(*id)),
+            None => self.submit(Request::Remove(ids.to_vec())).map(|_| ()),
+        }
+    }
+
+    /// Puts rows of an owner back where they were; the next who waits gets them.
+    pub fn give_back(&self, owner: u64, ids: &[u64]) {
+        for id in ids {
+            let mut live = self.live();
+            if live.ready.owner(*id) != Some(owner) {
+                continue;
+            }
+            live.ready.give_back(*id);
+            // Only conditions need to see the row; without waiters nobody does.
+            let place = live.index.find(*id).filter(|_| !live.waiters.is_empty());
+            if let Some((file, offset)) = place {
+                let row = file.row(*id, offset, &self.map_budget);
+                live.grant(*id, &row.unwrap_or_default());
+            }
+        }
+    }
+
+    /// Removes all rows that nobody owns, in one step.
+    ///
+    /// # Errors
+    ///
+    /// As with [`remove`](Self::remove): then all are still there.
+    pub fn truncate(&self) -> Result<()> {
+        self.submit(Request::Truncate).map(|_| ())
+    }
+
+    /// Makes everything durable that was written.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses: the table takes no more writes.
+    pub fn sync(&self) -> Result<()> {
+        self.submit(Request::Close(false)).map(|_| ())
+    }
+
+    /// Makes everything durable and says so in the log: whatever is broken when the table is opened
+    /// again was not torn by a crash.
+    ///
+    /// # Errors
+    ///
+    /// As with [`sync`](Self::sync). The table may be used on.
+    pub fn close(&self) -> Result<()> {
+        self.submit(Request::Close(true)).map(|_| ())
+    }
+
+    /// Forgets whoever waits with this token.
+    pub(crate) fn forget_waiter(&self, token: &Arc<crate::wait::token::Token>) {
+        let mut live = self.live();
+        live.waiters
+            .retain(|waiter| !Arc::ptr_eq(&waiter.token, token));
+    }
+
+    /// Ends all waits, and refuses everything from now on.
+    pub(crate) fn drop_now(&self) {
+        let mut live = self.live();
+        live.is_dropped = true;
+        live.drop_waiters();
+    }
+
+    /// What the table looks like now.
+    pub fn stats(&self) -> Stats {
+        let live = self.live();
+        Stats {
+            rows: live.index.live(),
+            owned: live.ready.owned(),
+            waiters: live.waiters.len(),
+            appended: live.appended,
+            removed: live.removed,
+            files: live.index.files.len(),
+            memory: live.index.memory(),
+        }
+    }
+
+    /// How long ago something was made durable.
+    pub fn unsynced_for(&self) -> std::time::Duration {
+        Instant::now().saturating_duration_since(self.tail().synced_at)
+    }
+
+    fn release_map(&self, bytes: u64) {
+        self.map_budget.fetch_add(bytes, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,303 @@
+//! What a leader does: writes a group, makes it durable, then lets it be seen.
+
+use super::Table;
+use super::live::Live;
+use super::tail::Tail;
+use crate::error::{Error, Result};
+use crate::log::frame::{self, Kind};
+use crate::log::rows::{self, State};
+
+/// Bytes that go into one write, roughly.
+const WRITE: usize = 4 << 20;
+
+/// Bytes of rows that one group has, unless one statement has more.
+const GROUP: u64 = 64 << 20;
+
+/// The last id that a source sent, and where it is remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// Which of the 64 sources, from 0.
+    pub slot: u8,
+    /// The source's id of these rows.
+    pub id: u64,
+    /// Whether the id is taken even if it is not larger than the last one.
+    pub is_reset: bool,
+}
+
+/// What a thread wants to have written.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Append {
+        rows: Vec<Vec<u8>>,
+        bytes: u64,
+        source: Option<Source>,
+    },
+    Remove(Vec<u64>),
+    /// Removes all rows that nobody owns.
+    Truncate,
+    /// Makes everything durable; and says in the log that it is.
+    Close(bool),
+}
+
+/// The id of the first row that was appended.
+pub(crate) type Answer = Result<Option<u64>>;
+
+/// What was decided about a request.
+#[derive(Debug, Clone)]
+enum Fate {
+    /// Its rows get these ids; `at` is where in the file they start.
+    Rows {
+        first: u64,
+        at: u64,
+    },
+    Done,
+    Failed(Error),
+}
+
+/// What a group does: decided before it is written, applied after.
+struct Plan {
+    fates: Vec<Fate>,
+    state: State,
+    removed: Vec<(u64, u64)>,
+    /// Bytes of frames.
+    bytes: u64,
+    has_rows: bool,
+}
+
+impl Table {
+    /// Answers requests in their order.
+    pub(super) fn lead(&self, mut requests: Vec<Request>) -> Vec<Answer> {
+        let mut tail = self.tail();
+        let mut answers = Vec::with_capacity(requests.len());
+        while !requests.is_empty() {
+            let mut bytes = 0;
+            let fit = requests.iter().take_while(|request| {
+                bytes += request.bytes();
+                bytes <= GROUP
+            });
+            let count = fit.count().max(1);
+            let rest = requests.split_off(count);
+            answers.extend(self.write(&mut tail, requests));
+            requests = rest;
+        }
+        answers
+    }
+
+    fn write(&self, tail: &mut Tail, requests: Vec<Request>) -> Vec<Answer> {
+        let refused = self.rotate_if_full(tail);
+        if let Some(why) = tail.poisoned.clone() {
+            return vec![Err(Error::Poisoned(why)); requests.len()];
+        }
+        // While all is removed nobody takes a row.
+        let truncates = requests.iter().any(|one| matches!(one, Request::Truncate));
+        let mut held = truncates.then(|| self.live());
+        let plan = match self.persist(tail, &requests, refused, held.as_deref()) {
+            Ok(plan) => plan,
+            Err(error) => return vec![Err(error); requests.len()],
+        };
+        let mut live = held.take().unwrap_or_else(|| self.live());
+        tail.state = plan.state;
+        for range in plan.removed {
+            live.remove(range);
+        }
+        let says_closed = requests
+            .iter()
+            .any(|one| matches!(one, Request::Close(true)));
+        let closed = if says_closed {
+            self.say_closed(tail)
+        } else {
+            Ok(())
+        };
+        let applied = requests.into_iter().zip(plan.fates);
+        applied
+            .map(|(request, fate)| match (request, fate) {
+                (Request::Append { rows, .. }, Fate::Rows { first, at }) => {
+                    live.append(&rows, first, at);
+                    Ok(Some(first))
+                }
+                (_, Fate::Failed(error)) => Err(error),
+                (Request::Close(true), _) => closed.clone().map(|()| None),
+                _ => Ok(None),
+            })
+            .collect()
+    }
+
+    /// Starts another segment when this one is long enough. What comes back is why rows cannot be
+    /// taken; removals still go behind.
+    fn rotate_if_full(&self, tail: &mut Tail) -> Option<Error> {
+        if tail.end < self.options.segment_bytes || tail.poisoned.is_some() {
+            return None;
+        }
+        self.rotate(tail).err()
+    }
+
+    /// Starts another segment.
+    pub(super) fn rotate(&self, tail: &mut Tail) -> Result<()> {
+        tail.rotate()?;
+        self.live().start_file(tail.file.clone(), tail.state.next);
+        Ok(())
+    }
+
+    /// Decides, writes, and makes durable what has to be.
+    fn persist(
+        &self,
+        tail: &mut Tail,
+        requests: &[Request],
+        mut refused: Option<Error>,
+        held: Option<&Live>,
+    ) -> Result<Plan> {
+        let rows = held.map_or_else(|| self.live().index.live(), |live| live.index.live());
+        loop {
+            let mut plan = Plan::new(&tail.state, requests, refused.as_ref(), held);
+            let reserved = tail.reserve(plan.bytes, rows as u64, &self.options);
+            let done = match reserved {
+                // Removals may use what was kept for them, and free what is missing.
+                Err(error) if plan.has_rows => Err(error),
+                _ => self.put(tail, &mut plan, requests),
+            };
+            match done {
+                Ok(()) => return Ok(plan),
+                Err(error) if plan.has_rows && tail.poisoned.is_none() => refused = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn put(&self, tail: &mut Tail, plan: &mut Plan, requests: &[Request]) -> Result<()> {
+        let mut at = tail.end;
+        let mut out = Vec::new();
+        for (request, fate) in requests.iter().zip(&mut plan.fates) {
+            if let (Request::Append { rows, source, .. }, Fate::Rows { first, at: place }) =
+                (request, fate)
+            {
+                let kind = if source.is_some() {
+                    Kind::Sourced
+                } else {
+                    Kind::Rows
+                };
+                let before = if source.is_some() { rows::SOURCE } else { 0 };
+                *place = at + (out.len() + frame::HEADER + before) as u64;
+                tail.frame(&mut out, at, (kind, *first, rows.len() as u32), |out| {
+                    if let Some(source) = source {
+                        rows::put_numbers(out, &[u64::from(source.slot), source.id]);
+                    }
+                    for (id, row) in (*first..).zip(rows) {
+                        rows::put(out, id, row);
+                    }
+                });
+            }
+            if out.len() > WRITE {
+                tail.write(&out, at)?;
+                at += out.len() as u64;
+                out.clear();
+            }
+        }
+        if !plan.removed.is_empty() {
+            let count = plan.removed.len() as u32;
+            tail.frame(&mut out, at, (Kind::Removed, 0, count), |out| {
+                rows::put_ranges(out, &plan.removed);
+            });
+        }
+        let has_removed = !plan.removed.is_empty();
+        if !out.is_empty() {
+            tail.write(&out, at)?;
+            at += out.len() as u64;
+        }
+        tail.end = at;
+        let since = tail.synced_at.elapsed();
+        let closes = requests.iter().any(|one| matches!(one, Request::Close(_)));
+        if closes
+            || plan.has_rows && self.options.rows.is_due(since)
+            || has_removed && self.options.removals.is_due(since)
+        {
+            tail.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Says behind everything that everything is durable: what is broken from now on was not torn.
+    fn say_closed(&self, tail: &mut Tail) -> Result<()> {
+        let mut out = Vec::new();
+        let state = tail.state.clone();
+        tail.frame(&mut out, tail.end, (Kind::State, 0, 0), |out| {
+            state.put(out)
+        });
+        tail.write(&out, tail.end)?;
+        tail.end += out.len() as u64;
+        tail.sync()
+    }
+}
+
+impl Request {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Append { bytes, .. } => frame::size(*bytes),
+            Self::Remove(ids) => ids.len() as u64 * 16,
+            _ => 0,
+        }
+    }
+}
+
+impl Plan {
+    /// Decides. With `refused` rows are not taken, for that reason.
+    fn new(
+        state: &State,
+        requests: &[Request],
+        refused: Option<&Error>,
+        live: Option<&Live>,
+    ) -> Self {
+        let mut plan = Self {
+            fates: Vec::with_capacity(requests.len()),
+            state: state.clone(),
+            removed: Vec::new(),
+            bytes: 0,
+            has_rows: false,
+        };
+        let mut ids = Vec::new();
+        for request in requests {
+            let fate = match request {
+                Request::Append { rows, source, .. } => plan.append(rows, *source, refused),
+                Request::Remove(some) => {
+                    ids.extend(some);
+                    Fate::Done
+                }
+                Request::Truncate | Request::Close(_) => Fate::Done,
+            };
+            if matches!(fate, Fate::Rows { .. }) {
+                plan.bytes += request.bytes();
+                plan.has_rows = true;
+            }
+            plan.fates.push(fate);
+        }
+        plan.removed = rows::ranges(&mut ids);
+        plan.removed.extend(
+            live.map(|live| live.all_but_owned(state.next))
+                .unwrap_or_default(),
+        );
+        if !plan.removed.is_empty() {
+            plan.bytes += frame::size(plan.removed.len() as u64 * 16);
+        }
+        plan
+    }
+
+    fn append(
+        &mut self,
+        rows: &[Vec<u8>],
+        source: Option<Source>,
+        refused: Option<&Error>,
+    ) -> Fate {
+        let last = source.map(|source| self.state.sources[usize::from(source.slot)]);
+        if source.is_some_and(|source| !source.is_reset && Some(source.id) <= last) {
+            return Fate::Done;
+        }
+        if let Some(error) = refused {
+            return Fate::Failed(error.clone());
+        }
+        if let Some(source) = source {
+            self.state.sources[usize::from(source.slot)] = source.id;
+        }
+        let first = self.state.next;
+        self.state.next += rows.len() as u64;
+        Fate::Rows { first, at: 0 }
+    }
+}

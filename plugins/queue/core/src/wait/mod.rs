@@ -1,0 +1,203 @@
+//! Sessions: what a connection owns, and how it waits.
+
+pub(crate) mod token;
+
+use crate::error::{Error, Result};
+use crate::table::{Condition, Table, Waiter};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use token::{Outcome, Token};
+
+/// The longest wait, where a longer one is asked for than clocks can tell.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// One of the tables that a session waits for.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Which of its rows; none is any.
+    pub condition: Option<Condition>,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waited {
+    /// This of the tables, counted from 0, gave these rows. They are the session's.
+    Rows(usize, Vec<u64>),
+    /// The time is over.
+    TimedOut,
+    /// Somebody ended it.
+    Killed,
+    /// This of the tables was dropped.
+    Dropped(usize),
+}
+
+/// What one connection has to do with queues. When it goes its rows go back.
+#[derive(Debug)]
+pub struct Session {
+    owner: u64,
+    held: Option<(Arc<Table>, Vec<u64>)>,
+    waiting: Arc<Mutex<Option<Arc<Token>>>>,
+}
+
+/// Ends a session's wait from another thread.
+#[derive(Debug, Clone)]
+pub struct Killer(Arc<Mutex<Option<Arc<Token>>>>);
+
+impl Killer {
+    /// Ends the wait there is, if there is one.
+    pub fn kill(&self) {
+        let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = waiting.as_ref() {
+            token.settle(Outcome::Killed);
+        }
+    }
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Session {
+    /// A session that owns nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        static OWNERS: AtomicU64 = AtomicU64::new(1);
+        Self {
+            owner: OWNERS.fetch_add(1, Ordering::Relaxed),
+            held: None,
+            waiting: Arc::default(),
+        }
+    }
+
+    /// As whom it owns rows.
+    #[must_use]
+    pub fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    /// What it owns: the table and the ids.
+    #[must_use]
+    pub fn held(&self) -> Option<(&Arc<Table>, &[u64])> {
+        self.held
+            .as_ref()
+            .map(|(table, ids)| (table, ids.as_slice()))
+    }
+
+    /// What ends its waits.
+    #[must_use]
+    pub fn killer(&self) -> Killer {
+        Killer(self.waiting.clone())
+    }
+
+    /// Removes the rows that the session owns for good.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: the session owns them still.
+    pub fn end(&mut self) -> Result<()> {
+        if let Some((table, ids)) = &self.held {
+            match table.remove(self.owner, ids) {
+                // With the table its rows are gone.
+                Ok(()) | Err(Error::Dropped) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.held = None;
+        Ok(())
+    }
+
+    /// Puts the rows that the session owns back where they were.
+    pub fn abort(&mut self) {
+        if let Some((table, ids)) = self.held.take() {
+            table.give_back(self.owner, &ids);
+        }
+    }
+
+    /// Removes the rows that the session owns, then waits for up to `most` rows of the first of these
+    /// tables that has one. `is_killed` is asked once, when a [`Killer`] can end the wait.
+    ///
+    /// # Errors
+    ///
+    /// What it owned cannot be removed, and is still its own; or a table cannot be read or is gone.
+    pub fn wait(
+        &mut self,
+        wanted: &[Wanted],
+        most: usize,
+        timeout: Duration,
+        is_killed: &dyn Fn() -> bool,
+    ) -> Result<Waited> {
+        self.end()?;
+        let now = Instant::now();
+        let until = now.checked_add(timeout).unwrap_or(now + LONGEST);
+        let token = Arc::new(Token::new(self.owner));
+        self.publish(Some(token.clone()));
+        if is_killed() {
+            token.settle(Outcome::Killed);
+        }
+        let asked = ask(wanted, &token);
+        let outcome = match &asked {
+            Ok(()) => token.wait(until),
+            Err(_) => {
+                token.settle(Outcome::Killed);
+                token.outcome().expect("it is settled")
+            }
+        };
+        self.publish(None);
+        for one in wanted {
+            one.table.forget_waiter(&token);
+        }
+        if let Outcome::Granted(place) = outcome {
+            return self.granted(wanted, place as usize, most);
+        }
+        asked?;
+        Ok(match outcome {
+            Outcome::Granted(_) | Outcome::TimedOut => Waited::TimedOut,
+            Outcome::Killed => Waited::Killed,
+            Outcome::Dropped(place) => Waited::Dropped(place as usize),
+        })
+    }
+
+    fn granted(&mut self, wanted: &[Wanted], place: usize, most: usize) -> Result<Waited> {
+        let Wanted { table, condition } = &wanted[place];
+        let more = most.saturating_sub(1);
+        // The first is there; if there are no others to be had that is no error.
+        let _ = table.take(self.owner, condition.as_ref(), more);
+        let ids = table.owned_by(self.owner);
+        self.held = Some((table.clone(), ids.clone()));
+        Ok(Waited::Rows(place, ids))
+    }
+
+    fn publish(&self, token: Option<Arc<Token>>) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting = token;
+    }
+}
+
+/// Asks each table in turn, and leaves the token with those that have nothing.
+fn ask(wanted: &[Wanted], token: &Arc<Token>) -> Result<()> {
+    for (place, one) in wanted.iter().enumerate() {
+        if token.outcome().is_some() {
+            return Ok(());
+        }
+        let waiter = Waiter {
+            token: token.clone(),
+            place: place as u32,
+            condition: one.condition.clone(),
+        };
+        if one.table.take_or_wait(waiter)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}

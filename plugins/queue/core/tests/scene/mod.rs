@@ -1,0 +1,47 @@
+//! One table on a simulated disk.
+
+#![allow(dead_code, reason = "each test uses its part")]
+
+use evenkeel_queue::io::simulated::Simulated;
+use evenkeel_queue::{Options, Report, Result, Store, Table};
+use std::path::Path;
+use std::sync::Arc;
+
+pub const ANCHOR: &str = "/t.que";
+
+/// Small segments, so that there are several.
+pub fn small() -> Options {
+    Options {
+        segment_bytes: 2048,
+        compact_from: 4096,
+        compact_dead: 50,
+        slice_bytes: 512,
+        ..Options::default()
+    }
+}
+
+pub fn store(disk: &Simulated) -> Store {
+    Store::new(Arc::new(disk.clone()), Path::new("/queue")).expect("there is room")
+}
+
+pub fn create(disk: &Simulated) -> Arc<Table> {
+    store(disk)
+        .create(Path::new(ANCHOR), b"layout")
+        .expect("it is made");
+    open(disk).expect("it opens").0
+}
+
+pub fn open(disk: &Simulated) -> Result<(Arc<Table>, Report)> {
+    store(disk).open(Path::new(ANCHOR), small())
+}
+
+/// All rows that are there: ids and bytes.
+pub fn rows(table: &Table) -> Result<Vec<(u64, Vec<u8>)>> {
+    let mut rows = Vec::new();
+    let mut from = 0;
+    while let Some(id) = table.next_visible(from, None) {
+        rows.extend(table.read(id)?.map(|row| (id, row)));
+        from = id + 1;
+    }
+    Ok(rows)
+}
