@@ -3,8 +3,8 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Append, Source, Table};
-use scene::{create, open, rows};
+use evenkeel_queue::{Append, Options, Source, Sync, Table};
+use scene::{create, open, rows, small};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was done: between which calls to the disk, and what it was.
@@ -52,9 +52,9 @@ impl Script {
     }
 }
 
-fn play(seed: u64) -> Script {
+fn play(seed: u64, options: Options) -> Script {
     let disk = Simulated::new();
-    let table = create(&disk);
+    let table = create(&disk, options);
     let random = fastrand::Rng::with_seed(seed);
     let mut script = Script {
         disk,
@@ -132,7 +132,7 @@ fn at_every_call() {
 
 fn every_call(seed: u64) -> usize {
     println!("seed {seed}");
-    let script = play(seed);
+    let script = play(seed, small());
     let calls = script.disk.calls();
     assert!(calls > 100, "{calls}");
     let first = script.done[0].from;
@@ -160,4 +160,34 @@ fn every_call(seed: u64) -> usize {
         }
     }
     torn
+}
+
+/// Then rows may be lost and come again, but what is there is what was written, and it always opens.
+#[test]
+fn at_every_call_when_nothing_is_synced() {
+    let options = Options {
+        rows: Sync::Never,
+        removals: Sync::Never,
+        ..small()
+    };
+    let script = play(5, options);
+    let calls = script.disk.calls();
+    let written: BTreeMap<u64, Vec<u8>> =
+        script.done.iter().fold(BTreeMap::new(), |mut all, done| {
+            if let What::Appended(rows) = &done.what {
+                all.extend(rows.iter().cloned());
+            }
+            all
+        });
+    for cut in script.done[0].from..=calls {
+        for seed in 0..20 {
+            let mut random = fastrand::Rng::with_seed(seed << 32 | cut as u64);
+            let disk = script.disk.power_cut(cut, &mut random);
+            let context = format!("cut after {cut} of {calls} calls, seed {seed}");
+            let (table, _) = open(&disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+            for (id, row) in rows(&table).unwrap() {
+                assert_eq!(written.get(&id), Some(&row), "{context}: row {id}");
+            }
+        }
+    }
 }

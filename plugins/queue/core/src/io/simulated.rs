@@ -141,7 +141,7 @@ impl Simulated {
     }
 
     /// What is on the disk when power goes after the first `calls` calls: what was synced is there,
-    /// of the rest some sectors are, and names are as they were at some moment since.
+    /// of the rest some sectors are and some names are, in no order.
     #[must_use]
     pub fn power_cut(&self, calls: usize, random: &mut fastrand::Rng) -> Self {
         let after = Self::new();
@@ -152,8 +152,6 @@ impl Simulated {
                 (world.names, world.nodes) = *origin;
             }
             world.nodes.resize(nodes, Node::default());
-            let named = ops.iter().rposition(|op| matches!(op, Op::SyncDir(_)));
-            let names_until = random.usize(named.map_or(0, |at| at + 1)..=ops.len());
             for (at, op) in ops.iter().enumerate() {
                 match op {
                     Op::Write(node, offset, bytes) => {
@@ -169,8 +167,11 @@ impl Simulated {
                         }
                     }
                     Op::Sync(_) | Op::SyncDir(_) => {}
-                    name if at < names_until => world.name(name),
-                    _ => {}
+                    name => {
+                        if is_named(&ops[at..], name) || random.bool() {
+                            world.name(name);
+                        }
+                    }
                 }
             }
             world.origin = Some(Box::new((world.names.clone(), world.nodes.clone())));
@@ -183,6 +184,17 @@ fn is_synced(later: &[Op], node: usize) -> bool {
     later
         .iter()
         .any(|op| matches!(op, Op::Sync(synced) if *synced == node))
+}
+
+/// Whether a directory was synced after a name in it had changed.
+fn is_named(later: &[Op], op: &Op) -> bool {
+    let path = match op {
+        Op::Create(path, _) | Op::Unlink(path) | Op::MakeDir(path) => path,
+        Op::Rename(_, path) | Op::RemoveDir(path) | Op::SyncDir(path) => path,
+        Op::Write(..) | Op::SetLen(..) | Op::Sync(_) => return true,
+    };
+    let is_synced = |op: &Op| matches!(op, Op::SyncDir(dir) if path.parent() == Some(dir));
+    later.iter().any(is_synced)
 }
 
 impl Node {

@@ -24,11 +24,12 @@ pub fn store(disk: &Simulated) -> Store {
     Store::new(Arc::new(disk.clone()), Path::new("/queue")).expect("there is room")
 }
 
-pub fn create(disk: &Simulated) -> Arc<Table> {
+pub fn create(disk: &Simulated, options: Options) -> Arc<Table> {
     store(disk)
         .create(Path::new(ANCHOR), b"layout")
         .expect("it is made");
-    open(disk).expect("it opens").0
+    let opened = store(disk).open(Path::new(ANCHOR), options);
+    opened.expect("it opens").0
 }
 
 pub fn open(disk: &Simulated) -> Result<(Arc<Table>, Report)> {
