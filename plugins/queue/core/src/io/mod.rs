@@ -36,7 +36,7 @@ pub trait File: Send + Sync + 'static {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
     /// Writes all bytes. After an error any part of them may have been written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-    /// Cuts the file, or fills it up with zeros.
+    /// Cuts the file, or fills it up with zeros. What was reserved behind is given back.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
     /// Its length in bytes.
     fn len(&self) -> io::Result<u64>;

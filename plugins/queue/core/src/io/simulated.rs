@@ -405,6 +405,7 @@ impl File for Opened {
                 return Err(fault.error());
             }
             world.nodes[self.node].bytes.resize(bytes as usize, 0);
+            world.nodes[self.node].reserved = 0;
             world.ops.push(Op::SetLen(self.node, bytes));
             Ok(())
         })

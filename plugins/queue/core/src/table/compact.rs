@@ -25,6 +25,8 @@ const ROWS: usize = 4096;
 pub(crate) struct Compaction {
     generation: u32,
     running: Option<Running>,
+    /// The disk was too full to copy rows.
+    is_cramped: bool,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,7 @@ impl Compaction {
         Self {
             generation,
             running: None,
+            is_cramped: false,
         }
     }
 }
@@ -69,7 +72,8 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// A file cannot be read or written. Nothing has changed then; it starts over next time.
+    /// A file cannot be read or written. Nothing has changed then; it starts over next time. On a full
+    /// disk files whose rows are all dead have been removed all the same.
     pub fn compact_slice(&self) -> Result<bool> {
         self.slice(false)
     }
@@ -78,12 +82,17 @@ impl Table {
         let lock = self.compaction.lock();
         let mut compaction = lock.unwrap_or_else(PoisonError::into_inner);
         if compaction.running.is_none() {
-            compaction.running = self.begin(forced);
+            compaction.running = self.begin(forced, compaction.is_cramped);
             compaction.generation += u32::from(compaction.running.is_some());
         }
         let generation = compaction.generation;
         let Some(running) = compaction.running.as_mut() else {
-            return Ok(false);
+            let was_cramped = std::mem::take(&mut compaction.is_cramped);
+            return if was_cramped {
+                Err(Error::Full)
+            } else {
+                Ok(false)
+            };
         };
         let copied = self.copy(running, generation);
         match copied {
@@ -96,18 +105,25 @@ impl Table {
                 for (file, _) in parts.into_iter().flatten() {
                     let _ = io.unlink(&file.path);
                 }
-                return Err(error);
+                // Where nothing can be copied, files of dead rows can still be removed.
+                compaction.is_cramped = error == Error::Full && !compaction.is_cramped;
+                return if compaction.is_cramped {
+                    Ok(true)
+                } else {
+                    Err(error)
+                };
             }
         }
         let running = compaction.running.take();
         let done = running.map_or(Ok(()), |running| self.switch(running, generation));
+        compaction.is_cramped = false;
         self.live().building = Index::default();
         // What is left may be worth another round, unless this one was on demand.
         done.map(|()| !forced)
     }
 
     /// Decides which files are worth it: as many of the oldest as are dead enough together.
-    fn begin(&self, forced: bool) -> Option<Running> {
+    fn begin(&self, forced: bool, only_dead: bool) -> Option<Running> {
         let live = self.live();
         let sealed = live.index.files.len().saturating_sub(1);
         let (mut bytes, mut dead, mut files) = (0, 0, 0);
@@ -120,11 +136,11 @@ impl Table {
             };
             let worth = bytes >= self.options.compact_from
                 && dead * 100 >= bytes * u64::from(self.options.compact_dead);
-            if worth || dead == bytes {
+            if worth && !only_dead || dead == bytes {
                 files = at + 1;
             }
         }
-        if forced {
+        if forced && !only_dead {
             files = sealed;
         }
         (files > 0).then(|| Running {

@@ -81,6 +81,8 @@ impl Tail {
             self.poisoned = Some(why.clone());
         }
         let (file, end) = started?;
+        // What was reserved behind its end goes back to the disk.
+        let _ = self.file.io.set_len(self.end);
         self.file.seal(self.end);
         self.file = Arc::new(file);
         self.number += 1;

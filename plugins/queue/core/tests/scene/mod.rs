@@ -7,10 +7,10 @@ use evenkeel_queue::{Options, Report, Result, Store, Table};
 use std::path::Path;
 use std::sync::Arc;
 
-pub const ANCHOR: &str = "/t.que";
+pub(crate) const ANCHOR: &str = "/t.que";
 
 /// Small segments, so that there are several.
-pub fn small() -> Options {
+pub(crate) fn small() -> Options {
     Options {
         segment_bytes: 2048,
         compact_from: 4096,
@@ -20,11 +20,11 @@ pub fn small() -> Options {
     }
 }
 
-pub fn store(disk: &Simulated) -> Store {
+pub(crate) fn store(disk: &Simulated) -> Store {
     Store::new(Arc::new(disk.clone()), Path::new("/queue")).expect("there is room")
 }
 
-pub fn create(disk: &Simulated, options: Options) -> Arc<Table> {
+pub(crate) fn create(disk: &Simulated, options: Options) -> Arc<Table> {
     store(disk)
         .create(Path::new(ANCHOR), b"layout")
         .expect("it is made");
@@ -32,12 +32,12 @@ pub fn create(disk: &Simulated, options: Options) -> Arc<Table> {
     opened.expect("it opens").0
 }
 
-pub fn open(disk: &Simulated) -> Result<(Arc<Table>, Report)> {
+pub(crate) fn open(disk: &Simulated) -> Result<(Arc<Table>, Report)> {
     store(disk).open(Path::new(ANCHOR), small())
 }
 
 /// All rows that are there: ids and bytes.
-pub fn rows(table: &Table) -> Result<Vec<(u64, Vec<u8>)>> {
+pub(crate) fn rows(table: &Table) -> Result<Vec<(u64, Vec<u8>)>> {
     let mut rows = Vec::new();
     let mut from = 0;
     while let Some(id) = table.next_visible(from, None) {
