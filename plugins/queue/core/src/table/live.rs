@@ -150,3 +150,34 @@ impl Live {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Disk;
+    use crate::log::Name;
+
+    /// The condition is asked between the look at the token and the grant: in it the wait ends.
+    #[test]
+    fn a_row_whose_taker_went_away_in_that_moment_goes_to_the_next() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = DataFile::create(&Disk, dir.path(), Name::Segment(1)).unwrap();
+        let mut live = Live::default();
+        live.start_file(Arc::new(file), 1);
+        let tokens: Vec<Arc<Token>> = (1..=3).map(|owner| Arc::new(Token::new(owner))).collect();
+        let first = tokens[0].clone();
+        let leaves = Condition::new(move |_| first.settle(Outcome::TimedOut));
+        for (token, condition) in tokens.iter().zip([Some(leaves), None, None]) {
+            live.waiters.push_back(Waiter {
+                token: token.clone(),
+                place: 0,
+                condition,
+            });
+        }
+        live.append(&[b"row".to_vec()], 1, 0);
+        assert_eq!(tokens[0].outcome(), Some(Outcome::TimedOut));
+        assert_eq!(tokens[1].outcome(), Some(Outcome::Granted(0)));
+        assert_eq!(tokens[2].outcome(), None, "one row wakes one");
+        assert_eq!((live.ready.of(1), live.ready.of(2)), (vec![], vec![1]));
+    }
+}

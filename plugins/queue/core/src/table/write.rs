@@ -301,3 +301,74 @@ impl Plan {
         Fate::Rows { first, at: 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Io;
+    use crate::io::simulated::{Fault, Simulated};
+    use crate::table::Options;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    fn append(len: usize) -> Request {
+        Request::Append {
+            rows: vec![vec![7; len]],
+            bytes: len as u64,
+            source: None,
+        }
+    }
+
+    fn open(disk: &Simulated) -> Table {
+        let io: Arc<dyn Io> = Arc::new(disk.clone());
+        let opened = Table::open(&io, Path::new("/q"), 5, Options::default(), false);
+        opened.unwrap().0
+    }
+
+    #[test]
+    fn of_a_group_that_failed_in_the_middle_nothing_is_left() {
+        let disk = Simulated::new();
+        Table::create(&disk, Path::new("/q"), 5).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        let table = open(&disk);
+        table.append(vec![vec![1; 10]], None).unwrap();
+        disk.fail_after(0, Fault::Half, false);
+        // The first of them is whole in the half that is written.
+        let answers = table.lead(vec![append(10), append(1000)]);
+        assert!(answers.iter().all(Result::is_err), "{answers:?}");
+        drop(table);
+        assert_eq!(open(&disk).stats().rows, 1);
+        let cut = disk.power_cut_now(&mut fastrand::Rng::with_seed(1));
+        assert_eq!(open(&cut).stats().rows, 1);
+    }
+
+    #[test]
+    fn a_failed_sync_ends_writing_and_nothing_else() {
+        let disk = Simulated::new();
+        Table::create(&disk, Path::new("/q"), 5).unwrap();
+        let table = open(&disk);
+        table.append(vec![vec![1; 10]], None).unwrap();
+        disk.fail_after(1, Fault::Refused, false);
+        let failed = table.append(vec![vec![2; 10]], None);
+        assert!(matches!(failed, Err(Error::Poisoned(_))), "{failed:?}");
+        let later = table.append(vec![vec![3; 10]], None);
+        assert!(matches!(later, Err(Error::Poisoned(_))), "{later:?}");
+        assert_eq!(table.read(1).unwrap().unwrap(), vec![1; 10]);
+        assert_eq!(table.stats().rows, 1);
+    }
+
+    #[test]
+    fn requests_that_came_together_are_written_and_synced_once() {
+        let disk = Simulated::new();
+        Table::create(&disk, Path::new("/q"), 5).unwrap();
+        let table = open(&disk);
+        let before = disk.calls();
+        let answers = table.lead((0..50).map(append).collect());
+        let firsts: Vec<u64> = answers
+            .into_iter()
+            .map(|answer| answer.unwrap().unwrap())
+            .collect();
+        assert_eq!(firsts, (1..=50).collect::<Vec<u64>>());
+        assert_eq!(disk.calls() - before, 2);
+    }
+}
