@@ -1,0 +1,166 @@
+//! From an expression and a row to a value.
+
+use crate::{Expression, Operator};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+/// What a column holds, or an expression comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// Nothing is known.
+    Null,
+    /// An integer; dates and times are integers, too.
+    Number(i128),
+    /// A text, compared byte by byte.
+    Text(Cow<'a, [u8]>),
+}
+
+/// Whether a condition is true of a row, whose columns are asked for one by one.
+pub fn holds<'a>(condition: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> bool {
+    truth(&evaluate(condition, column)) == Some(true)
+}
+
+/// What an expression comes to for a row. Truths are 1 and 0.
+pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> Value<'a> {
+    let value = |of: &'a Expression| evaluate(of, column);
+    match of {
+        Expression::Null => Value::Null,
+        Expression::Number(number) => Value::Number(*number),
+        Expression::Text(text) => Value::Text(Cow::Borrowed(text.as_bytes())),
+        Expression::Column(at, _) => column(*at),
+        Expression::Not(of) => told(truth(&value(of)).map(|truth| !truth)),
+        Expression::Negative(of) => number(&value(of), |number| within(number.checked_neg())),
+        // As MySQL has it: of 64 bits, without a sign.
+        Expression::Inverse(of) => number(&value(of), |number| {
+            bits(number).map(|bits| !bits).map(i128::from)
+        }),
+        Expression::Binary(operator, a, b) => binary(*operator, &value(a), || value(b)),
+        Expression::Power(a, b) => numbers(&value(a), &value(b), |a, b| {
+            within(a.checked_pow(u32::try_from(b).ok()?))
+        }),
+        Expression::Is(of, None) => told(Some(value(of) == Value::Null)),
+        Expression::Is(of, truth_asked) => told(Some(truth(&value(of)) == *truth_asked)),
+        Expression::In(of, list) => {
+            let left = value(of);
+            let found = list
+                .iter()
+                .map(|one| compare(&left, &value(one)).map(Ordering::is_eq));
+            told(found.fold(Some(false), or))
+        }
+        Expression::Between(of, low, high) => {
+            let middle = value(of);
+            let above = compare(&middle, &value(low)).map(Ordering::is_ge);
+            let below = compare(&middle, &value(high)).map(Ordering::is_le);
+            told(and(above, below))
+        }
+        Expression::Like(of, prefix, goes_on) => match value(of) {
+            Value::Text(text) if *goes_on => told(Some(text.starts_with(prefix.as_bytes()))),
+            Value::Text(text) => told(Some(*text == *prefix.as_bytes())),
+            _ => Value::Null,
+        },
+    }
+}
+
+fn told<'a>(truth: Option<bool>) -> Value<'a> {
+    truth.map_or(Value::Null, |truth| Value::Number(i128::from(truth)))
+}
+
+fn truth(value: &Value<'_>) -> Option<bool> {
+    match value {
+        Value::Number(number) => Some(*number != 0),
+        Value::Null | Value::Text(_) => None,
+    }
+}
+
+fn and(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    match (a, b) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        _ => None,
+    }
+}
+
+fn or(a: Option<bool>, b: Option<bool>) -> Option<bool> {
+    and(a.map(|a| !a), b.map(|b| !b)).map(|neither| !neither)
+}
+
+fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => Some(a.cmp(b)),
+        (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// Numbers are those of BIGINT, with or without a sign.
+fn within(number: Option<i128>) -> Option<i128> {
+    number.filter(|number| (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(number))
+}
+
+fn bits(number: i128) -> Option<u64> {
+    u64::try_from(number)
+        .ok()
+        .or(i64::try_from(number).ok().map(i64::cast_unsigned))
+}
+
+fn number<'a>(value: &Value<'_>, compute: impl Fn(i128) -> Option<i128>) -> Value<'a> {
+    numbers(value, value, |number, _| compute(number))
+}
+
+fn numbers<'a>(
+    a: &Value<'_>,
+    b: &Value<'_>,
+    compute: impl Fn(i128, i128) -> Option<i128>,
+) -> Value<'a> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => compute(*a, *b).map_or(Value::Null, Value::Number),
+        _ => Value::Null,
+    }
+}
+
+fn binary<'a>(operator: Operator, a: &Value<'a>, b: impl FnOnce() -> Value<'a>) -> Value<'a> {
+    use Operator as O;
+    let ordered = |test: fn(Ordering) -> bool, b: &Value<'_>| told(compare(a, b).map(test));
+    // The right side is not looked at when the left one decides.
+    match (operator, truth(a)) {
+        (O::And, Some(false)) => return told(Some(false)),
+        (O::Or, Some(true)) => return told(Some(true)),
+        _ => {}
+    }
+    let b = &b();
+    let bitwise = |compute: fn(u64, u64) -> u64| {
+        numbers(a, b, |a, b| Some(i128::from(compute(bits(a)?, bits(b)?))))
+    };
+    match operator {
+        O::Or => told(or(truth(a), truth(b))),
+        O::And => told(and(truth(a), truth(b))),
+        O::Xor => told(truth(a).zip(truth(b)).map(|(a, b)| a != b)),
+        O::Equal => ordered(Ordering::is_eq, b),
+        O::Unequal => ordered(Ordering::is_ne, b),
+        O::Less => ordered(Ordering::is_lt, b),
+        O::LessEqual => ordered(Ordering::is_le, b),
+        O::Greater => ordered(Ordering::is_gt, b),
+        O::GreaterEqual => ordered(Ordering::is_ge, b),
+        O::BitOr => bitwise(|a, b| a | b),
+        O::BitAnd => bitwise(|a, b| a & b),
+        O::BitXor => bitwise(|a, b| a ^ b),
+        // Shifts by 64 and more leave nothing.
+        O::Left => bitwise(|a, b| {
+            u32::try_from(b)
+                .ok()
+                .and_then(|b| a.checked_shl(b))
+                .unwrap_or(0)
+        }),
+        O::Right => bitwise(|a, b| {
+            u32::try_from(b)
+                .ok()
+                .and_then(|b| a.checked_shr(b))
+                .unwrap_or(0)
+        }),
+        O::Add => numbers(a, b, |a, b| within(a.checked_add(b))),
+        O::Subtract => numbers(a, b, |a, b| within(a.checked_sub(b))),
+        O::Multiply => numbers(a, b, |a, b| within(a.checked_mul(b))),
+        O::Divide => numbers(a, b, |a, b| within(a.checked_div(b))),
+        O::Modulo => numbers(a, b, |a, b| within(a.checked_rem(b))),
+    }
+}

@@ -1,0 +1,248 @@
+//! Is a condition parsed to what it says, printed to the same, and true of the right rows?
+
+use evenkeel_queue_condition::{Expression, Operator, Value, evaluate, parse};
+use proptest::prelude::*;
+
+fn column(name: &str) -> Option<usize> {
+    ["a", "ab", "or", "s"]
+        .into_iter()
+        .position(|known| known == name)
+}
+
+/// a = 3, ab = 20, `or` = NULL, s = 'mail/42'.
+fn value<'a>(at: usize) -> Value<'a> {
+    match at {
+        0 => Value::Number(3),
+        1 => Value::Number(20),
+        2 => Value::Null,
+        _ => Value::Text(b"mail/42".into()),
+    }
+}
+
+fn number(text: &str) -> Option<i128> {
+    let parsed = parse(text, &column).unwrap_or_else(|wrong| panic!("{text}: {wrong}"));
+    match evaluate(&parsed, &value) {
+        Value::Number(number) => Some(number),
+        _ => None,
+    }
+}
+
+#[test]
+fn by_example() {
+    let examples = [
+        ("a = 3", Some(1)),
+        ("`ab` = 20 and a", Some(1)),
+        ("1 + 2 * 3 ^ 1", Some(5)),
+        ("1 | 2 & 3", Some(3)),
+        ("1 << 2 + 1", Some(8)),
+        ("7 DIV 2 % 2", Some(1)),
+        ("7 mod 4 - -1", Some(4)),
+        ("7 DIV 0", None),
+        ("7 % 0 IS NULL", Some(1)),
+        ("NULL AND 0", Some(0)),
+        ("NULL AND 1", None),
+        ("NULL OR 1", Some(1)),
+        ("1 OR 0 XOR 1 AND 0", Some(1)),
+        ("NOT a = 3", Some(0)),
+        ("NOT a = 4 AND 1", Some(1)),
+        ("`or` IS NULL", Some(1)),
+        ("`or` = NULL", None),
+        ("`or` IS NOT TRUE", Some(1)),
+        ("a <> 4", Some(1)),
+        ("a != 3 || ab >= 20", Some(1)),
+        ("a IN (1, 2, 3)", Some(1)),
+        ("a IN (1, NULL)", None),
+        ("a NOT IN (1, 2)", Some(1)),
+        ("a BETWEEN 1 AND 3 AND ab", Some(1)),
+        ("a NOT BETWEEN 4 AND 5", Some(1)),
+        ("s LIKE 'mail/%'", Some(1)),
+        ("s NOT LIKE 'mail'", Some(1)),
+        ("s LIKE 'mail\\%%'", Some(0)),
+        ("s = 'mail/42' && s > 'mail'", Some(1)),
+        ("s = 5", None),
+        ("pow(2, 10) = 0x400 AND 010 = 8", Some(1)),
+        ("~0 = 18446744073709551615", Some(1)),
+        ("9223372036854775807 * 4", None),
+        ("-a", Some(-3)),
+        ("'it''s' = 'it''s'", Some(1)),
+    ];
+    for (text, expected) in examples {
+        assert_eq!(number(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_where_it_is() {
+    let wrong = [
+        ("", 0),
+        ("a =", 3),
+        ("a = b", 4),
+        ("A = 3", 0),
+        ("(a", 2),
+        ("a b", 2),
+        ("'a", 0),
+        ("a = 1x", 4),
+        ("s LIKE '%x'", 7),
+        ("a # 1", 2),
+        ("a IS 5", 5),
+    ];
+    for (text, at) in wrong {
+        assert_eq!(parse(text, &column).unwrap_err().at, at, "{text}");
+    }
+    let deep = format!("{}1{}", "(".repeat(10_000), ")".repeat(10_000));
+    assert!(parse(&deep, &column).is_err());
+    assert!(parse(&"NOT ".repeat(10_000), &column).is_err());
+    assert!(parse(&format!("1{}", " + 1".repeat(10_000)), &column).is_err());
+}
+
+fn expressions() -> impl Strategy<Value = Expression> {
+    let leaf = prop_oneof![
+        Just(Expression::Null),
+        (-3..4i128).prop_map(Expression::Number),
+        "[a-c%_'\\\\]{0,3}".prop_map(Expression::Text),
+        prop_oneof![Just("a"), Just("ab"), Just("or")]
+            .prop_map(|name| Expression::Column(column(name).unwrap(), name.into())),
+    ];
+    leaf.prop_recursive(5, 40, 3, |inner| {
+        use Operator as O;
+        let operator = prop::sample::select(vec![
+            O::Or,
+            O::Xor,
+            O::And,
+            O::Equal,
+            O::Unequal,
+            O::Less,
+            O::LessEqual,
+            O::Greater,
+            O::GreaterEqual,
+            O::Add,
+            O::Subtract,
+            O::Multiply,
+            O::Divide,
+            O::Modulo,
+        ]);
+        let two = (inner.clone(), inner.clone());
+        prop_oneof![
+            4 => (operator, two).prop_map(|(o, (a, b))| Expression::Binary(o, a.into(), b.into())),
+            1 => inner.clone().prop_map(|of| Expression::Not(of.into())),
+            1 => (inner.clone(), prop::option::of(any::<bool>()))
+                .prop_map(|(of, what)| Expression::Is(of.into(), what)),
+            1 => (inner.clone(), prop::collection::vec(inner.clone(), 1..3))
+                .prop_map(|(of, list)| Expression::In(of.into(), list)),
+            1 => (inner.clone(), inner.clone(), inner.clone())
+                .prop_map(|(of, a, b)| Expression::Between(of.into(), a.into(), b.into())),
+            1 => (inner, "[a-c%_'\\\\]{0,3}", any::<bool>())
+                .prop_map(|(of, prefix, on)| Expression::Like(of.into(), prefix, on)),
+        ]
+    })
+}
+
+/// The same in another way: truths are 0, 1 and 2, with NULL in the middle; texts are numbers of
+/// their own kind, far away.
+fn simply(of: &Expression) -> (Option<i128>, Option<String>) {
+    let truth = |of: &Expression| {
+        simply(of)
+            .0
+            .map_or(1, |number| if number == 0 { 0 } else { 2 })
+    };
+    let told = |truth: i32| {
+        (
+            match truth {
+                1 => None,
+                other => Some(i128::from(other / 2)),
+            },
+            None,
+        )
+    };
+    let compared = |a: &Expression, b: &Expression, test: &dyn Fn(i32) -> bool| {
+        let sign = match (simply(a), simply(b)) {
+            ((Some(a), _), (Some(b), _)) => (a - b).signum() as i32,
+            ((_, Some(a)), (_, Some(b))) => a.cmp(&b) as i32,
+            _ => return 1,
+        };
+        if test(sign) { 2 } else { 0 }
+    };
+    let computed =
+        |a: &Expression, b: &Expression, compute: &dyn Fn(i128, i128) -> Option<i128>| {
+            let both = simply(a).0.zip(simply(b).0);
+            (
+                both.and_then(|(a, b)| compute(a, b))
+                    .filter(|n| *n >= -(1 << 63) && *n < 1 << 64),
+                None,
+            )
+        };
+    match of {
+        Expression::Number(number) => (Some(*number), None),
+        Expression::Text(text) => (None, Some(text.clone())),
+        Expression::Column(at, _) => ([Some(3), Some(20), None][*at], None),
+        Expression::Not(of) => told(2 - truth(of)),
+        Expression::Is(of, None) => told(if simply(of) == (None, None) { 2 } else { 0 }),
+        Expression::Is(of, Some(what)) => told(if truth(of) == i32::from(*what) * 2 {
+            2
+        } else {
+            0
+        }),
+        Expression::In(of, list) => told(
+            list.iter()
+                .map(|one| compared(of, one, &|sign| sign == 0))
+                .max()
+                .unwrap(),
+        ),
+        Expression::Between(of, low, high) => {
+            told(compared(of, low, &|sign| sign >= 0).min(compared(of, high, &|sign| sign <= 0)))
+        }
+        Expression::Like(of, prefix, on) => match simply(of).1 {
+            None => told(1),
+            Some(text) if *on => told(i32::from(text.find(prefix.as_str()) == Some(0)) * 2),
+            Some(text) => told(i32::from(text == *prefix) * 2),
+        },
+        Expression::Binary(operator, a, b) => match operator.sign() {
+            "OR" => told(truth(a).max(truth(b))),
+            "AND" => told(truth(a).min(truth(b))),
+            "XOR" => told(if truth(a) == 1 || truth(b) == 1 {
+                1
+            } else {
+                (truth(a) - truth(b)).abs()
+            }),
+            "=" => told(compared(a, b, &|sign| sign == 0)),
+            "<>" => told(compared(a, b, &|sign| sign != 0)),
+            "<" => told(compared(a, b, &|sign| sign < 0)),
+            "<=" => told(compared(a, b, &|sign| sign <= 0)),
+            ">" => told(compared(a, b, &|sign| sign > 0)),
+            ">=" => told(compared(a, b, &|sign| sign >= 0)),
+            "+" => computed(a, b, &|a, b| Some(a + b)),
+            "-" => computed(a, b, &|a, b| Some(a - b)),
+            "*" => computed(a, b, &|a, b| a.checked_mul(b)),
+            "DIV" => computed(a, b, &|a, b| (b != 0).then(|| a / b)),
+            _ => computed(a, b, &|a, b| (b != 0).then(|| a % b)),
+        },
+        _ => (None, None),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn printed_it_is_the_same(of in expressions()) {
+        let text = of.to_string();
+        let parsed = parse(&text, &column);
+        prop_assert_eq!(parsed, Ok(of), "{}", text);
+    }
+
+    #[test]
+    fn it_comes_to_what_a_simple_look_says(of in expressions()) {
+        let expected = simply(&of);
+        let found = match evaluate(&of, &value) {
+            Value::Null => (None, None),
+            Value::Number(number) => (Some(number), None),
+            Value::Text(text) => (None, Some(String::from_utf8(text.into_owned()).unwrap())),
+        };
+        prop_assert_eq!(found, expected, "{}", of);
+    }
+
+    #[test]
+    fn no_text_makes_it_panic(text in "[ab0-9 ()'`,<>=!&|^~%*+-]{0,40}|.{0,40}") {
+        let _ = parse(&text, &column);
+    }
+}
