@@ -40,14 +40,16 @@ struct Node {
     reserved: u64,
 }
 
+/// What has a name; None is a directory.
+type Names = BTreeMap<PathBuf, Option<usize>>;
+
 #[derive(Debug, Default)]
 struct World {
-    /// None is a directory.
-    names: BTreeMap<PathBuf, Option<usize>>,
+    names: Names,
     nodes: Vec<Node>,
     ops: Vec<Op>,
     /// What there was before the first of them.
-    origin: Option<Box<(BTreeMap<PathBuf, Option<usize>>, Vec<Node>)>>,
+    origin: Option<Box<(Names, Vec<Node>)>>,
     /// Calls left until one fails, and how; with `true` all fail from then on.
     fault: Option<(usize, Fault, bool)>,
     capacity: Option<u64>,

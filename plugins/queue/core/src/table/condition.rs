@@ -4,12 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+type Test = dyn Fn(&[u8]) -> bool + Send + Sync;
+
 /// A test that rows pass or not, always the same way. Clones share how far it has been looked for, so
 /// whoever waits for the same should use a clone.
 #[derive(Clone)]
 pub struct Condition {
     key: u64,
-    holds: Arc<dyn Fn(&[u8]) -> bool + Send + Sync>,
+    holds: Arc<Test>,
 }
 
 impl std::fmt::Debug for Condition {

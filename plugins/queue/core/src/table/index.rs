@@ -43,7 +43,7 @@ impl Rows {
         if !goes_on {
             self.runs.push((id, slot as u32));
         }
-        if slot % 64 == 0 {
+        if slot.is_multiple_of(64) {
             self.live.push(0);
         }
         self.offsets.push(offset);
