@@ -14,6 +14,7 @@ pub mod loads;
 pub mod mounting;
 pub mod points;
 pub mod program;
+pub mod queues;
 pub mod rounds;
 pub mod shell;
 pub mod storm;

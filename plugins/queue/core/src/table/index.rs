@@ -166,6 +166,12 @@ impl Index {
         self.files.iter().map(Rows::memory).sum()
     }
 
+    /// The bytes of the files, as far as they can be asked.
+    pub(crate) fn bytes(&self) -> u64 {
+        let lengths = self.files.iter().map(|rows| rows.file.io.len());
+        lengths.filter_map(std::io::Result::ok).sum()
+    }
+
     fn file_of(&self, id: u64) -> usize {
         let after = self.files.partition_point(|rows| rows.first <= id);
         after.saturating_sub(1)

@@ -91,6 +91,8 @@ pub struct Stats {
     pub removed: u64,
     /// Files of rows.
     pub files: usize,
+    /// Bytes in them, dead rows too. A file that cannot be asked counts for nothing.
+    pub bytes: u64,
     /// Bytes of memory that finding rows takes.
     pub memory: usize,
 }
@@ -354,8 +356,16 @@ impl Table {
             appended: live.appended,
             removed: live.removed,
             files: live.index.files.len(),
+            bytes: live.index.bytes(),
             memory: live.index.memory(),
         }
+    }
+
+    /// Whether what was acknowledged may be durable only later, when [`sync`](Self::sync) is called.
+    #[must_use]
+    pub fn may_lag(&self) -> bool {
+        let lags = |sync| matches!(sync, Sync::Every(_));
+        lags(self.options.rows) || lags(self.options.removals)
     }
 
     /// How long ago something was made durable.

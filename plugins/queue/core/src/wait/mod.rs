@@ -111,6 +111,23 @@ impl Session {
         Ok(())
     }
 
+    /// Removes some of the rows that the session owns for good; the others stay its own.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written: all are its own still.
+    pub fn consume(&mut self, some: &[u64]) -> Result<()> {
+        let Some((table, ids)) = &mut self.held else {
+            return Ok(());
+        };
+        let (gone, kept): (Vec<u64>, Vec<u64>) = ids.iter().partition(|id| some.contains(id));
+        match table.remove(self.owner, &gone) {
+            Ok(()) | Err(Error::Dropped) => *ids = kept,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
     /// Puts the rows that the session owns back where they were.
     pub fn abort(&mut self) {
         if let Some((table, ids)) = self.held.take() {

@@ -1,0 +1,144 @@
+//! A MariaDB server that has queues.
+
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::servers::{cache, mariadb_10_11};
+use evenkeel_testkit::{Scratch, TestServer};
+use std::collections::hash_map::DefaultHasher;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Functions that return numbers.
+const NUMBERS: [&str; 7] = [
+    "queue_wait",
+    "queue_wait_n",
+    "queue_end",
+    "queue_abort",
+    "queue_rowid",
+    "queue_set_srcid",
+    "queue_compact",
+];
+
+/// A server with queues, and a database `shop`.
+#[derive(Debug)]
+pub struct QueueSite {
+    /// The server.
+    pub running: Running,
+    /// How it was started.
+    pub launch: Launch,
+    server: TestServer,
+    _scratch: Scratch,
+}
+
+impl QueueSite {
+    /// Starts it with more options.
+    #[must_use]
+    pub fn start(more: &[&str]) -> Self {
+        let (server, scratch) = (mariadb_10_11(), Scratch::new());
+        let plugins = scratch.join("plugins");
+        fs::create_dir(&plugins).expect("a plugin directory");
+        fs::copy(plugin(), plugins.join("ha_queue.so")).expect("the plugin");
+        let plugin_dir = format!("--plugin-dir={}", plugins.display());
+        let mut args = vec![
+            "--plugin-maturity=experimental",
+            "--log-bin=binlog",
+            "--server-id=7",
+            "--innodb-buffer-pool-size=32M",
+            &plugin_dir,
+        ];
+        args.extend(more);
+        let launch = server.prepare(&scratch.join("data"), &args);
+        let running = server.run(&launch);
+        let mut session = running.session().expect("a session");
+        let numbers = NUMBERS
+            .map(|name| format!("CREATE FUNCTION {name} RETURNS INTEGER SONAME 'ha_queue.so'"));
+        let others = [
+            "INSTALL SONAME 'ha_queue'",
+            "CREATE FUNCTION queue_stats RETURNS STRING SONAME 'ha_queue.so'",
+            "CREATE DATABASE shop",
+        ];
+        for sql in numbers.iter().map(String::as_str).chain(others) {
+            session
+                .run(sql)
+                .unwrap_or_else(|why| panic!("{sql}: {}", why.chain()));
+        }
+        Self {
+            running,
+            launch,
+            server,
+            _scratch: scratch,
+        }
+    }
+
+    /// A session in the database `shop`.
+    #[must_use]
+    pub fn session(&self) -> Session {
+        let mut session = self.running.session().expect("a session");
+        session.run("USE shop").expect("the database");
+        session
+    }
+
+    /// Starts it again, after it was killed or stopped by `end`.
+    #[must_use]
+    pub fn again(mut self, end: impl FnOnce(Running)) -> Self {
+        end(self.running);
+        self.running = self.server.run(&self.launch);
+        self
+    }
+}
+
+/// The plugin, built of what cargo has built for these tests and of the handler's sources.
+fn plugin() -> PathBuf {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/queue");
+    let library = library();
+    let mut hasher = DefaultHasher::new();
+    let mut parts: Vec<PathBuf> = fs::read_dir(sources.join("mariadb"))
+        .expect("the handler's sources")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    parts.sort();
+    parts.extend([sources.join("engine/engine.h"), library.clone()]);
+    parts.push(cache().join("mariadb-headers/VERSION"));
+    for part in &parts {
+        let bytes =
+            fs::read(part).unwrap_or_else(|e| panic!("{}: {e}: run testkit/setup", part.display()));
+        bytes.hash(&mut hasher);
+    }
+    let beside = library.parent().expect("a directory");
+    let output = beside.join(format!("ha_queue-{:016x}.so", hasher.finish()));
+    // Tests run side by side, in processes of their own: one builds it.
+    let lock = File::create(beside.join("ha_queue.lock")).expect("a lock");
+    lock.lock().expect("the lock");
+    if !output.exists() {
+        let built = Command::new(sources.join("mariadb/build"))
+            .arg(cache().join("mariadb-headers"))
+            .arg(&library)
+            .arg(&output)
+            .output()
+            .expect("the build runs");
+        assert!(
+            built.status.success(),
+            "{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+    }
+    output
+}
+
+/// What cargo has built of the engine; the newest, where there are several.
+fn library() -> PathBuf {
+    let program = std::env::current_exe().expect("this program's path");
+    let beside = program.parent().expect("a directory");
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libevenkeel_queue_engine") && name.ends_with(".a")
+    };
+    let entries = fs::read_dir(beside).expect("the tests' directory");
+    entries
+        .map(|entry| entry.expect("an entry").path())
+        .filter(is_ours)
+        .max_by_key(|path| fs::metadata(path).and_then(|meta| meta.modified()).ok())
+        .expect("cargo builds the engine's library for these tests")
+}

@@ -1,0 +1,264 @@
+//! Does a queue in a stock server hand out each row to one consumer at a time, in order, whatever
+//! consumers do?
+
+use evenkeel_cases::queues::QueueSite;
+use evenkeel_server::connect::Session;
+use evenkeel_testkit::servers::SERVER_DEADLINE;
+use evenkeel_testkit::until;
+use std::thread;
+
+fn ids(session: &mut Session, table: &str) -> Vec<i64> {
+    let rows = session.rows(&format!("SELECT id FROM {table}")).unwrap();
+    rows.iter()
+        .map(|row| row.at(0).unwrap().parse().unwrap())
+        .collect()
+}
+
+fn number(session: &mut Session, what: &str) -> Option<i64> {
+    let value = session.value(&format!("SELECT {what}")).unwrap();
+    value.map(|text| text.parse().unwrap())
+}
+
+fn refused(session: &mut Session, sql: &str, because: &str) {
+    let why = session.run(sql).unwrap_err().chain();
+    assert!(why.contains(because), "{sql}: {why}");
+}
+
+fn queue(session: &mut Session, name: &str, rows: i64) {
+    session
+        .run(&format!(
+            "CREATE TABLE {name} (id INT NOT NULL, what VARCHAR(50)) ENGINE=QUEUE"
+        ))
+        .unwrap();
+    for id in 1..=rows {
+        session
+            .run(&format!("INSERT INTO {name} VALUES ({id}, 'row {id}')"))
+            .unwrap();
+    }
+}
+
+#[test]
+fn to_their_owners() {
+    let site = QueueSite::start(&[]);
+    let (mut one, mut other) = (site.session(), site.session());
+    queue(&mut one, "mails", 4);
+    assert_eq!(number(&mut one, "queue_wait('mails', 0)"), Some(1));
+    assert_eq!(ids(&mut one, "mails"), [1], "an owner sees its row");
+    assert_eq!(ids(&mut other, "mails"), [2, 3, 4], "others see the rest");
+    assert_eq!(number(&mut one, "queue_rowid()"), Some(1));
+    assert_eq!(number(&mut one, "queue_abort()"), Some(1));
+    assert_eq!(ids(&mut other, "mails"), [1, 2, 3, 4], "it is where it was");
+    // The next wait consumes what the last one gave.
+    assert_eq!(number(&mut one, "queue_wait('shop.mails', 0)"), Some(1));
+    assert_eq!(number(&mut one, "queue_wait('mails', 0)"), Some(1));
+    assert_eq!(ids(&mut one, "mails"), [2]);
+    assert_eq!(number(&mut one, "queue_end()"), Some(1));
+    assert_eq!(ids(&mut one, "mails"), [3, 4]);
+    refused(&mut one, "SELECT queue_end()", "queue_wait()");
+    refused(&mut one, "SELECT queue_rowid()", "queue_wait()");
+    // A connection that goes gives back.
+    assert_eq!(number(&mut other, "queue_wait_n('mails', 5, 0)"), Some(1));
+    assert_eq!(ids(&mut other, "mails"), [3, 4]);
+    assert_eq!(
+        number(&mut one, "queue_wait('mails', 0)"),
+        Some(0),
+        "the time is over"
+    );
+    assert!(
+        ids(&mut one, "mails").is_empty(),
+        "and yet it owns: nothing"
+    );
+    one.run("SELECT queue_abort()").unwrap();
+    drop(other);
+    until("its rows are back", || ids(&mut one, "mails") == [3, 4]);
+    // Whoever owns a row may delete it; DELETE by others passes over it.
+    let mut other = site.session();
+    assert_eq!(number(&mut other, "queue_wait('mails', 0)"), Some(1));
+    one.run("INSERT INTO mails VALUES (5, 'five')").unwrap();
+    one.run("DELETE FROM mails WHERE id < 5").unwrap();
+    assert_eq!(ids(&mut one, "mails"), [5]);
+    assert_eq!(ids(&mut other, "mails"), [3]);
+    other.run("DELETE FROM mails").unwrap();
+    assert!(ids(&mut other, "mails").is_empty());
+    other.run("SELECT queue_abort()").unwrap();
+    assert_eq!(ids(&mut other, "mails"), [5]);
+    assert_eq!(number(&mut one, "queue_wait('none', 0)"), None);
+    assert_eq!(
+        one.rows("SELECT * FROM mails WHERE queue_wait('mails', 1)")
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn to_those_who_wait() {
+    let site = QueueSite::start(&[]);
+    let (mut one, mut other) = (site.session(), site.session());
+    queue(&mut one, "urgent", 0);
+    queue(&mut one, "later", 1);
+    // The first table has priority, once it has rows.
+    assert_eq!(
+        number(&mut other, "queue_wait('urgent', 'later', 0)"),
+        Some(2)
+    );
+    assert_eq!(ids(&mut other, "later"), [1]);
+    let waits = |mut session: Session, what: &'static str| {
+        let id = session.value("SELECT CONNECTION_ID()").unwrap().unwrap();
+        let thread = thread::spawn(move || {
+            let value = session.value(&format!("SELECT {what}"));
+            (value.map_err(|why| why.chain()), session)
+        });
+        (id, thread)
+    };
+    let mut waiting = |what: &str, many: i64| {
+        until("they wait", || {
+            let stats = one
+                .value(&format!("SELECT queue_stats('{what}')"))
+                .unwrap()
+                .unwrap();
+            stats.contains(&format!("waiters: {many}\n"))
+        });
+    };
+    let (_, first) = waits(other, "queue_wait('urgent', 'later', 60)");
+    waiting("urgent", 1);
+    let mut writer = site.session();
+    writer.run("INSERT INTO urgent VALUES (7, 'now')").unwrap();
+    let (value, mut first) = first.join().unwrap();
+    assert_eq!(value, Ok(Some("1".to_owned())));
+    assert_eq!(ids(&mut first, "urgent"), [7]);
+    waiting("later", 0);
+    // KILL ends a wait at once; so does DROP.
+    let (id, killed) = waits(first, "queue_wait('later', 600)");
+    waiting("later", 1);
+    writer.run(&format!("KILL QUERY {id}")).unwrap();
+    let (value, other) = killed.join().unwrap();
+    assert!(value.is_err(), "{value:?}");
+    let (_, dropped) = waits(other, "queue_wait('later', 600)");
+    waiting("later", 1);
+    writer.run("DROP TABLE later").unwrap();
+    let (value, _) = dropped.join().unwrap();
+    assert_eq!(value, Ok(None));
+}
+
+#[test]
+fn as_they_were_put_in() {
+    let site = QueueSite::start(&[]);
+    let mut session = site.session();
+    let columns = "a TINYINT UNSIGNED, b BIGINT, c DECIMAL(20,5), d FLOAT, e DOUBLE, f BIT(11), g CHAR(20), h VARCHAR(300), \
+                   i BINARY(5), j VARBINARY(9), k TINYTEXT, l LONGTEXT, m BLOB, n DATE, o TIME(3), p DATETIME(6), \
+                   q TIMESTAMP(2) NULL, r YEAR, s ENUM('x','y'), t SET('x','y'), u JSON, v POINT, w VARCHAR(20) CHARACTER SET utf8mb4, z INT NOT NULL";
+    session
+        .run(&format!("CREATE TABLE r ({columns}) ENGINE=InnoDB"))
+        .unwrap();
+    session
+        .run(&format!("CREATE TABLE q ({columns}) ENGINE=QUEUE"))
+        .unwrap();
+    let row = "255, -9223372036854775808, 123456789012345.67891, -0.0, 1e300, b'10000000001', ' a ', REPEAT('é', 200), \
+               X'00FF', X'5C00', '', REPEAT('long', 50000), X'000102', '0000-00-00', '-838:59:59.999', '2026-11-22 01:02:03.456789', \
+               '2026-11-22 01:02:03.45', 1999, 'y', 'x,y', '{\"a\":[1]}', POINT(1, 2), '😀', ";
+    session.run("SET sql_mode = ''").unwrap();
+    for table in ["r", "q"] {
+        session
+            .run(&format!("INSERT INTO {table} VALUES ({row} 1)"))
+            .unwrap();
+        session
+            .run(&format!("INSERT INTO {table} (z) VALUES (2), (3)"))
+            .unwrap();
+        session
+            .run(&format!("INSERT INTO {table} SELECT * FROM r WHERE z = 1"))
+            .unwrap();
+    }
+    session.run("DELETE FROM r WHERE z = 1 LIMIT 1").unwrap();
+    session
+        .run(&format!("INSERT INTO r VALUES ({row} 1)"))
+        .unwrap();
+    let all = |session: &mut Session, table: &str| {
+        let rows = session.rows(&format!("SELECT MD5(CONCAT_WS('|', HEX(a), b, c, HEX(d), e, HEX(f), HEX(g), HEX(h), HEX(i), HEX(j), \
+             HEX(k), MD5(l), HEX(m), n, o, p, q, r, s, t, u, HEX(v), HEX(w), z)) FROM {table} ORDER BY z, 1"));
+        let rows = rows.unwrap();
+        rows.iter()
+            .map(|row| row.at(0).unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(all(&mut session, "q").len(), 5);
+    let (mut was, mut is) = (all(&mut session, "r"), all(&mut session, "q"));
+    is.dedup();
+    was.dedup();
+    assert_eq!(is, was);
+    // They are there after a clean stop, and a statement of many rows is there wholly or not at all.
+    let before = all(&mut session, "q");
+    drop(session);
+    let site = site.again(|running| running.stop(SERVER_DEADLINE).unwrap());
+    let mut session = site.session();
+    assert_eq!(all(&mut session, "q"), before);
+    session.run("SET sql_mode = 'STRICT_ALL_TABLES'").unwrap();
+    refused(
+        &mut session,
+        "INSERT INTO q (z) VALUES (4), (5), ('six')",
+        "six",
+    );
+    assert_eq!(all(&mut session, "q"), before);
+    session.run("RENAME TABLE q TO q2").unwrap();
+    assert_eq!(all(&mut session, "q2"), before);
+    session.run("TRUNCATE q2").unwrap();
+    assert_eq!(number(&mut session, "COUNT(*) FROM q2"), Some(0));
+}
+
+#[test]
+fn to_nobody_else() {
+    let site = QueueSite::start(&[]);
+    let mut session = site.session();
+    queue(&mut session, "mails", 1);
+    refused(&mut session, "UPDATE mails SET id = 2", "not changed");
+    refused(&mut session, "ALTER TABLE mails ADD x INT", "make another");
+    refused(
+        &mut session,
+        "CREATE TABLE k (id INT PRIMARY KEY) ENGINE=QUEUE",
+        "keys",
+    );
+    refused(
+        &mut session,
+        "CREATE TABLE k (id INT AUTO_INCREMENT) ENGINE=QUEUE",
+        "",
+    );
+    refused(
+        &mut session,
+        "CREATE TEMPORARY TABLE k (id INT) ENGINE=QUEUE",
+        "",
+    );
+    refused(
+        &mut session,
+        "SELECT queue_wait('mails', 'urgent', 'x', 1, 2)",
+        "queue_wait('[database.]table'",
+    );
+    refused(&mut session, "SELECT queue_set_srcid(64, 'a', 1)", "0 to 63");
+    // What a source sent again is passed over.
+    for (mode, id) in [("a", 5), ("a", 5), ("a", 6), ("w", 5)] {
+        session
+            .run(&format!("SELECT queue_set_srcid(3, '{mode}', {id})"))
+            .unwrap();
+        session
+            .run("INSERT INTO mails VALUES (9, 'relayed')")
+            .unwrap();
+    }
+    assert_eq!(ids(&mut session, "mails"), [1, 9, 9, 9]);
+    for sql in [
+        "CREATE USER reader@localhost",
+        "GRANT SELECT, INSERT ON shop.* TO reader@localhost",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let mut options = site.running.connect_options();
+    options.user = Some("reader".to_owned());
+    let mut reader = Session::open(&options).unwrap();
+    refused(
+        &mut reader,
+        "SELECT queue_wait('shop.mails', 0)",
+        "DELETE command denied",
+    );
+    reader
+        .run("INSERT INTO shop.mails VALUES (10, 'mine')")
+        .unwrap();
+    assert_eq!(ids(&mut reader, "shop.mails"), [1, 9, 9, 9, 10]);
+}

@@ -1,0 +1,80 @@
+// What the queue engine offers a server's handler; implemented in Rust, in src/calls.rs.
+//
+// A function that returns an int returns 0, or one of the numbers below with a text in the fault.
+// Nothing throws. A connection and a cursor are used by one thread at a time; evq_connection_kill may
+// be called by any.
+
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+
+enum evq_code {
+  EVQ_FULL = 2,
+  EVQ_IO = 3,
+  EVQ_CORRUPT = 4,
+  EVQ_POISONED = 5,
+  EVQ_MISSING = 6,
+  EVQ_TOO_LARGE = 7,
+  EVQ_MISUSE = 8,
+  EVQ_PANIC = 9
+};
+
+struct evq_fault { char text[512]; };
+
+struct evq_options {
+  uint32_t sync_rows;      // 0 never, 1 each half second, 2 before it is acknowledged
+  uint32_t sync_removals;
+  uint64_t map_bytes;
+  uint64_t slice_bytes;
+  uint32_t compacts;       // 0: only when asked
+};
+
+struct evq_stats {
+  uint64_t rows, owned, waiters, appended, removed, files, bytes, memory;
+};
+
+struct evq_connection;
+struct evq_cursor;
+
+int evq_start(const char *datadir, evq_fault *);
+void evq_stop();
+void evq_set_options(const evq_options *);
+
+// Tables are meant by their path without a suffix.
+int evq_create(const char *path, const uint8_t *layout, size_t bytes, evq_fault *);
+int evq_rename(const char *from, const char *to, evq_fault *);
+int evq_drop(const char *path, evq_fault *);
+int evq_stats_of(const char *path, evq_stats *, evq_fault *);
+int evq_compact(const char *path, evq_fault *);
+
+evq_connection *evq_connection_new();
+void evq_connection_free(evq_connection *);
+void evq_connection_kill(const evq_connection *);
+
+// The answer is the table's number from 1; 0 when the time is over, -1 when somebody ended it, -2 when
+// there is no such table.
+int evq_wait(evq_connection *, const char *const *paths, size_t count, uint64_t most, double timeout_s,
+             int (*is_killed)(void *), void *of, int64_t *answer, evq_fault *);
+int evq_end(evq_connection *, evq_fault *);
+int evq_abort(evq_connection *, evq_fault *);
+int evq_row_id(const evq_connection *, uint64_t *id, evq_fault *);
+int evq_set_source(evq_connection *, uint64_t slot, int is_reset, uint64_t id, evq_fault *);
+
+int evq_open(const char *path, evq_cursor **, evq_fault *);
+int evq_close(evq_cursor *, evq_fault *);
+// Rows between these two are there together; with drops they are not there at all.
+void evq_gather(evq_cursor *);
+int evq_gathered(evq_cursor *, evq_connection *, int drops, evq_fault *);
+int evq_insert(evq_cursor *, evq_connection *, const uint8_t *row, size_t bytes, evq_fault *);
+void evq_scan(evq_cursor *, const evq_connection *);
+int evq_next(evq_cursor *, uint64_t *id, evq_fault *);  // id 0: the end
+int evq_read(evq_cursor *, uint64_t id, int *found, evq_fault *);
+const uint8_t *evq_row(const evq_cursor *, size_t *bytes);
+uint64_t evq_row_at_hand(const evq_cursor *);
+int evq_doom(evq_cursor *, const evq_connection *);  // 0: somebody else has the row
+int evq_settle(evq_cursor *, evq_connection *, evq_fault *);
+int evq_truncate(const evq_cursor *, evq_fault *);
+void evq_cursor_stats(const evq_cursor *, evq_stats *);
+}

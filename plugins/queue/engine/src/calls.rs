@@ -1,0 +1,549 @@
+//! All of it as C functions, for a handler in C++. `engine.h` declares them.
+//!
+//! A function returns 0, or a `Code` with a text in the fault that the caller handed over. None of them
+//! lets a panic out. Objects belong to the caller: a connection to one thread at a time, a cursor too.
+#![allow(unsafe_code)] // the caller hands over pointers
+
+use crate::connection::{Connection, Ended};
+use crate::cursor::Cursor;
+use crate::fault::{Code, Fault};
+use crate::keeper::Keeper;
+use crate::tables::Tables;
+use evenkeel_queue::{Killer, Options, Source, Stats, Sync};
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// What a fault's text may have, with a zero behind it, in bytes.
+const TEXT: usize = 512;
+
+/// What went wrong, for the caller.
+#[repr(C)]
+struct CFault {
+    text: [c_char; TEXT],
+}
+
+/// How tables are kept; see `Options`.
+#[repr(C)]
+struct COptions {
+    /// 0 never, 1 each half second, 2 before it is acknowledged.
+    sync_rows: u32,
+    sync_removals: u32,
+    map_bytes: u64,
+    slice_bytes: u64,
+    /// 0: none on its own.
+    compacts: u32,
+}
+
+struct Engine {
+    tables: Arc<Tables>,
+    _keeper: Keeper,
+}
+
+static ENGINE: RwLock<Option<Engine>> = RwLock::new(None);
+
+fn tables() -> Result<Arc<Tables>, Fault> {
+    let engine = ENGINE.read().unwrap_or_else(PoisonError::into_inner);
+    let tables = engine.as_ref().map(|engine| engine.tables.clone());
+    tables.ok_or_else(|| Fault::misuse("the engine has not been started"))
+}
+
+/// Runs a call: a fault becomes a number and a text, a panic too.
+fn guard(fault: *mut CFault, call: impl FnOnce() -> Result<(), Fault>) -> c_int {
+    let done = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        Err(Fault {
+            code: Code::Panic,
+            text: "a defect of the queue engine: its message is in the server's error log"
+                .to_owned(),
+        })
+    });
+    let Err(why) = done else {
+        return 0;
+    };
+    let shown = why.text.floor_char_boundary(TEXT - 1);
+    // SAFETY: the caller hands over a fault or null.
+    if let Some(fault) = unsafe { fault.as_mut() } {
+        let bytes = why.text.as_bytes()[..shown].iter();
+        for (to, from) in fault.text.iter_mut().zip(bytes.chain(&[0])) {
+            *to = *from as c_char;
+        }
+    }
+    why.code as c_int
+}
+
+/// # Safety
+/// `text` is a string in C's sense.
+unsafe fn path(text: *const c_char) -> PathBuf {
+    // SAFETY: the caller's promise.
+    let text = unsafe { CStr::from_ptr(text) };
+    Path::new(OsStr::from_bytes(text.to_bytes())).to_owned()
+}
+
+/// # Safety
+/// There are as many bytes.
+unsafe fn bytes<'a>(at: *const u8, count: usize) -> &'a [u8] {
+    match count {
+        0 => &[],
+        // SAFETY: the caller's promise.
+        _ => unsafe { std::slice::from_raw_parts(at, count) },
+    }
+}
+
+/// # Safety
+/// `datadir` is a string. Called once before all else, and not at the same time as anything else.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_start(datadir: *const c_char, fault: *mut CFault) -> c_int {
+    guard(fault, || {
+        // SAFETY: as above.
+        let tables = Arc::new(Tables::start(&unsafe { path(datadir) })?);
+        let keeper = Keeper::start(tables.clone()).map_err(|error| Fault {
+            code: Code::Io,
+            text: format!("failed to start a thread: {error}"),
+        })?;
+        *ENGINE.write().unwrap_or_else(PoisonError::into_inner) = Some(Engine {
+            tables,
+            _keeper: keeper,
+        });
+        Ok(())
+    })
+}
+
+/// Closes all tables. Nothing may be called afterwards.
+#[unsafe(no_mangle)]
+extern "C" fn evq_stop() {
+    let _ = guard(std::ptr::null_mut(), || {
+        let engine = ENGINE
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(Engine { tables, _keeper }) = engine else {
+            return Ok(());
+        };
+        drop(_keeper);
+        tables.close()
+    });
+}
+
+/// # Safety
+/// `options` is there.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_set_options(options: *const COptions) {
+    let _ = guard(std::ptr::null_mut(), || {
+        // SAFETY: the caller's promise.
+        let options = unsafe { &*options };
+        let sync = |number| match number {
+            0 => Sync::Never,
+            1 => Sync::Every(Duration::from_millis(500)),
+            _ => Sync::Each,
+        };
+        tables()?.set_options(Options {
+            rows: sync(options.sync_rows),
+            removals: sync(options.sync_removals),
+            map_bytes: options.map_bytes,
+            slice_bytes: options.slice_bytes,
+            compact_from: match options.compacts {
+                0 => u64::MAX,
+                _ => Options::default().compact_from,
+            },
+            ..Options::default()
+        });
+        Ok(())
+    });
+}
+
+/// # Safety
+/// `name` is a string, `layout` has as many bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_create(
+    name: *const c_char,
+    layout: *const u8,
+    count: usize,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        tables()?.create(&path(name), bytes(layout, count))
+    })
+}
+
+/// # Safety
+/// Both are strings.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_rename(
+    from: *const c_char,
+    to: *const c_char,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        tables()?.rename(&path(from), &path(to))
+    })
+}
+
+/// # Safety
+/// `name` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_drop(name: *const c_char, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe { tables()?.drop_table(&path(name)) })
+}
+
+/// # Safety
+/// `name` is a string, `stats` room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_stats_of(
+    name: *const c_char,
+    stats: *mut CStats,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        let table = tables()?.table(&path(name))?;
+        stats.write(table.stats().into());
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `name` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_compact(name: *const c_char, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        Ok(tables()?.table(&path(name))?.compact(true)?)
+    })
+}
+
+/// What a table looks like; see `Stats`.
+#[repr(C)]
+struct CStats {
+    rows: u64,
+    owned: u64,
+    waiters: u64,
+    appended: u64,
+    removed: u64,
+    files: u64,
+    bytes: u64,
+    memory: u64,
+}
+
+impl From<Stats> for CStats {
+    fn from(stats: Stats) -> Self {
+        Self {
+            rows: stats.rows as u64,
+            owned: stats.owned as u64,
+            waiters: stats.waiters as u64,
+            appended: stats.appended,
+            removed: stats.removed,
+            files: stats.files as u64,
+            bytes: stats.bytes,
+            memory: stats.memory as u64,
+        }
+    }
+}
+
+/// A connection, and what another thread may hold of it.
+struct CConnection {
+    own: Connection,
+    killer: Killer,
+}
+
+/// Makes a connection.
+#[unsafe(no_mangle)]
+extern "C" fn evq_connection_new() -> *mut CConnection {
+    let own = Connection::default();
+    let killer = own.killer();
+    Box::into_raw(Box::new(CConnection { own, killer }))
+}
+
+/// # Safety
+/// `connection` came from `evq_connection_new` and is not used afterwards.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_connection_free(connection: *mut CConnection) {
+    let _ = guard(std::ptr::null_mut(), || {
+        // SAFETY: the caller's promise.
+        drop(unsafe { Box::from_raw(connection) });
+        Ok(())
+    });
+}
+
+/// Ends a connection's wait, from any thread.
+///
+/// # Safety
+/// `connection` came from `evq_connection_new` and was not freed.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_connection_kill(connection: *const CConnection) {
+    let _ = guard(std::ptr::null_mut(), || {
+        // SAFETY: the connection's own thread never writes this field.
+        unsafe { (*connection).killer.kill() };
+        Ok(())
+    });
+}
+
+/// What `evq_wait` says when no table gave a row: the time is over, somebody ended it, there is no such table.
+const TIMED_OUT: i64 = 0;
+const KILLED: i64 = -1;
+const MISSING: i64 = -2;
+
+/// # Safety
+/// `names` are `count` strings; `is_killed` may be called with `of`; `answer` is room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_wait(
+    connection: *mut CConnection,
+    names: *const *const c_char,
+    count: usize,
+    most: u64,
+    timeout_s: f64,
+    is_killed: extern "C" fn(*mut c_void) -> c_int,
+    of: *mut c_void,
+    answer: *mut i64,
+    fault: *mut CFault,
+) -> c_int {
+    guard(fault, || {
+        // SAFETY: the caller's promise.
+        let (own, names) = unsafe {
+            (
+                &mut (*connection).own,
+                std::slice::from_raw_parts(names, count),
+            )
+        };
+        // SAFETY: the caller's promise.
+        let paths: Vec<PathBuf> = names.iter().map(|name| unsafe { path(*name) }).collect();
+        let timeout = Duration::try_from_secs_f64(timeout_s.max(0.0)).unwrap_or(Duration::MAX);
+        let killed = || is_killed(of) != 0;
+        let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+        let ended = own.wait(&*tables()?, &paths, most, timeout, &killed)?;
+        // SAFETY: the caller's promise.
+        unsafe {
+            answer.write(match ended {
+                Ended::Rows(place) => place as i64 + 1,
+                Ended::TimedOut => TIMED_OUT,
+                Ended::Killed => KILLED,
+                Ended::Missing => MISSING,
+            });
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `connection` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_end(connection: *mut CConnection, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe { (*connection).own.end() })
+}
+
+/// # Safety
+/// `connection` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_abort(connection: *mut CConnection, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe { (*connection).own.abort() })
+}
+
+/// # Safety
+/// `connection` is one, `id` room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_row_id(
+    connection: *const CConnection,
+    id: *mut u64,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        id.write((*connection).own.row_id()?);
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `connection` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_set_source(
+    connection: *mut CConnection,
+    slot: u64,
+    is_reset: c_int,
+    id: u64,
+    fault: *mut CFault,
+) -> c_int {
+    guard(fault, || {
+        let small = u8::try_from(slot).ok().filter(|slot| *slot < 64);
+        let slot = small.ok_or(evenkeel_queue::Error::NoSlot(slot))?;
+        let is_reset = is_reset != 0;
+        // SAFETY: the caller's promise.
+        unsafe { (*connection).own.set_source(Source { slot, id, is_reset }) };
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `name` is a string, `cursor` room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_open(
+    name: *const c_char,
+    cursor: *mut *mut Cursor,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        let opened = Cursor::open(&*tables()?, &path(name))?;
+        cursor.write(Box::into_raw(Box::new(opened)));
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `cursor` came from `evq_open` and is not used afterwards.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_close(cursor: *mut Cursor, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        Box::from_raw(cursor).close(&*tables()?)
+    })
+}
+
+/// # Safety
+/// `cursor` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_gather(cursor: *mut Cursor) {
+    // SAFETY: the caller's promise.
+    unsafe { (*cursor).gather() };
+}
+
+/// # Safety
+/// `cursor` and `connection` are such.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_gathered(
+    cursor: *mut Cursor,
+    connection: *mut CConnection,
+    drops: c_int,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        (*cursor).gathered(&mut (*connection).own, drops != 0)
+    })
+}
+
+/// # Safety
+/// `cursor` and `connection` are such; the row has as many bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_insert(
+    cursor: *mut Cursor,
+    connection: *mut CConnection,
+    row: *const u8,
+    count: usize,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        (*cursor).insert(&mut (*connection).own, bytes(row, count))
+    })
+}
+
+/// # Safety
+/// `cursor` and `connection` are such.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_scan(cursor: *mut Cursor, connection: *const CConnection) {
+    // SAFETY: the caller's promise.
+    unsafe { (*cursor).scan(&(*connection).own) };
+}
+
+/// Reads the next row; its id is 0 at the end.
+///
+/// # Safety
+/// `cursor` is one; `id` is room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_next(cursor: *mut Cursor, id: *mut u64, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        id.write((*cursor).next()?.unwrap_or(0));
+        Ok(())
+    })
+}
+
+/// Reads a row; `found` is 0 when it is gone.
+///
+/// # Safety
+/// `cursor` is one; `found` is room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_read(
+    cursor: *mut Cursor,
+    id: u64,
+    found: *mut c_int,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        found.write(c_int::from((*cursor).read(id)?));
+        Ok(())
+    })
+}
+
+/// The row at hand; it is there until the next is read.
+///
+/// # Safety
+/// `cursor` is one; `count` is room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_row(cursor: *const Cursor, count: *mut usize) -> *const u8 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let row = (*cursor).row();
+        count.write(row.len());
+        row.as_ptr()
+    }
+}
+
+/// Which row is at hand.
+///
+/// # Safety
+/// `cursor` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_row_at_hand(cursor: *const Cursor) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { (*cursor).row_id() }
+}
+
+/// Has the row at hand removed when the statement ends. Returns 0 when somebody else has it.
+///
+/// # Safety
+/// `cursor` and `connection` are such.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_doom(cursor: *mut Cursor, connection: *const CConnection) -> c_int {
+    // SAFETY: the caller's promise.
+    c_int::from(unsafe { (*cursor).doom(&(*connection).own) })
+}
+
+/// # Safety
+/// `cursor` and `connection` are such.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_settle(
+    cursor: *mut Cursor,
+    connection: *mut CConnection,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        (*cursor).settle(&mut (*connection).own)
+    })
+}
+
+/// # Safety
+/// `cursor` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_truncate(cursor: *const Cursor, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe { Ok((*cursor).table().truncate()?) })
+}
+
+/// # Safety
+/// `cursor` is one, `stats` room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_cursor_stats(cursor: *const Cursor, stats: *mut CStats) {
+    // SAFETY: the caller's promise.
+    unsafe { stats.write((*cursor).table().stats().into()) };
+}

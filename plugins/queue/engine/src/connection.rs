@@ -1,0 +1,150 @@
+//! What one connection owns and waits for.
+
+use crate::fault::{Code, Fault};
+use crate::tables::Tables;
+use evenkeel_queue::{Killer, Session, Source, Table, Waited, Wanted};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A connection. When it goes, what it owns goes back.
+#[derive(Debug, Default)]
+pub struct Connection {
+    session: Session,
+    /// It sees what it owns and nothing else.
+    is_owner: bool,
+    /// What the next rows come from.
+    source: Option<Source>,
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// This of the tables, counted from 0, gave rows.
+    Rows(usize),
+    /// The time is over.
+    TimedOut,
+    /// Somebody ended it.
+    Killed,
+    /// One of the tables is not there.
+    Missing,
+}
+
+impl Connection {
+    /// Removes what is owned, then waits for up to `most` rows of the first of the tables that has
+    /// one. From then on the connection sees only what it owns.
+    ///
+    /// # Errors
+    ///
+    /// What was owned cannot be removed, or a table not be read.
+    pub fn wait(
+        &mut self,
+        tables: &Tables,
+        paths: &[PathBuf],
+        most: usize,
+        timeout: Duration,
+        is_killed: &dyn Fn() -> bool,
+    ) -> Result<Ended, Fault> {
+        let begun = Instant::now();
+        loop {
+            let wanted = paths.iter().map(|path| {
+                Ok(Wanted {
+                    table: tables.table(path)?,
+                    condition: None,
+                })
+            });
+            let wanted: Vec<Wanted> = match wanted.collect::<Result<_, Fault>>() {
+                Err(fault) if fault.code == Code::Missing => return Ok(Ended::Missing),
+                wanted => wanted?,
+            };
+            let left = timeout.saturating_sub(begun.elapsed());
+            let waited = self.session.wait(&wanted, most, left, is_killed);
+            self.is_owner = true;
+            return Ok(match waited {
+                Ok(Waited::Rows(place, _)) => Ended::Rows(place),
+                Ok(Waited::TimedOut) => Ended::TimedOut,
+                Ok(Waited::Killed) => Ended::Killed,
+                // Another may have its name already.
+                Ok(Waited::Dropped(_)) | Err(evenkeel_queue::Error::Dropped) => continue,
+                Err(error) => return Err(error.into()),
+            });
+        }
+    }
+
+    /// Removes what is owned for good, and sees all again.
+    ///
+    /// # Errors
+    ///
+    /// `Misuse` when it waited for nothing; or it cannot be written, and is owned still.
+    pub fn end(&mut self) -> Result<(), Fault> {
+        self.must_be_owner("queue_end()")?;
+        self.session.end()?;
+        self.is_owner = false;
+        Ok(())
+    }
+
+    /// Puts what is owned back, and sees all again.
+    ///
+    /// # Errors
+    ///
+    /// `Misuse` when it waited for nothing.
+    pub fn abort(&mut self) -> Result<(), Fault> {
+        self.must_be_owner("queue_abort()")?;
+        self.session.abort();
+        self.is_owner = false;
+        Ok(())
+    }
+
+    fn must_be_owner(&self, what: &str) -> Result<(), Fault> {
+        match self.is_owner {
+            true => Ok(()),
+            false => Err(Fault::misuse(format!(
+                "{what} belongs to a connection that has called queue_wait() before"
+            ))),
+        }
+    }
+
+    /// The id of the first row that is owned; 0 for none.
+    ///
+    /// # Errors
+    ///
+    /// `Misuse` when it waited for nothing.
+    pub fn row_id(&self) -> Result<u64, Fault> {
+        self.must_be_owner("queue_rowid()")?;
+        let ids = self.session.held().map(|(_, ids)| ids);
+        Ok(ids.and_then(|ids| ids.first()).copied().unwrap_or(0))
+    }
+
+    /// Says what the next rows come from.
+    pub fn set_source(&mut self, source: Source) {
+        self.source = Some(source);
+    }
+
+    pub(crate) fn take_source(&mut self) -> Option<Source> {
+        self.source.take()
+    }
+
+    /// As whom it owns, when it sees nothing else.
+    pub(crate) fn sees_only(&self) -> Option<u64> {
+        self.is_owner.then(|| self.session.owner())
+    }
+
+    /// As whom it owns.
+    pub(crate) fn owner(&self) -> u64 {
+        self.session.owner()
+    }
+
+    /// Removes rows of a table for good that are owned, or were taken to be removed.
+    pub(crate) fn remove(&mut self, table: &Arc<Table>, ids: &[u64]) -> Result<(), Fault> {
+        match self.is_owner {
+            true => Ok(self.session.consume(ids)?),
+            false => Ok(table.remove(self.session.owner(), ids)?),
+        }
+    }
+
+    /// What ends its waits from another thread.
+    #[must_use]
+    pub fn killer(&self) -> Killer {
+        self.session.killer()
+    }
+}

@@ -1,0 +1,22 @@
+//! Queues for a server's storage engine: what a handler in C++ calls, and nothing of any server.
+//!
+//! | file | what |
+//! |---|---|
+//! | `tables` | the tables of a server that are open, by path |
+//! | `connection` | what one connection owns and waits for |
+//! | `cursor` | what one statement does to one table: rows gathered, a scan, removals |
+//! | `fault` | what went wrong, as a number and a text |
+//! | `calls` | all of it as C functions, guarded against panics; `engine.h` declares them |
+//! | `keeper` | the thread that compacts, and makes durable what may wait |
+
+mod calls;
+mod connection;
+mod cursor;
+mod fault;
+mod keeper;
+mod tables;
+
+pub use connection::{Connection, Ended};
+pub use cursor::Cursor;
+pub use fault::{Code, Fault};
+pub use tables::Tables;

@@ -1,0 +1,196 @@
+// What the server asks of a table, in terms of the queue engine.
+
+#include "ha_queue.h"
+#include <sql_parse.h>
+#include <mysql/service_thd_error_context.h>
+
+// Members of THD are not used here: they move with the server's minor versions.
+
+int told(int code, const evq_fault &fault) {
+  // The server's own words would hide ours.
+  my_printf_error(code == EVQ_FULL ? ER_RECORD_FILE_FULL : ER_UNKNOWN_ERROR, "queue: %s", MYF(0), fault.text);
+  switch (code) {
+    case EVQ_FULL: return HA_ERR_RECORD_FILE_FULL;
+    case EVQ_CORRUPT: return HA_ERR_CRASHED;
+    case EVQ_MISSING: return HA_ERR_NO_SUCH_TABLE;
+    default: return HA_ERR_INTERNAL_ERROR;
+  }
+}
+
+int ha_queue::open(const char *name, int, uint) {
+  evq_fault fault;
+  int code = evq_open(name, &cursor, &fault);
+  return code ? told(code, fault) : 0;
+}
+
+int ha_queue::close() {
+  evq_fault fault;
+  int code = evq_close(cursor, &fault);
+  cursor = nullptr;
+  return code ? told(code, fault) : 0;
+}
+
+// The columns, for whoever reads rows without a server: a line for each, with its name, its type's
+// number, the bytes of it and whether it is unsigned or may be NULL.
+static void describe(TABLE *form, String *layout) {
+  for (Field **field = form->field; *field; field++) {
+    char numbers[64];
+    Field *one = *field;
+    int length = snprintf(numbers, sizeof numbers, "\t%d\t%u\t%d\t%d\n", (int)one->real_type(),
+                          one->pack_length(), one->is_unsigned() ? 1 : 0, one->maybe_null() ? 1 : 0);
+    layout->append(one->field_name.str, one->field_name.length);
+    layout->append(numbers, length);
+  }
+}
+
+int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
+  if (info->tmp_table()) {
+    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
+    return HA_WRONG_CREATE_OPTION;
+  }
+  String layout;
+  describe(form, &layout);
+  evq_fault fault;
+  int code = evq_create(name, (const uint8_t *)layout.ptr(), layout.length(), &fault);
+  return code ? told(code, fault) : 0;
+}
+
+int ha_queue::delete_table(const char *name) {
+  evq_fault fault;
+  int code = evq_drop(name, &fault);
+  // The server asks for tables too of which only its own half is left.
+  if (code == EVQ_MISSING) return ENOENT;
+  return code ? told(code, fault) : 0;
+}
+
+int ha_queue::rename_table(const char *from, const char *to) {
+  evq_fault fault;
+  int code = evq_rename(from, to, &fault);
+  return code ? told(code, fault) : 0;
+}
+
+// A record as it is stored: the bytes of NULLs and bits, then each column that is not NULL, packed.
+size_t ha_queue::longest(const uchar *record) const {
+  size_t bytes = table->s->reclength + table->s->fields * 2 + table->s->null_bytes;
+  for (uint at = 0; at < table->s->blob_fields; at++) {
+    auto *blob = static_cast<Field_blob *>(table->field[table->s->blob_field[at]]);
+    if (!blob->is_null_in_record(record)) bytes += 2 + blob->get_length(record + blob->offset(table->record[0]));
+  }
+  return bytes;
+}
+
+int ha_queue::write_row(const uchar *record) {
+  packed.length(0);
+  if (packed.reserve(longest(record))) return HA_ERR_OUT_OF_MEM;
+  uchar *to = (uchar *)packed.ptr();
+  memcpy(to, record, table->s->null_bytes);
+  to += table->s->null_bytes;
+  for (Field **field = table->field; *field; field++)
+    if (!(*field)->is_null_in_record(record)) to = (*field)->pack(to, record + (*field)->offset(table->record[0]));
+  evq_fault fault;
+  size_t bytes = to - (uchar *)packed.ptr();
+  int code = evq_insert(cursor, connection_of(ha_thd()), (const uint8_t *)packed.ptr(), bytes, &fault);
+  return code ? told(code, fault) : 0;
+}
+
+// Strings stay where the engine has them until the next row is read.
+int ha_queue::put_row(uchar *record) {
+  size_t bytes;
+  const uchar *from = evq_row(cursor, &bytes), *end = from + bytes;
+  if (bytes < table->s->null_bytes) return HA_ERR_CRASHED;
+  memcpy(record, from, table->s->null_bytes);
+  from += table->s->null_bytes;
+  for (Field **field = table->field; *field; field++) {
+    if ((*field)->is_null_in_record(record)) continue;
+    from = (*field)->unpack(record + (*field)->offset(table->record[0]), from, end, 0);
+    if (!from) return HA_ERR_CRASHED;
+  }
+  return 0;
+}
+
+void ha_queue::start_bulk_insert(ha_rows, uint) {
+  gathers = true;
+  evq_gather(cursor);
+}
+
+int ha_queue::end_bulk_insert() {
+  if (!gathers) return 0;
+  gathers = false;
+  THD *thd = ha_thd();
+  evq_fault fault;
+  int code = evq_gathered(cursor, connection_of(thd), thd_get_error_number(thd) != 0, &fault);
+  return code ? told(code, fault) : 0;
+}
+
+int ha_queue::update_row(const uchar *, const uchar *) {
+  my_printf_error(ER_ILLEGAL_HA, "queue: rows of a queue are not changed: take them, and insert others", MYF(0));
+  return HA_ERR_WRONG_COMMAND;
+}
+
+int ha_queue::delete_row(const uchar *) {
+  // Whoever has the row by now removes it or puts it back.
+  evq_doom(cursor, connection_of(ha_thd()));
+  return 0;
+}
+
+int ha_queue::truncate() {
+  evq_fault fault;
+  int code = evq_truncate(cursor, &fault);
+  return code ? told(code, fault) : 0;
+}
+
+int ha_queue::rnd_init(bool) {
+  THD *thd = ha_thd();
+  int command = thd_sql_command(thd);
+  if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_OPTIMIZE) {
+    // Consumers would go on in the old table while it is copied.
+    my_printf_error(ER_ILLEGAL_HA,
+                    "queue: a queue's columns are not changed: make another, stop inserting, and have consumers "
+                    "empty this one", MYF(0));
+    return HA_ERR_WRONG_COMMAND;
+  }
+  evq_scan(cursor, connection_of(thd));
+  return 0;
+}
+
+int ha_queue::rnd_next(uchar *record) {
+  uint64_t id;
+  evq_fault fault;
+  int code = evq_next(cursor, &id, &fault);
+  if (code) return told(code, fault);
+  return id ? put_row(record) : HA_ERR_END_OF_FILE;
+}
+
+void ha_queue::position(const uchar *) {
+  uint64_t id = evq_row_at_hand(cursor);
+  memcpy(ref, &id, sizeof id);
+}
+
+int ha_queue::rnd_pos(uchar *record, uchar *position) {
+  uint64_t id;
+  int found;
+  memcpy(&id, position, sizeof id);
+  evq_fault fault;
+  int code = evq_read(cursor, id, &found, &fault);
+  if (code) return told(code, fault);
+  return found ? put_row(record) : HA_ERR_RECORD_DELETED;
+}
+
+int ha_queue::info(uint what) {
+  if (what & HA_STATUS_VARIABLE) {
+    evq_stats now;
+    evq_cursor_stats(cursor, &now);
+    // Of an empty table the optimizer would not even ask.
+    stats.records = now.rows < 2 ? 2 : now.rows;
+    stats.data_file_length = now.bytes;
+    stats.mean_rec_length = now.rows ? (ulong)(now.bytes / now.rows) : 0;
+  }
+  return 0;
+}
+
+int ha_queue::external_lock(THD *thd, int kind) {
+  if (kind != F_UNLCK) return 0;
+  evq_fault fault;
+  int code = evq_settle(cursor, connection_of(thd), &fault);
+  return code ? told(code, fault) : 0;
+}

@@ -1,0 +1,63 @@
+// ENGINE=QUEUE for MariaDB: tables as the server sees them.
+#pragma once
+
+#define MYSQL_SERVER 1
+#include <my_global.h>
+#include <sql_class.h>
+#include <handler.h>
+#include <table.h>
+#include <field.h>
+#include "../engine/engine.h"
+
+// Set when the plugin is loaded.
+extern handlerton *queue_hton;
+
+// The connection's queues, made when they are first asked for.
+evq_connection *connection_of(THD *thd);
+
+// Tells the user what went wrong.
+int told(int code, const evq_fault &fault);
+
+class ha_queue final : public handler {
+  evq_cursor *cursor = nullptr;
+  String packed;
+  bool gathers = false;
+
+  int put_row(uchar *record);
+  size_t longest(const uchar *record) const;
+
+ public:
+  ha_queue(handlerton *hton, TABLE_SHARE *share) : handler(hton, share) { ref_length = sizeof(uint64_t); }
+
+  Table_flags table_flags() const override {
+    return HA_NO_TRANSACTIONS | HA_NO_AUTO_INCREMENT | HA_REC_NOT_IN_SEQ | HA_CAN_GEOMETRY |
+           HA_FAST_KEY_READ | HA_NULL_IN_KEY;
+  }
+  ulong index_flags(uint, uint, bool) const override { return 0; }
+  uint max_supported_keys() const override { return 0; }
+  uint max_supported_record_length() const override { return HA_MAX_REC_LENGTH; }
+
+  int open(const char *name, int mode, uint test_if_locked) override;
+  int close() override;
+  int create(const char *name, TABLE *form, HA_CREATE_INFO *info) override;
+  int delete_table(const char *name) override;
+  int rename_table(const char *from, const char *to) override;
+
+  void start_bulk_insert(ha_rows rows, uint flags) override;
+  int end_bulk_insert() override;
+  int write_row(const uchar *record) override;
+  int update_row(const uchar *, const uchar *) override;
+  int delete_row(const uchar *record) override;
+  int truncate() override;
+
+  int rnd_init(bool scan) override;
+  int rnd_next(uchar *record) override;
+  int rnd_pos(uchar *record, uchar *position) override;
+  void position(const uchar *record) override;
+  int info(uint what) override;
+
+  int external_lock(THD *thd, int kind) override;
+  // Rows are whole and owned by one: there is nothing for the server to lock.
+  uint lock_count() const override { return 0; }
+  THR_LOCK_DATA **store_lock(THD *, THR_LOCK_DATA **to, enum thr_lock_type) override { return to; }
+};

@@ -1,0 +1,10 @@
+// What the server fills in when it loads the plugin: each names the version that was built against.
+
+#include <service_versions.h>
+
+extern "C" {
+void *my_print_error_service = (void *)VERSION_my_print_error;
+void *thd_error_context_service = (void *)VERSION_thd_error_context;
+void *thd_kill_statement_service = (void *)VERSION_kill_statement;
+void *thd_wait_service = (void *)VERSION_thd_wait;
+}
