@@ -20,8 +20,8 @@ pub const FAULTS: [&str; 17] = [
 ];
 
 /// What an entry may stand for besides; docs/src/design/sabotage.md says what each is.
-const BEYOND: [&str; 9] = [
-    "image", "page", "tool", "key", "schema", "dump", "import", "figure", "url",
+const BEYOND: [&str; 10] = [
+    "image", "page", "tool", "key", "schema", "dump", "import", "figure", "url", "queue",
 ];
 
 /// One place to break, and the test that is to notice.
@@ -120,6 +120,8 @@ pub fn check(root: &Path) -> Vec<String> {
         let test = format!("tests/{}.rs", entry.test);
         let folder = match entry.package.trim_start_matches("evenkeel-") {
             top @ ("cases" | "vm") => root.join(top),
+            "queue" => root.join("plugins/queue/core"),
+            "queue-condition" => root.join("plugins/queue/condition"),
             part => root.join("crates").join(part),
         };
         if entry.test != "lib" && !folder.join(&test).exists() {
