@@ -137,40 +137,11 @@ fn expressions() -> impl Strategy<Value = Expression> {
     })
 }
 
+type Simple = (Option<i128>, Option<String>);
+
 /// The same in another way: truths are 0, 1 and 2, with NULL in the middle; texts are numbers of
 /// their own kind, far away.
-fn simply(of: &Expression) -> (Option<i128>, Option<String>) {
-    let truth = |of: &Expression| {
-        simply(of)
-            .0
-            .map_or(1, |number| if number == 0 { 0 } else { 2 })
-    };
-    let told = |truth: i32| {
-        (
-            match truth {
-                1 => None,
-                other => Some(i128::from(other / 2)),
-            },
-            None,
-        )
-    };
-    let compared = |a: &Expression, b: &Expression, test: &dyn Fn(i32) -> bool| {
-        let sign = match (simply(a), simply(b)) {
-            ((Some(a), _), (Some(b), _)) => (a - b).signum() as i32,
-            ((_, Some(a)), (_, Some(b))) => a.cmp(&b) as i32,
-            _ => return 1,
-        };
-        if test(sign) { 2 } else { 0 }
-    };
-    let computed =
-        |a: &Expression, b: &Expression, compute: &dyn Fn(i128, i128) -> Option<i128>| {
-            let both = simply(a).0.zip(simply(b).0);
-            (
-                both.and_then(|(a, b)| compute(a, b))
-                    .filter(|n| *n >= -(1 << 63) && *n < 1 << 64),
-                None,
-            )
-        };
+fn simply(of: &Expression) -> Simple {
     match of {
         Expression::Number(number) => (Some(*number), None),
         Expression::Text(text) => (None, Some(text.clone())),
@@ -196,28 +167,62 @@ fn simply(of: &Expression) -> (Option<i128>, Option<String>) {
             Some(text) if *on => told(i32::from(text.find(prefix.as_str()) == Some(0)) * 2),
             Some(text) => told(i32::from(text == *prefix) * 2),
         },
-        Expression::Binary(operator, a, b) => match operator.sign() {
-            "OR" => told(truth(a).max(truth(b))),
-            "AND" => told(truth(a).min(truth(b))),
-            "XOR" => told(if truth(a) == 1 || truth(b) == 1 {
-                1
-            } else {
-                (truth(a) - truth(b)).abs()
-            }),
-            "=" => told(compared(a, b, &|sign| sign == 0)),
-            "<>" => told(compared(a, b, &|sign| sign != 0)),
-            "<" => told(compared(a, b, &|sign| sign < 0)),
-            "<=" => told(compared(a, b, &|sign| sign <= 0)),
-            ">" => told(compared(a, b, &|sign| sign > 0)),
-            ">=" => told(compared(a, b, &|sign| sign >= 0)),
-            "+" => computed(a, b, &|a, b| Some(a + b)),
-            "-" => computed(a, b, &|a, b| Some(a - b)),
-            "*" => computed(a, b, &|a, b| a.checked_mul(b)),
-            "DIV" => computed(a, b, &|a, b| (b != 0).then(|| a / b)),
-            _ => computed(a, b, &|a, b| (b != 0).then(|| a % b)),
-        },
+        Expression::Binary(operator, a, b) => simply_two(*operator, a, b),
         _ => (None, None),
     }
+}
+
+fn simply_two(operator: Operator, a: &Expression, b: &Expression) -> Simple {
+    match operator.sign() {
+        "OR" => told(truth(a).max(truth(b))),
+        "AND" => told(truth(a).min(truth(b))),
+        "XOR" => told(if truth(a) == 1 || truth(b) == 1 {
+            1
+        } else {
+            (truth(a) - truth(b)).abs()
+        }),
+        "=" => told(compared(a, b, &|sign| sign == 0)),
+        "<>" => told(compared(a, b, &|sign| sign != 0)),
+        "<" => told(compared(a, b, &|sign| sign < 0)),
+        "<=" => told(compared(a, b, &|sign| sign <= 0)),
+        ">" => told(compared(a, b, &|sign| sign > 0)),
+        ">=" => told(compared(a, b, &|sign| sign >= 0)),
+        "+" => computed(a, b, &|a, b| Some(a + b)),
+        "-" => computed(a, b, &|a, b| Some(a - b)),
+        "*" => computed(a, b, &|a, b| a.checked_mul(b)),
+        "DIV" => computed(a, b, &|a, b| (b != 0).then(|| a / b)),
+        _ => computed(a, b, &|a, b| (b != 0).then(|| a % b)),
+    }
+}
+
+fn truth(of: &Expression) -> i32 {
+    simply(of)
+        .0
+        .map_or(1, |number| if number == 0 { 0 } else { 2 })
+}
+
+fn told(truth: i32) -> Simple {
+    let known = (truth != 1).then_some(i128::from(truth / 2));
+    (known, None)
+}
+
+fn compared(a: &Expression, b: &Expression, test: &dyn Fn(i32) -> bool) -> i32 {
+    let sign = match (simply(a), simply(b)) {
+        ((Some(a), _), (Some(b), _)) => (a - b).signum() as i32,
+        ((_, Some(a)), (_, Some(b))) => a.cmp(&b) as i32,
+        _ => return 1,
+    };
+    if test(sign) { 2 } else { 0 }
+}
+
+fn computed(
+    a: &Expression,
+    b: &Expression,
+    compute: &dyn Fn(i128, i128) -> Option<i128>,
+) -> Simple {
+    let both = simply(a).0.zip(simply(b).0);
+    let number = both.and_then(|(a, b)| compute(a, b));
+    (number.filter(|n| *n >= -(1 << 63) && *n < 1 << 64), None)
 }
 
 proptest! {

@@ -191,6 +191,36 @@ fn until_it_is_killed_or_the_table_goes() {
     assert!(!Path::new(&scene.anchor("b")).exists());
 }
 
+/// Takes rows and tells of them, until one of a single byte comes.
+fn consume(consumer: usize, tables: &[Arc<Table>; 2], say: &mpsc::Sender<Vec<u8>>) {
+    let mut session = Session::new();
+    let wanted = [any(&tables[consumer % 2]), any(&tables[1 - consumer % 2])];
+    let mut waits = 0;
+    loop {
+        let waited = session
+            .wait(&wanted, 1 + consumer, LONG, &|| false)
+            .unwrap();
+        let Waited::Rows(_, ids) = waited else {
+            panic!("no row came: {waited:?}");
+        };
+        waits += 1;
+        if waits % 10 == 0 {
+            session.abort();
+            continue;
+        }
+        let table = session.held().unwrap().0.clone();
+        let rows: Vec<Vec<u8>> = ids
+            .iter()
+            .map(|id| table.read(*id).unwrap().unwrap())
+            .collect();
+        session.end().unwrap();
+        if rows.iter().any(|row| row.len() == 1) {
+            return;
+        }
+        rows.into_iter().for_each(|row| say.send(row).unwrap());
+    }
+}
+
 #[test]
 fn and_every_row_goes_to_one_of_many_while_compaction_runs() {
     const PRODUCERS: u64 = 4;
@@ -202,32 +232,7 @@ fn and_every_row_goes_to_one_of_many_while_compaction_runs() {
         for consumer in 0..6 {
             let (say, tables) = (say.clone(), tables.clone());
             scope.spawn(move || {
-                let mut session = Session::new();
-                let wanted = [any(&tables[consumer % 2]), any(&tables[1 - consumer % 2])];
-                let mut waits = 0;
-                loop {
-                    let waited = session
-                        .wait(&wanted, 1 + consumer, LONG, &|| false)
-                        .unwrap();
-                    let Waited::Rows(_, ids) = waited else {
-                        panic!("no row came: {waited:?}");
-                    };
-                    waits += 1;
-                    if waits % 10 == 0 {
-                        session.abort();
-                        continue;
-                    }
-                    let table = session.held().unwrap().0.clone();
-                    let rows: Vec<Vec<u8>> = ids
-                        .iter()
-                        .map(|id| table.read(*id).unwrap().unwrap())
-                        .collect();
-                    session.end().unwrap();
-                    if rows.iter().any(|row| row.len() == 1) {
-                        return;
-                    }
-                    rows.into_iter().for_each(|row| say.send(row).unwrap());
-                }
+                consume(consumer, &tables, &say);
             });
         }
         let producers: Vec<_> = (0..PRODUCERS)
