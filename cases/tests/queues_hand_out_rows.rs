@@ -20,7 +20,7 @@ fn number(session: &mut Session, what: &str) -> Option<i64> {
 }
 
 fn refused(session: &mut Session, sql: &str, because: &str) {
-    let why = session.run(sql).unwrap_err().chain();
+    let why = session.rows(sql).unwrap_err().chain();
     assert!(why.contains(because), "{sql}: {why}");
 }
 
@@ -232,7 +232,11 @@ fn to_nobody_else() {
         "SELECT queue_wait('mails', 'urgent', 'x', 1, 2)",
         "queue_wait('[database.]table'",
     );
-    refused(&mut session, "SELECT queue_set_srcid(64, 'a', 1)", "0 to 63");
+    refused(
+        &mut session,
+        "SELECT queue_set_srcid(64, 'a', 1)",
+        "0 to 63",
+    );
     // What a source sent again is passed over.
     for (mode, id) in [("a", 5), ("a", 5), ("a", 6), ("w", 5)] {
         session

@@ -56,10 +56,11 @@ impl Ledger {
             if self.ended.lock().unwrap().contains(&id) {
                 self.twice.lock().unwrap().push(id);
             }
-            match session.run("SELECT queue_end()") {
-                Ok(()) => self.ended.lock().unwrap().insert(id),
-                Err(_) => return drop(self.doubtful.lock().unwrap().insert(id)),
-            };
+            if session.value("SELECT queue_end()").is_err() {
+                self.doubtful.lock().unwrap().insert(id);
+                return;
+            }
+            self.ended.lock().unwrap().insert(id);
         }
     }
 }
@@ -85,7 +86,7 @@ fn nothing_is_lost_and_nothing_comes_back() {
             let before = acknowledged();
             evenkeel_testkit::until("there is work", || acknowledged() > before + 100);
             thread::sleep(Duration::from_millis(u64::from(random.below(200))));
-            let server = Pid::from_raw(site.running.pid() as i32).unwrap();
+            let server = Pid::from_raw(site.running.pid()).unwrap();
             kill_process(server, Signal::KILL).unwrap();
         });
         site = site.again(|running| running.kill());

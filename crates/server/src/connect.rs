@@ -86,7 +86,15 @@ impl Session {
     /// Errors: `LockTimeout` when the server gave up waiting, `Unreachable` when the connection is
     /// lost, `Refused` when a privilege is missing, else `Failed`; code and text are in the message.
     pub fn run(&mut self, sql: &str) -> Result<()> {
-        self.conn.query_drop(sql).map_err(|e| query_error(&e, sql))
+        let failed = |e: mysql::Error| query_error(&e, sql);
+        let mut result = self.conn.query_iter(sql).map_err(failed)?;
+        // A statement may fail behind its first row; dropping the rest would not tell.
+        while let Some(rows) = result.iter() {
+            for row in rows {
+                row.map_err(failed)?;
+            }
+        }
+        Ok(())
     }
 
     /// Runs a statement and returns all its rows. Errors as [`Session::run`].

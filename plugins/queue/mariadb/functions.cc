@@ -99,7 +99,8 @@ static longlong wait_for(UDF_ARGS *args, uint tables, uint64_t most, double time
   thd_wait_end(thd);
   if (code) return told(code, fault), *error = 1, 0;
   if (answer == -2) return *is_null = 1, 0;
-  return answer < 0 ? 0 : answer;
+  if (answer == -1) return my_error(ER_QUERY_INTERRUPTED, MYF(0)), *error = 1, 0;
+  return answer;
 }
 
 // queue_wait('[db.]table', ..., [seconds]): the number of the table that gave a row, from 1.

@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 28] = [
+const LAYERS: [(&str, Layer); 29] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -41,6 +41,7 @@ const LAYERS: [(&str, Layer); 28] = [
     ("evenkeel-install", Layer::Operation),
     // It meets the user as SQL.
     ("evenkeel-plugin-url", Layer::Face),
+    ("evenkeel-queue-engine", Layer::Face),
     ("evenkeel-cli", Layer::Face),
     ("evenkeel-testkit", Layer::Testkit),
     ("evenkeel-xtask", Layer::Workshop),

@@ -461,7 +461,7 @@ unsafe extern "C" fn evq_scan(cursor: *mut Cursor, connection: *const CConnectio
 unsafe extern "C" fn evq_next(cursor: *mut Cursor, id: *mut u64, fault: *mut CFault) -> c_int {
     // SAFETY: the caller's promise.
     guard(fault, || unsafe {
-        id.write((*cursor).next()?.unwrap_or(0));
+        id.write((*cursor).advance()?.unwrap_or(0));
         Ok(())
     })
 }

@@ -124,7 +124,7 @@ impl Cursor {
     /// # Errors
     ///
     /// The row cannot be read.
-    pub fn next(&mut self) -> Result<Option<u64>, Fault> {
+    pub fn advance(&mut self) -> Result<Option<u64>, Fault> {
         while let Some(id) = self.table.next_visible(self.next, self.only) {
             self.next = id + 1;
             // Somebody may have removed it in this moment.
@@ -206,7 +206,7 @@ mod tests {
     fn all(cursor: &mut Cursor, connection: &Connection) -> Vec<Vec<u8>> {
         let mut rows = Vec::new();
         cursor.scan(connection);
-        while cursor.next().unwrap().is_some() {
+        while cursor.advance().unwrap().is_some() {
             rows.push(cursor.row().to_vec());
         }
         rows
@@ -253,7 +253,7 @@ mod tests {
             cursor.insert(&mut one, row).unwrap();
         }
         cursor.scan(&one);
-        cursor.next().unwrap();
+        cursor.advance().unwrap();
         assert!(cursor.doom(&one));
         assert_eq!(cursor.table().stats().rows, 2);
         assert!(!cursor.doom(&other), "it is about to be removed");
@@ -262,7 +262,7 @@ mod tests {
         // The owner of a row removes it so, and owns nothing then.
         assert_eq!(wait(&mut one, &tables, &path), Ended::Rows(0));
         cursor.scan(&one);
-        cursor.next().unwrap();
+        cursor.advance().unwrap();
         assert!(cursor.doom(&one));
         cursor.settle(&mut one).unwrap();
         assert!(all(&mut cursor, &one).is_empty());
