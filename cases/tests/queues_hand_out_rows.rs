@@ -230,7 +230,7 @@ fn to_nobody_else() {
     refused(
         &mut session,
         "SELECT queue_wait('mails', 'urgent', 'x', 1, 2)",
-        "queue_wait('[database.]table'",
+        "queue_wait('[database.]table[:condition]'",
     );
     refused(
         &mut session,
@@ -265,4 +265,58 @@ fn to_nobody_else() {
         .run("INSERT INTO shop.mails VALUES (10, 'mine')")
         .unwrap();
     assert_eq!(ids(&mut reader, "shop.mails"), [1, 9, 9, 9, 10]);
+}
+
+#[test]
+fn to_those_whose_condition_is_true() {
+    let site = QueueSite::start(&[]);
+    let mut session = site.session();
+    let columns = "id INT NOT NULL, size SMALLINT UNSIGNED, what VARCHAR(300), body BLOB, day DATE, at DATETIME(3), \
+                   t TIME, made TIMESTAMP NULL, y YEAR, big BIGINT, c CHAR(5), kind ENUM('a','b')";
+    session
+        .run(&format!("CREATE TABLE q ({columns}) ENGINE=QUEUE"))
+        .unwrap();
+    session.run("SET time_zone = '+00:00'").unwrap();
+    let rows = "(1, 65535, 'one', 'x', '2026-11-22', '2026-11-22 01:02:03.5', '-12:34:56', '1970-01-02', 1999, -5, 'ab', 'b'), \
+                (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), \
+                (3, 3, 'three', 'y', '1000-01-01', '1000-01-01', '01:00:00', '2026-11-22', 2026, 5, '', 'a')";
+    session
+        .run(&format!("INSERT INTO q VALUES {rows}"))
+        .unwrap();
+    for (condition, row) in [
+        ("id=2", Some(2)),
+        ("size > 60000", Some(1)),
+        ("size IS NULL", Some(2)),
+        ("what = ''three''", Some(3)),
+        ("what LIKE ''on%''", Some(1)),
+        ("day < 20000101", Some(3)),
+        ("at = 20261122010203", Some(1)),
+        ("t < 0", Some(1)),
+        ("made = 86400", Some(1)),
+        ("y IN (2025, 2026)", Some(3)),
+        ("big < 0 AND c = ''ab''", Some(1)),
+        ("kind = 1", Some(3)),
+        ("`id` BETWEEN 4 AND 9", None),
+    ] {
+        let waited = number(&mut session, &format!("queue_wait('q:{condition}', 0)"));
+        assert_eq!(waited, Some(i64::from(row.is_some())), "{condition}");
+        assert_eq!(ids(&mut session, "q"), Vec::from_iter(row), "{condition}");
+        session.run("DO queue_abort()").unwrap();
+    }
+    // The first that matches comes first, whatever stands before it.
+    assert_eq!(
+        number(&mut session, "queue_wait('q:id > 5', 'q:id >= 2', 0)"),
+        Some(2)
+    );
+    assert_eq!(ids(&mut session, "q"), [2]);
+    refused(
+        &mut session,
+        "SELECT queue_wait('q:body = 1', 0)",
+        "condition is wrong at byte 0",
+    );
+    refused(
+        &mut session,
+        "SELECT queue_wait('q:id >', 0)",
+        "condition is wrong",
+    );
 }

@@ -54,8 +54,8 @@ void evq_connection_free(evq_connection *);
 void evq_connection_kill(const evq_connection *);
 
 // The answer is the table's number from 1; 0 when the time is over, -1 when somebody ended it, -2 when
-// there is no such table.
-int evq_wait(evq_connection *, const char *const *paths, size_t count, uint64_t most, double timeout_s,
+// there is no such table. A condition is null for any row.
+int evq_wait(evq_connection *, const char *const *paths, const char *const *conditions, size_t count, uint64_t most, double timeout_s,
              int (*is_killed)(void *), void *of, int64_t *answer, evq_fault *);
 int evq_end(evq_connection *, evq_fault *);
 int evq_abort(evq_connection *, evq_fault *);

@@ -20,10 +20,10 @@ static bool refuse(char *message, const char *why) {
   return true;
 }
 
-// What a function works on: `[db.]table`, as the caller may use it.
+// What a function works on: `[db.]table[:condition]`, as the caller may use it.
 struct Named {
-  std::string path;
-  bool is_there = false;
+  std::string path, condition;
+  bool is_there = false, is_conditional = false;
 };
 
 // May this user take rows of it? The server tells the user if not.
@@ -37,9 +37,11 @@ static bool may_take(THD *thd, const LEX_CSTRING &db, const LEX_CSTRING &table) 
 
 static bool find(THD *thd, const char *text, size_t length, Named *found) {
   std::string whole(text, length), db, table;
-  if (whole.find(':') != std::string::npos) {
-    my_printf_error(ER_UNKNOWN_ERROR, "queue: conditions behind a table's name are not known yet", MYF(0));
-    return false;
+  size_t colon = whole.find(':');
+  if (colon != std::string::npos) {
+    found->condition = whole.substr(colon + 1);
+    found->is_conditional = true;
+    whole.resize(colon);
   }
   size_t dot = whole.find('.');
   if (dot != std::string::npos) {
@@ -84,18 +86,19 @@ static longlong wait_for(UDF_ARGS *args, uint tables, uint64_t most, double time
                          uchar *error) {
   THD *thd = current_thd;
   std::vector<Named> named(tables);
-  std::vector<const char *> paths;
+  std::vector<const char *> paths, conditions;
   for (uint at = 0; at < tables; at++) {
     if (!args->args[at]) return *is_null = 1, 0;
     if (!find(thd, args->args[at], args->lengths[at], &named[at])) return *error = 1, 0;
     if (!named[at].is_there) return *is_null = 1, 0;
     paths.push_back(named[at].path.c_str());
+    conditions.push_back(named[at].is_conditional ? named[at].condition.c_str() : nullptr);
   }
   int64_t answer = 0;
   evq_fault fault;
   thd_wait_begin(thd, THD_WAIT_USER_LOCK);
-  int code = evq_wait(connection_of(thd), paths.data(), paths.size(), most, timeout_s, is_killed, thd, &answer,
-                      &fault);
+  int code = evq_wait(connection_of(thd), paths.data(), conditions.data(), paths.size(), most, timeout_s, is_killed,
+                      thd, &answer, &fault);
   thd_wait_end(thd);
   if (code) return told(code, fault), *error = 1, 0;
   if (answer == -2) return *is_null = 1, 0;
@@ -103,9 +106,9 @@ static longlong wait_for(UDF_ARGS *args, uint tables, uint64_t most, double time
   return answer;
 }
 
-// queue_wait('[db.]table', ..., [seconds]): the number of the table that gave a row, from 1.
+// queue_wait('[db.]table[:condition]', ..., [seconds]): the number of the table that gave a row, from 1.
 UDF my_bool queue_wait_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
-  return takes_tables(init, args, message, "use: queue_wait('[database.]table', ..., [seconds])");
+  return takes_tables(init, args, message, "use: queue_wait('[database.]table[:condition]', ..., [seconds])");
 }
 
 UDF longlong queue_wait(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *error) {
@@ -119,10 +122,10 @@ UDF longlong queue_wait(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *error
   return wait_for(args, tables, 1, timeout_s, is_null, error);
 }
 
-// queue_wait_n('[db.]table', rows, seconds): as queue_wait of one table, for up to so many rows.
+// queue_wait_n('[db.]table[:condition]', rows, seconds): as queue_wait of one table, for up to so many rows.
 UDF my_bool queue_wait_n_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (args->arg_count != 3 || args->arg_type[0] != STRING_RESULT)
-    return refuse(message, "use: queue_wait_n('[database.]table', rows, seconds)");
+    return refuse(message, "use: queue_wait_n('[database.]table[:condition]', rows, seconds)");
   args->arg_type[1] = INT_RESULT;
   args->arg_type[2] = REAL_RESULT;
   init->maybe_null = 1;

@@ -30,16 +30,51 @@ int ha_queue::close() {
   return code ? told(code, fault) : 0;
 }
 
-// The columns, for whoever reads rows without a server: a line for each, with its name, its type's
-// number, the bytes of it and whether it is unsigned or may be NULL.
+// How a packed column is read without a server: a letter and a size in bytes, see engine/src/columns.rs.
+static char kind_of(Field *field, uint *size) {
+  *size = field->pack_length();
+  bool is_text = field->charset() != &my_charset_bin;
+  switch (field->real_type()) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG: return field->is_unsigned() ? 'u' : 'i';
+    case MYSQL_TYPE_ENUM:
+    case MYSQL_TYPE_SET: return 'u';
+    case MYSQL_TYPE_YEAR: return 'y';
+    case MYSQL_TYPE_NEWDATE: return 'd';
+    case MYSQL_TYPE_DATETIME2: return 'D';
+    case MYSQL_TYPE_TIME2: return 'T';
+    case MYSQL_TYPE_TIMESTAMP2: return 'S';
+    case MYSQL_TYPE_STRING:
+    case MYSQL_TYPE_VARCHAR:
+      *size = field->field_length > 255 ? 2 : 1;
+      return is_text ? 's' : 'v';
+    case MYSQL_TYPE_TINY_BLOB:
+    case MYSQL_TYPE_BLOB:
+    case MYSQL_TYPE_MEDIUM_BLOB:
+    case MYSQL_TYPE_LONG_BLOB:
+    case MYSQL_TYPE_GEOMETRY:
+      *size = static_cast<Field_blob *>(field)->pack_length_no_ptr();
+      return is_text ? 's' : 'v';
+    default: return 'f';
+  }
+}
+
+// The columns, for conditions, which are asked where there is no server's table at hand.
 static void describe(TABLE *form, String *layout) {
+  layout->append_ulonglong(form->s->null_bytes);
+  layout->append('\0');
   for (Field **field = form->field; *field; field++) {
-    char numbers[64];
     Field *one = *field;
-    int length = snprintf(numbers, sizeof numbers, "\t%d\t%u\t%d\t%d\n", (int)one->real_type(),
-                          one->pack_length(), one->is_unsigned() ? 1 : 0, one->maybe_null() ? 1 : 0);
+    uint size;
+    char kind = kind_of(one, &size), numbers[64];
+    uint byte = one->null_ptr ? (uint)(one->null_ptr - form->record[0]) : 0;
+    uint mask = one->null_ptr ? one->null_bit : 0;
+    layout->append(numbers, snprintf(numbers, sizeof numbers, "%c %u %u %u ", kind, size, byte, mask));
     layout->append(one->field_name.str, one->field_name.length);
-    layout->append(numbers, length);
+    layout->append('\0');
   }
 }
 

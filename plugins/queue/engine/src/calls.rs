@@ -4,7 +4,7 @@
 //! lets a panic out. Objects belong to the caller: a connection to one thread at a time, a cursor too.
 #![allow(unsafe_code)] // the caller hands over pointers
 
-use crate::connection::{Connection, Ended};
+use crate::connection::{Asked, Connection, Ended};
 use crate::cursor::Cursor;
 use crate::fault::{Code, Fault};
 use crate::keeper::Keeper;
@@ -289,11 +289,12 @@ const KILLED: i64 = -1;
 const MISSING: i64 = -2;
 
 /// # Safety
-/// `names` are `count` strings; `is_killed` may be called with `of`; `answer` is room for an answer.
+/// `names` are `count` strings, `conditions` as many strings or null; `is_killed` may be called with `of`; `answer` is room for an answer.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn evq_wait(
     connection: *mut CConnection,
     names: *const *const c_char,
+    conditions: *const *const c_char,
     count: usize,
     most: u64,
     timeout_s: f64,
@@ -304,18 +305,20 @@ unsafe extern "C" fn evq_wait(
 ) -> c_int {
     guard(fault, || {
         // SAFETY: the caller's promise.
-        let (own, names) = unsafe {
-            (
-                &mut (*connection).own,
-                std::slice::from_raw_parts(names, count),
-            )
+        let (own, asked) = unsafe {
+            let names = std::slice::from_raw_parts(names, count);
+            let conditions = std::slice::from_raw_parts(conditions, count);
+            let asked = names.iter().zip(conditions).map(|(name, condition)| Asked {
+                path: path(*name),
+                condition: (!condition.is_null())
+                    .then(|| CStr::from_ptr(*condition).to_string_lossy().into_owned()),
+            });
+            (&mut (*connection).own, asked.collect::<Vec<_>>())
         };
-        // SAFETY: the caller's promise.
-        let paths: Vec<PathBuf> = names.iter().map(|name| unsafe { path(*name) }).collect();
         let timeout = Duration::try_from_secs_f64(timeout_s.max(0.0)).unwrap_or(Duration::MAX);
         let killed = || is_killed(of) != 0;
         let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
-        let ended = own.wait(&*tables()?, &paths, most, timeout, &killed)?;
+        let ended = own.wait(&*tables()?, &asked, most, timeout, &killed)?;
         // SAFETY: the caller's promise.
         unsafe {
             answer.write(match ended {

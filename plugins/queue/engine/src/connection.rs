@@ -17,6 +17,15 @@ pub struct Connection {
     source: Option<Source>,
 }
 
+/// One of the tables that is waited for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Which of its rows; none is any.
+    pub condition: Option<String>,
+}
+
 /// How a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
@@ -36,23 +45,21 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// What was owned cannot be removed, or a table not be read.
+    /// What was owned cannot be removed, or a table not be read; `Misuse` for a condition that
+    /// is none.
     pub fn wait(
         &mut self,
         tables: &Tables,
-        paths: &[PathBuf],
+        asked: &[Asked],
         most: usize,
         timeout: Duration,
         is_killed: &dyn Fn() -> bool,
     ) -> Result<Ended, Fault> {
         let begun = Instant::now();
         loop {
-            let wanted = paths.iter().map(|path| {
-                Ok(Wanted {
-                    table: tables.table(path)?,
-                    condition: None,
-                })
-            });
+            let wanted = asked
+                .iter()
+                .map(|one| tables.wanted(&one.path, one.condition.as_deref()));
             let wanted: Vec<Wanted> = match wanted.collect::<Result<_, Fault>>() {
                 Err(fault) if fault.code == Code::Missing => return Ok(Ended::Missing),
                 wanted => wanted?,

@@ -191,7 +191,7 @@ impl Cursor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Ended;
+    use crate::connection::{Asked, Ended};
     use std::time::Duration;
 
     fn scene() -> (tempfile::TempDir, Tables, PathBuf) {
@@ -199,7 +199,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("shop")).unwrap();
         let path = dir.path().join("shop/mails");
         let tables = Tables::start(dir.path()).unwrap();
-        tables.create(&path, b"").unwrap();
+        tables.create(&path, b"0\0").unwrap();
         (dir, tables, path)
     }
 
@@ -213,9 +213,12 @@ mod tests {
     }
 
     fn wait(connection: &mut Connection, tables: &Tables, path: &Path) -> Ended {
-        let paths = [path.to_owned()];
+        let asked = [Asked {
+            path: path.to_owned(),
+            condition: None,
+        }];
         let none = Duration::ZERO;
-        connection.wait(tables, &paths, 1, none, &|| false).unwrap()
+        connection.wait(tables, &asked, 1, none, &|| false).unwrap()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `tables` | the tables of a server that are open, by path |
+//! | `columns` | what a stored row holds, for conditions |
 //! | `connection` | what one connection owns and waits for |
 //! | `cursor` | what one statement does to one table: rows gathered, a scan, removals |
 //! | `fault` | what went wrong, as a number and a text |
@@ -10,13 +11,15 @@
 //! | `keeper` | the thread that compacts, and makes durable what may wait |
 
 mod calls;
+mod columns;
 mod connection;
 mod cursor;
 mod fault;
 mod keeper;
 mod tables;
 
-pub use connection::{Connection, Ended};
+pub use columns::Columns;
+pub use connection::{Asked, Connection, Ended};
 pub use cursor::Cursor;
 pub use fault::{Code, Fault};
 pub use tables::Tables;

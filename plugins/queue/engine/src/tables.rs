@@ -1,9 +1,11 @@
 //! The tables of a server that are open. A table is meant by its path without a suffix, as servers
 //! name them: `./shop/mails`.
 
+use crate::columns::Columns;
 use crate::fault::{Code, Fault};
-use evenkeel_queue::{Options, Store, Table, io::Disk};
+use evenkeel_queue::{Condition, Options, Store, Table, Wanted, io::Disk};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,11 +17,22 @@ const SUFFIX: &str = "QUE";
 /// database.
 const ROOT: &str = "#queue";
 
+/// Conditions of a table that are remembered, with how far each has been looked for.
+const CONDITIONS: usize = 100;
+
+/// A table that is open.
+#[derive(Debug)]
+struct Open {
+    table: Arc<Table>,
+    columns: Arc<Columns>,
+    conditions: HashMap<String, Condition>,
+}
+
 /// All tables of a server.
 #[derive(Debug)]
 pub struct Tables {
     store: Store,
-    open: Mutex<HashMap<PathBuf, Arc<Table>>>,
+    open: Mutex<HashMap<PathBuf, Open>>,
     options: Mutex<Options>,
 }
 
@@ -57,7 +70,7 @@ impl Tables {
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<PathBuf, Arc<Table>>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<PathBuf, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,17 +98,49 @@ impl Tables {
     ///
     /// `Missing`, or it cannot be opened.
     pub fn table(&self, path: &Path) -> Result<Arc<Table>, Fault> {
+        Ok(self.opened(&mut self.open(), path)?.table.clone())
+    }
+
+    fn opened<'o>(
+        &self,
+        open: &'o mut HashMap<PathBuf, Open>,
+        path: &Path,
+    ) -> Result<&'o mut Open, Fault> {
+        match open.entry(path.to_owned()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => {
+                let anchor = anchor(path);
+                if !anchor.exists() {
+                    return Err(missing(path));
+                }
+                let layout = self.store.anchor(&anchor)?.layout;
+                let columns = Columns::read(&layout).ok_or_else(|| Fault {
+                    code: Code::Corrupt,
+                    text: format!("{}: its columns cannot be read", anchor.display()),
+                })?;
+                let (table, _report) = self.store.open(&anchor, self.options())?;
+                Ok(place.insert(Open {
+                    table,
+                    columns: Arc::new(columns),
+                    conditions: HashMap::new(),
+                }))
+            }
+        }
+    }
+
+    /// What to wait for: rows of the table at a path, of which a condition is true.
+    ///
+    /// # Errors
+    ///
+    /// As with [`table`](Self::table); `Misuse` where the condition is none.
+    pub fn wanted(&self, path: &Path, condition: Option<&str>) -> Result<Wanted, Fault> {
         let mut open = self.open();
-        if let Some(table) = open.get(path) {
-            return Ok(table.clone());
-        }
-        let anchor = anchor(path);
-        if !anchor.exists() {
-            return Err(missing(path));
-        }
-        let (table, _report) = self.store.open(&anchor, self.options())?;
-        open.insert(path.to_owned(), table.clone());
-        Ok(table)
+        let opened = self.opened(&mut open, path)?;
+        let condition = condition.map(|text| opened.condition(text)).transpose()?;
+        Ok(Wanted {
+            table: opened.table.clone(),
+            condition,
+        })
     }
 
     /// Closes a table that nobody has in hand.
@@ -106,10 +151,10 @@ impl Tables {
     pub fn release(&self, path: &Path) -> Result<(), Fault> {
         let mut open = self.open();
         // Nobody comes by another one than through this lock.
-        let is_idle = |table: &Arc<Table>| Arc::strong_count(table) == 1;
+        let is_idle = |open: &Open| Arc::strong_count(&open.table) == 1;
         match open.get(path).is_some_and(is_idle) {
             true => match open.remove(path) {
-                Some(table) => Ok(table.close()?),
+                Some(open) => Ok(open.table.close()?),
                 None => Ok(()),
             },
             false => Ok(()),
@@ -122,10 +167,10 @@ impl Tables {
     ///
     /// The first that could not be closed; the others are.
     pub fn close(&self) -> Result<(), Fault> {
-        let tables: Vec<Arc<Table>> = self.open().drain().map(|(_, table)| table).collect();
+        let tables: Vec<Open> = self.open().drain().map(|(_, open)| open).collect();
         let mut outcome = Ok(());
-        for table in tables {
-            outcome = outcome.and(table.close().map_err(Fault::from));
+        for open in tables {
+            outcome = outcome.and(open.table.close().map_err(Fault::from));
         }
         outcome
     }
@@ -155,7 +200,7 @@ impl Tables {
         if !anchor.exists() {
             return Err(missing(path));
         }
-        let table = open.get(path).cloned();
+        let table = open.get(path).map(|open| open.table.clone());
         self.store.drop_table(&anchor, table.as_deref())?;
         open.remove(path);
         Ok(())
@@ -165,9 +210,34 @@ impl Tables {
     #[must_use]
     pub fn all(&self) -> Vec<(PathBuf, Arc<Table>)> {
         let open = self.open();
-        let mut all: Vec<_> = open.iter().map(|(p, t)| (p.clone(), t.clone())).collect();
+        let pairs = open
+            .iter()
+            .map(|(path, open)| (path.clone(), open.table.clone()));
+        let mut all: Vec<_> = pairs.collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
+    }
+}
+
+impl Open {
+    /// The condition that a text is. The same text is the same condition, so that who waits for it again goes
+    /// on where the last look ended.
+    fn condition(&mut self, text: &str) -> Result<Condition, Fault> {
+        if let Some(known) = self.conditions.get(text) {
+            return Ok(known.clone());
+        }
+        let columns = self.columns.clone();
+        let parsed = evenkeel_queue_condition::parse(text, &|name| columns.place(name))
+            .map_err(|wrong| Fault::misuse(wrong.to_string()))?;
+        let condition = Condition::new(move |row| {
+            evenkeel_queue_condition::holds(&parsed, &|at| columns.value(row, at))
+        });
+        if self.conditions.len() >= CONDITIONS {
+            // Those who wait have clones of theirs.
+            self.conditions.clear();
+        }
+        self.conditions.insert(text.to_owned(), condition.clone());
+        Ok(condition)
     }
 }
 
@@ -214,7 +284,7 @@ mod tests {
         fs::create_dir(dir.path().join("shop")).unwrap();
         let (one, two) = (dir.path().join("shop/one"), dir.path().join("shop/two"));
         let tables = Tables::start(dir.path()).unwrap();
-        tables.create(&one, b"layout").unwrap();
+        tables.create(&one, b"0\0").unwrap();
         let table = tables.table(&one).unwrap();
         assert_eq!(
             table.append(vec![b"row".to_vec()], None),
@@ -244,7 +314,7 @@ mod tests {
         let one = dir.path().join("shop/one");
         Tables::start(dir.path())
             .unwrap()
-            .create(&one, b"")
+            .create(&one, b"0\0")
             .unwrap();
         fs::write(dir.path().join("shop/bad.QUE"), "nonsense").unwrap();
         fs::remove_file(anchor(&one)).unwrap();

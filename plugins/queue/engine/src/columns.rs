@@ -1,0 +1,230 @@
+//! The columns of stored rows, as the handler that packs them describes them when it makes a table.
+//!
+//! The description is the number of bytes with bits of NULL that a row begins with, and a zero; then for
+//! each column its kind (a letter), its size in bytes, where its bit of NULL is (byte and mask; a mask
+//! of 0 for none), its name, and a zero. A row has those bytes, then each column that is not NULL:
+//!
+//! | kind | what | size |
+//! |---|---|---|
+//! | `i`, `u` | integer, little-endian, with and without sign | its bytes |
+//! | `y` | year since 1900, 0 for 0000 | 1 |
+//! | `d` | date: 5 bits of day, 4 of month, then years, little-endian | 3 |
+//! | `D`, `T`, `S` | date with time, time, seconds of Unix, as the server packs them; fractions behind | its bytes |
+//! | `s` | text behind its length | bytes of the length |
+//! | `v`, `f` | what cannot be compared: behind its length, or of one size | as above |
+
+use evenkeel_queue_condition::Value;
+use std::borrow::Cow;
+
+/// The columns of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    null_bytes: usize,
+    columns: Vec<Column>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Column {
+    kind: u8,
+    size: usize,
+    null: Option<(usize, u8)>,
+    name: Vec<u8>,
+}
+
+impl Columns {
+    /// Reads a description; `None` where it is none.
+    #[must_use]
+    pub fn read(layout: &[u8]) -> Option<Self> {
+        let mut parts = layout.strip_suffix(&[0])?.split(|byte| *byte == 0);
+        let null_bytes = number(parts.next()?)?;
+        let columns: Option<Vec<Column>> = parts.map(Column::read).collect();
+        Some(Self {
+            null_bytes,
+            columns: columns?,
+        })
+    }
+
+    /// Which column has this name and may be compared.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Option<usize> {
+        let is_it = |column: &Column| column.name.eq_ignore_ascii_case(name.as_bytes());
+        let at = self.columns.iter().position(is_it)?;
+        (!matches!(self.columns[at].kind, b'v' | b'f')).then_some(at)
+    }
+
+    /// What a column of a row holds. NULL, too, for what is no row of this table.
+    #[must_use]
+    pub fn value<'r>(&self, row: &'r [u8], at: usize) -> Value<'r> {
+        self.cell(row, at).unwrap_or(Value::Null)
+    }
+
+    fn cell<'r>(&self, row: &'r [u8], at: usize) -> Option<Value<'r>> {
+        let mut rest = row.get(self.null_bytes..)?;
+        for (number, column) in self.columns.iter().enumerate() {
+            if column.is_null(row) {
+                if number == at {
+                    return None;
+                }
+                continue;
+            }
+            let length = match column.kind {
+                b's' | b'v' => {
+                    let (prefix, behind) = rest.split_at_checked(column.size)?;
+                    rest = behind;
+                    usize::try_from(little(prefix)).ok()?
+                }
+                _ => column.size,
+            };
+            let (cell, behind) = rest.split_at_checked(length)?;
+            if number == at {
+                return column.value(cell);
+            }
+            rest = behind;
+        }
+        None
+    }
+}
+
+impl Column {
+    fn read(text: &[u8]) -> Option<Self> {
+        let mut parts = text.splitn(5, |byte| *byte == b' ');
+        let kind = *parts.next()?.first()?;
+        let size = number(parts.next()?)?;
+        let byte = number(parts.next()?)?;
+        let mask = u8::try_from(number(parts.next()?)?).ok()?;
+        let name = parts.next()?.to_vec();
+        let is_known = b"iuydDTSsvf".contains(&kind);
+        let is_small = size <= 16 || kind == b'f';
+        (is_known && is_small).then_some(Self {
+            kind,
+            size,
+            null: (mask != 0).then_some((byte, mask)),
+            name,
+        })
+    }
+
+    fn is_null(&self, row: &[u8]) -> bool {
+        let bits = |byte: usize| row.get(byte).copied().unwrap_or(0);
+        self.null.is_some_and(|(byte, mask)| bits(byte) & mask != 0)
+    }
+
+    fn value<'r>(&self, cell: &'r [u8]) -> Option<Value<'r>> {
+        let number = match self.kind {
+            b's' => return Some(Value::Text(Cow::Borrowed(cell))),
+            b'u' => little(cell),
+            b'i' => {
+                let unused = 128 - 8 * u32::try_from(cell.len()).ok()?;
+                (little(cell) << unused) >> unused
+            }
+            b'y' => match little(cell) {
+                0 => 0,
+                year => 1900 + year,
+            },
+            b'd' => {
+                let packed = little(cell);
+                (packed >> 9) * 10_000 + (packed >> 5 & 15) * 100 + (packed & 31)
+            }
+            b'D' => date_time(big(cell.get(..5)?) - (1 << 39)),
+            b'T' => time(big(cell.get(..3)?) - (1 << 23)),
+            b'S' => big(cell.get(..4)?),
+            _ => return None,
+        };
+        Some(Value::Number(number))
+    }
+}
+
+/// 20261122010203, from 17 bits of year and month (13 to the year), 5 of day, 5 of hour, 6 and 6.
+fn date_time(packed: i128) -> i128 {
+    let months = packed >> 22;
+    let date = months / 13 * 10_000 + months % 13 * 100 + (packed >> 17 & 31);
+    date * 1_000_000 + (packed >> 12 & 31) * 10_000 + (packed >> 6 & 63) * 100 + (packed & 63)
+}
+
+/// 123456 for 12:34:56, from 10 bits of hours, 6 and 6; below zero likewise.
+fn time(packed: i128) -> i128 {
+    let size = packed.abs();
+    let digits = (size >> 12) * 10_000 + (size >> 6 & 63) * 100 + (size & 63);
+    digits * packed.signum()
+}
+
+fn little(bytes: &[u8]) -> i128 {
+    let fold = |number, byte: &u8| number << 8 | i128::from(*byte);
+    bytes.iter().rev().take(15).fold(0, fold)
+}
+
+fn big(bytes: &[u8]) -> i128 {
+    let fold = |number, byte: &u8| number << 8 | i128::from(*byte);
+    bytes.iter().fold(0, fold)
+}
+
+fn number(text: &[u8]) -> Option<usize> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: &[u8] =
+        b"1\0i 4 0 0 id\0u 2 0 1 kind\0s 1 0 2 what\0v 2 0 0 body\0d 3 0 0 day\0D 5 0 0 at\0T 3 0 0 t\0y 1 0 0 y\0";
+
+    fn row(nulls: u8, cells: &[&[u8]]) -> Vec<u8> {
+        [&[nulls][..], &cells.concat()].concat()
+    }
+
+    #[test]
+    fn cells_are_found_behind_others() {
+        let columns = Columns::read(LAYOUT).unwrap();
+        let day = (2026_u32 * 16 + 11) * 32 + 22;
+        let at = ((2026_u64 * 13 + 11) << 22 | 22 << 17 | 1 << 12 | 2 << 6 | 3) | 1 << 39;
+        let t = (1_u32 << 23) - (12 << 12 | 34 << 6 | 56);
+        let id = (-7_i32).to_le_bytes();
+        let tail = [
+            &[2, 0, 9, 9][..],
+            &day.to_le_bytes()[..3],
+            &at.to_be_bytes()[3..],
+            &t.to_be_bytes()[1..],
+            &[99],
+        ];
+        let whole = row(
+            0,
+            &[&[&id[..], &[1, 2], b"\x03abc"][..], &tail[..]].concat(),
+        );
+        let value = |row: &[u8], name: &str| {
+            let found = columns.value(row, columns.place(name).unwrap());
+            format!("{found:?}")
+        };
+        assert_eq!(value(&whole, "ID"), "Number(-7)");
+        assert_eq!(value(&whole, "kind"), "Number(513)");
+        assert_eq!(value(&whole, "what"), "Text([97, 98, 99])");
+        assert_eq!(value(&whole, "day"), "Number(20261122)");
+        assert_eq!(value(&whole, "at"), "Number(20261122010203)");
+        assert_eq!(value(&whole, "t"), "Number(-123456)");
+        assert_eq!(value(&whole, "y"), "Number(1999)");
+        assert_eq!(columns.place("body"), None, "it cannot be compared");
+        // NULLs take no room.
+        let short = row(3, &[&[&id[..]][..], &tail[..]].concat());
+        assert_eq!(value(&short, "what"), "Null");
+        assert_eq!(value(&short, "day"), "Number(20261122)");
+        for cut in 0..whole.len() {
+            for at in 0..8 {
+                let _ = columns.value(&whole[..cut], at);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_no_description() {
+        for nonsense in [
+            &b""[..],
+            b"1",
+            b"x\0",
+            b"1\0i\0",
+            b"1\0q 4 0 0 id\0",
+            b"1\0i 40 0 0 id\0",
+        ] {
+            assert_eq!(Columns::read(nonsense), None);
+        }
+        assert!(Columns::read(b"0\0").is_some());
+    }
+}
