@@ -213,7 +213,7 @@ int ha_queue::rnd_pos(uchar *record, uchar *position) {
 
 int ha_queue::info(uint what) {
   if (what & HA_STATUS_VARIABLE) {
-    evq_stats now;
+    evq_stats now = {};
     evq_cursor_stats(cursor, &now);
     // Of an empty table the optimizer would not even ask.
     stats.records = now.rows < 2 ? 2 : now.rows;

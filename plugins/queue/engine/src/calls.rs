@@ -414,7 +414,10 @@ unsafe extern "C" fn evq_close(cursor: *mut Cursor, fault: *mut CFault) -> c_int
 #[unsafe(no_mangle)]
 unsafe extern "C" fn evq_gather(cursor: *mut Cursor) {
     // SAFETY: the caller's promise.
-    unsafe { (*cursor).gather() };
+    let _ = guard(std::ptr::null_mut(), || unsafe {
+        (*cursor).gather();
+        Ok(())
+    });
 }
 
 /// # Safety
@@ -453,7 +456,10 @@ unsafe extern "C" fn evq_insert(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn evq_scan(cursor: *mut Cursor, connection: *const CConnection) {
     // SAFETY: the caller's promise.
-    unsafe { (*cursor).scan(&(*connection).own) };
+    let _ = guard(std::ptr::null_mut(), || unsafe {
+        (*cursor).scan(&(*connection).own);
+        Ok(())
+    });
 }
 
 /// Reads the next row; its id is 0 at the end.
@@ -517,8 +523,13 @@ unsafe extern "C" fn evq_row_at_hand(cursor: *const Cursor) -> u64 {
 /// `cursor` and `connection` are such.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn evq_doom(cursor: *mut Cursor, connection: *const CConnection) -> c_int {
+    let mut is_ours = false;
     // SAFETY: the caller's promise.
-    c_int::from(unsafe { (*cursor).doom(&(*connection).own) })
+    let _ = guard(std::ptr::null_mut(), || unsafe {
+        is_ours = (*cursor).doom(&(*connection).own);
+        Ok(())
+    });
+    c_int::from(is_ours)
 }
 
 /// # Safety
@@ -548,5 +559,8 @@ unsafe extern "C" fn evq_truncate(cursor: *const Cursor, fault: *mut CFault) -> 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn evq_cursor_stats(cursor: *const Cursor, stats: *mut CStats) {
     // SAFETY: the caller's promise.
-    unsafe { stats.write((*cursor).table().stats().into()) };
+    let _ = guard(std::ptr::null_mut(), || unsafe {
+        stats.write((*cursor).table().stats().into());
+        Ok(())
+    });
 }

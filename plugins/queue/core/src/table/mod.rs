@@ -36,7 +36,6 @@ use recover::Recovery;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 use tail::Tail;
 use write::{Answer, Request};
 
@@ -366,11 +365,6 @@ impl Table {
     pub fn may_lag(&self) -> bool {
         let lags = |sync| matches!(sync, Sync::Every(_));
         lags(self.options.rows) || lags(self.options.removals)
-    }
-
-    /// How long ago something was made durable.
-    pub fn unsynced_for(&self) -> std::time::Duration {
-        Instant::now().saturating_duration_since(self.tail().synced_at)
     }
 
     fn release_map(&self, bytes: u64) {
