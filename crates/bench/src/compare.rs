@@ -81,11 +81,7 @@ pub fn compare(first: &[f64], second: &[f64]) -> Result<Verdict> {
     let u = sum as f64 / 2.0 - (m * (m + 1)) as f64 / 2.0;
     let medians = [first, second].map(|side| median(side).unwrap_or(f64::NAN));
     let range = |side: &[f64]| {
-        let least = side.iter().copied().fold(f64::INFINITY, f64::min);
-        (
-            least,
-            side.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        )
+        Spread::of(side).map_or((f64::NAN, f64::NAN), |spread| (spread.least, spread.most))
     };
     let p = two_sided(&ranks, m, sum);
     let no_ties: Vec<usize> = (1..=n + m).map(|rank| 2 * rank).collect();
