@@ -1,5 +1,7 @@
 //! A MariaDB server that has queues.
 
+pub mod verbs;
+
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{cache, mariadb_10_11};
