@@ -33,6 +33,10 @@ struct evq_options {
 
 struct evq_stats {
   uint64_t rows, owned, waiters, appended, removed, files, bytes, memory;
+  uint64_t dead_bytes;  // of bytes, roughly
+  uint64_t waits_at_once, waits_later, waits_timed_out;
+  uint64_t back_by_abort, back_by_close;
+  uint64_t groups, requests, syncs;
 };
 
 struct evq_connection;
@@ -48,6 +52,10 @@ int evq_rename(const char *from, const char *to, evq_fault *);
 int evq_drop(const char *path, evq_fault *);
 int evq_stats_of(const char *path, evq_stats *, evq_fault *);
 int evq_compact(const char *path, evq_fault *);
+// Sums over tables that are open, and what was counted in those that were.
+int evq_totals(evq_stats *, evq_fault *);
+// The numbers of each open table, and the sums.
+int evq_status(void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
 
 evq_connection *evq_connection_new();
 void evq_connection_free(evq_connection *);
@@ -62,6 +70,9 @@ int evq_abort(evq_connection *, evq_fault *);
 int evq_row_id(const evq_connection *, uint64_t *id, evq_fault *);
 int evq_set_source(evq_connection *, uint64_t slot, int is_reset, uint64_t id, evq_fault *);
 
+// Rows that this connection inserts into that table are copies of those that it reads with evq_copy.
+void evq_copies_to(evq_connection *, const char *path);
+
 int evq_open(const char *path, evq_cursor **, evq_fault *);
 int evq_close(evq_cursor *, evq_fault *);
 // Rows between these two are there together; with drops they are not there at all.
@@ -69,6 +80,9 @@ void evq_gather(evq_cursor *);
 int evq_gathered(evq_cursor *, evq_connection *, int drops, evq_fault *);
 int evq_insert(evq_cursor *, evq_connection *, const uint8_t *row, size_t bytes, evq_fault *);
 void evq_scan(evq_cursor *, const evq_connection *);
+// Scans all rows, whoever owns them, for the table that the connection copies to. That one takes this one's
+// place when it is renamed.
+int evq_copy(evq_cursor *, evq_connection *, evq_fault *);
 int evq_next(evq_cursor *, uint64_t *id, evq_fault *);  // id 0: the end
 int evq_read(evq_cursor *, uint64_t id, int *found, evq_fault *);
 const uint8_t *evq_row(const evq_cursor *, size_t *bytes);

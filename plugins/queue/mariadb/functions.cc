@@ -219,13 +219,14 @@ UDF longlong queue_compact(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *er
 }
 
 // queue_stats('[db.]table'): a line for each number.
+static const size_t STATS = 1024;
 UDF my_bool queue_stats_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT)
     return refuse(message, "use: queue_stats('[database.]table')");
   init->maybe_null = 1;
-  init->max_length = 512;
+  init->max_length = STATS;
   init->const_item = 0;
-  init->ptr = (char *)my_malloc(PSI_NOT_INSTRUMENTED, 512, MYF(0));
+  init->ptr = (char *)my_malloc(PSI_NOT_INSTRUMENTED, STATS, MYF(0));
   return init->ptr ? 0 : refuse(message, "out of memory");
 }
 UDF void queue_stats_deinit(UDF_INIT *init) { my_free(init->ptr); }
@@ -239,11 +240,14 @@ UDF char *queue_stats(UDF_INIT *init, UDF_ARGS *args, char *, ulong *length, uch
   int code = named.is_there ? evq_stats_of(named.path.c_str(), &now, &fault) : EVQ_MISSING;
   if (code == EVQ_MISSING) return nullptr;
   if (code) return told(code, fault), *error = 1, nullptr;
-  *length = snprintf(init->ptr, 512,
+  *length = snprintf(init->ptr, STATS,
                      "rows: %llu\nrows_owned: %llu\nwaiters: %llu\nrows_written: %llu\nrows_removed: %llu\n"
-                     "bytes: %llu\nfiles: %llu\nmemory: %llu\n",
+                     "bytes: %llu\nfiles: %llu\nmemory: %llu\nwait_immediate: %llu\nwait_delayed: %llu\n"
+                     "wait_timeout: %llu\nrestored_by_abort: %llu\nrestored_by_close: %llu\nbytes_removed: %llu\n",
                      (ulonglong)now.rows, (ulonglong)now.owned, (ulonglong)now.waiters, (ulonglong)now.appended,
-                     (ulonglong)now.removed, (ulonglong)now.bytes, (ulonglong)now.files, (ulonglong)now.memory);
+                     (ulonglong)now.removed, (ulonglong)now.bytes, (ulonglong)now.files, (ulonglong)now.memory,
+                     (ulonglong)now.waits_at_once, (ulonglong)now.waits_later, (ulonglong)now.waits_timed_out,
+                     (ulonglong)now.back_by_abort, (ulonglong)now.back_by_close, (ulonglong)now.dead_bytes);
   *is_null = 0;
   return init->ptr;
 }

@@ -83,6 +83,7 @@ int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
     return HA_WRONG_CREATE_OPTION;
   }
+  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) evq_copies_to(connection_of(ha_thd()), name);
   String layout;
   describe(form, &layout);
   evq_fault fault;
@@ -177,12 +178,11 @@ int ha_queue::truncate() {
 int ha_queue::rnd_init(bool) {
   THD *thd = ha_thd();
   int command = thd_sql_command(thd);
-  if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_OPTIMIZE) {
-    // Consumers would go on in the old table while it is copied.
-    my_printf_error(ER_ILLEGAL_HA,
-                    "queue: a queue's columns are not changed: make another, stop inserting, and have consumers "
-                    "empty this one", MYF(0));
-    return HA_ERR_WRONG_COMMAND;
+  if (command == SQLCOM_ALTER_TABLE) {
+    // All rows, and consumers go on: the copy is told what they did when it takes this table's place.
+    evq_fault fault;
+    int code = evq_copy(cursor, connection_of(thd), &fault);
+    return code ? told(code, fault) : 0;
   }
   evq_scan(cursor, connection_of(thd));
   return 0;
@@ -215,12 +215,27 @@ int ha_queue::info(uint what) {
   if (what & HA_STATUS_VARIABLE) {
     evq_stats now = {};
     evq_cursor_stats(cursor, &now);
-    // Of an empty table the optimizer would not even ask.
-    stats.records = now.rows < 2 ? 2 : now.rows;
+    // Of an empty table the optimizer would not even ask. Who wants to know the time shows it to a user.
+    bool is_shown = what & HA_STATUS_TIME;
+    stats.records = now.rows < 2 && !is_shown ? 2 : now.rows;
     stats.data_file_length = now.bytes;
+    stats.delete_length = now.dead_bytes;
     stats.mean_rec_length = now.rows ? (ulong)(now.bytes / now.rows) : 0;
   }
   return 0;
+}
+
+int ha_queue::optimize(THD *, HA_CHECK_OPT *) {
+  evq_fault fault;
+  int code = evq_compact(table->s->normalized_path.str, &fault);
+  return code ? (told(code, fault), HA_ADMIN_FAILED) : HA_ADMIN_OK;
+}
+
+// What changes no stored row and no name of a column; all else is copied.
+enum_alter_inplace_result ha_queue::check_if_supported_inplace_alter(TABLE *, Alter_inplace_info *info) {
+  const alter_table_operations harmless = ALTER_CHANGE_CREATE_OPTION | ALTER_RENAME | ALTER_COLUMN_DEFAULT |
+                                          ALTER_COLUMN_OPTION | ALTER_DROP_CHECK_CONSTRAINT;
+  return info->handler_flags & ~harmless ? HA_ALTER_INPLACE_NOT_SUPPORTED : HA_ALTER_INPLACE_NO_LOCK;
 }
 
 int ha_queue::external_lock(THD *thd, int kind) {

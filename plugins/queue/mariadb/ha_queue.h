@@ -55,6 +55,8 @@ class ha_queue final : public handler {
   int rnd_pos(uchar *record, uchar *position) override;
   void position(const uchar *record) override;
   int info(uint what) override;
+  int optimize(THD *thd, HA_CHECK_OPT *) override;
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
 
   int external_lock(THD *thd, int kind) override;
   // Rows are whole and owned by one: there is nothing for the server to lock.

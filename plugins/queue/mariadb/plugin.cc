@@ -2,6 +2,7 @@
 
 #include "ha_queue.h"
 #include <mysql/plugin.h>
+#include <mutex>
 
 handlerton *queue_hton;
 
@@ -71,6 +72,60 @@ static void kill_query(handlerton *, THD *thd, enum thd_kill_levels) {
   if (connection) evq_connection_kill(connection);
 }
 
+static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type kind) {
+  if (kind != HA_ENGINE_STATUS) return false;
+  struct Asked {
+    THD *thd;
+    stat_print_fn *print;
+    bool failed;
+  } asked = {thd, print, false};
+  auto each = [](void *of, const uint8_t *text, size_t bytes) {
+    auto *asked = (Asked *)of;
+    asked->failed = asked->print(asked->thd, "QUEUE", 5, "", 0, (const char *)text, bytes);
+  };
+  evq_fault fault;
+  int code = evq_status(each, &asked, &fault);
+  if (code) told(code, fault);
+  return code || asked.failed;
+}
+
+// Filled whenever somebody asks; each number is one word.
+static evq_stats totals;
+static double per_write;
+
+#define TOTAL(name, number) {name, &totals.number, SHOW_ULONGLONG}
+static st_mysql_show_var numbers[] = {TOTAL("rows", rows),
+                                      TOTAL("rows_owned", owned),
+                                      TOTAL("waiters", waiters),
+                                      TOTAL("rows_written", appended),
+                                      TOTAL("rows_removed", removed),
+                                      TOTAL("wait_immediate", waits_at_once),
+                                      TOTAL("wait_delayed", waits_later),
+                                      TOTAL("wait_timeout", waits_timed_out),
+                                      TOTAL("restored_by_abort", back_by_abort),
+                                      TOTAL("restored_by_close", back_by_close),
+                                      TOTAL("bytes", bytes),
+                                      TOTAL("bytes_removed", dead_bytes),
+                                      TOTAL("memory", memory),
+                                      TOTAL("writes", groups),
+                                      TOTAL("syncs", syncs),
+                                      {"statements_per_write", &per_write, SHOW_DOUBLE},
+                                      {nullptr, nullptr, SHOW_UNDEF}};
+
+static int show_totals(THD *, st_mysql_show_var *out, void *, system_status_var *, enum_var_type) {
+  static std::mutex one;
+  std::lock_guard<std::mutex> guard(one);
+  evq_fault fault;
+  // Nothing of it is known before the engine has started.
+  if (evq_totals(&totals, &fault)) totals = {};
+  per_write = totals.groups ? (double)totals.requests / totals.groups : 0;
+  out->type = SHOW_ARRAY;
+  out->value = numbers;
+  return 0;
+}
+
+static st_mysql_show_var shown[] = {SHOW_FUNC_ENTRY("Queue", show_totals), {nullptr, nullptr, SHOW_UNDEF}};
+
 static const char *suffixes[] = {".QUE", nullptr};
 
 static int start(void *plugin) {
@@ -78,6 +133,7 @@ static int start(void *plugin) {
   queue_hton->create = make;
   queue_hton->close_connection = close_connection;
   queue_hton->kill_query = kill_query;
+  queue_hton->show_status = show_status;
   queue_hton->tablefile_extensions = suffixes;
   queue_hton->flags = HTON_TEMPORARY_NOT_SUPPORTED | HTON_NO_PARTITION;
   evq_fault fault;
@@ -98,5 +154,5 @@ static st_mysql_storage_engine engine = {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
 maria_declare_plugin(evenkeel_queue){
     MYSQL_STORAGE_ENGINE_PLUGIN, &engine, "QUEUE", "evenkeel", "Queues as tables, crash-safe, with waiting consumers",
-    PLUGIN_LICENSE_GPL, start, stop, 0x0001, nullptr, variables, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL}
+    PLUGIN_LICENSE_GPL, start, stop, 0x0001, shown, variables, "0.1", MariaDB_PLUGIN_MATURITY_EXPERIMENTAL}
 maria_declare_plugin_end;

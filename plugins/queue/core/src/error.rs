@@ -46,6 +46,12 @@ pub enum Error {
     /// The row is not this session's.
     #[error("row {0} is not owned by this session. Wait for a row first")]
     NotOwner(u64),
+    /// A copy lacks a row.
+    #[error("row {0} is not in the copy: nothing was changed. Try again when nobody inserts")]
+    NotCopied(u64),
+    /// Rows of a copy come in another order.
+    #[error("row {0} comes before one that is older. Rows of a queue keep their order")]
+    OutOfOrder(u64),
     /// A source's slot is not 0 to 63.
     #[error("there is no slot {0} for a source: they are 0 to 63")]
     NoSlot(u64),

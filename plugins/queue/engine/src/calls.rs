@@ -228,6 +228,15 @@ struct CStats {
     files: u64,
     bytes: u64,
     memory: u64,
+    dead_bytes: u64,
+    waits_at_once: u64,
+    waits_later: u64,
+    waits_timed_out: u64,
+    back_by_abort: u64,
+    back_by_close: u64,
+    groups: u64,
+    requests: u64,
+    syncs: u64,
 }
 
 impl From<Stats> for CStats {
@@ -241,8 +250,48 @@ impl From<Stats> for CStats {
             files: stats.files as u64,
             bytes: stats.bytes,
             memory: stats.memory as u64,
+            dead_bytes: stats.dead_bytes,
+            waits_at_once: stats.waits_at_once,
+            waits_later: stats.waits_later,
+            waits_timed_out: stats.waits_timed_out,
+            back_by_abort: stats.back_by_abort,
+            back_by_close: stats.back_by_close,
+            groups: stats.groups,
+            requests: stats.requests,
+            syncs: stats.syncs,
         }
     }
+}
+
+/// Sums over all tables.
+///
+/// # Safety
+/// `stats` is room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_totals(stats: *mut CStats, fault: *mut CFault) -> c_int {
+    guard(fault, || {
+        let totals = tables()?.totals();
+        // SAFETY: the caller's promise.
+        unsafe { stats.write(totals.into()) };
+        Ok(())
+    })
+}
+
+/// All numbers as text, handed to `print`.
+///
+/// # Safety
+/// `print` may be called with `of` and so many bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_status(
+    print: extern "C" fn(*mut c_void, *const u8, usize),
+    of: *mut c_void,
+    fault: *mut CFault,
+) -> c_int {
+    guard(fault, || {
+        let text = tables()?.status();
+        print(of, text.as_ptr(), text.len());
+        Ok(())
+    })
 }
 
 /// A connection, and what another thread may hold of it.
@@ -396,6 +445,35 @@ unsafe extern "C" fn evq_open(
         let opened = Cursor::open(&*tables()?, &path(name))?;
         cursor.write(Box::into_raw(Box::new(opened)));
         Ok(())
+    })
+}
+
+/// Says that rows go to this table now, from another one.
+///
+/// # Safety
+/// `connection` is one, `name` a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_copies_to(connection: *mut CConnection, name: *const c_char) {
+    // SAFETY: the caller's promise.
+    let _ = guard(std::ptr::null_mut(), || unsafe {
+        (*connection).own.copies_to(&path(name));
+        Ok(())
+    });
+}
+
+/// Begins a scan of all rows, whoever owns them, to be copied.
+///
+/// # Safety
+/// `cursor` and `connection` are such.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_copy(
+    cursor: *mut Cursor,
+    connection: *mut CConnection,
+    fault: *mut CFault,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        (*cursor).copy(&*tables()?, &mut (*connection).own)
     })
 }
 

@@ -3,8 +3,9 @@
 use crate::fault::{Code, Fault};
 use crate::tables::Tables;
 use evenkeel_queue::{Killer, Session, Source, Table, Waited, Wanted};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A connection. When it goes, what it owns goes back.
@@ -15,6 +16,15 @@ pub struct Connection {
     is_owner: bool,
     /// What the next rows come from.
     source: Option<Source>,
+    copying: Option<Copying>,
+}
+
+/// What a connection copies.
+#[derive(Debug)]
+struct Copying {
+    to: PathBuf,
+    /// The row of the original that is at hand; none as long as it is no queue that is copied.
+    row: Option<Arc<AtomicU64>>,
 }
 
 /// One of the tables that is waited for.
@@ -129,6 +139,28 @@ impl Connection {
 
     pub(crate) fn take_source(&mut self) -> Option<Source> {
         self.source.take()
+    }
+
+    /// Says that rows go to this table now, from another one.
+    pub fn copies_to(&mut self, to: &Path) {
+        self.copying = Some(Copying {
+            to: to.to_owned(),
+            row: None,
+        });
+    }
+
+    /// Where rows are copied to, and a place for whoever reads them to say which it has at hand.
+    pub(crate) fn begin_copy(&mut self) -> Option<(&Path, Arc<AtomicU64>)> {
+        let copying = self.copying.as_mut()?;
+        let row = Arc::<AtomicU64>::default();
+        copying.row = Some(row.clone());
+        Some((&copying.to, row))
+    }
+
+    /// Which row of another queue the next one of this table is a copy of.
+    pub(crate) fn copied_row(&self, to: &Path) -> Option<u64> {
+        let copying = self.copying.as_ref().filter(|copying| copying.to == to)?;
+        Some(copying.row.as_ref()?.load(Ordering::Relaxed))
     }
 
     /// As whom it owns, when it sees nothing else.

@@ -6,6 +6,7 @@ use crate::tables::Tables;
 use evenkeel_queue::Table;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows of one statement are written when they are as many bytes; fewer are one unit.
 const GATHERED: usize = 8 << 20;
@@ -17,9 +18,13 @@ pub struct Cursor {
     table: Arc<Table>,
     /// Rows of a statement of many; `None` where each is written at once.
     gathered: Option<Vec<Vec<u8>>>,
+    /// Rows that are copied, under their ids.
+    copied: Vec<(u64, Vec<u8>)>,
     bytes: usize,
     next: u64,
     only: Option<u64>,
+    /// All rows are read, for a copy; here it is said which is at hand.
+    copies: Option<Arc<AtomicU64>>,
     /// The row at hand.
     row: Vec<u8>,
     id: u64,
@@ -38,9 +43,11 @@ impl Cursor {
             path: path.to_owned(),
             table: tables.table(path)?,
             gathered: None,
+            copied: Vec::new(),
             bytes: 0,
             next: 0,
             only: None,
+            copies: None,
             row: Vec::new(),
             id: 0,
             doomed: Vec::new(),
@@ -76,6 +83,14 @@ impl Cursor {
     ///
     /// It cannot be written: nor are the others that were kept.
     pub fn insert(&mut self, connection: &mut Connection, row: &[u8]) -> Result<(), Fault> {
+        if let Some(id) = connection.copied_row(&self.path) {
+            self.copied.push((id, row.to_vec()));
+            self.bytes += row.len();
+            return match self.bytes < GATHERED {
+                true => Ok(()),
+                false => self.write(connection),
+            };
+        }
         let Some(rows) = &mut self.gathered else {
             self.table
                 .append(vec![row.to_vec()], connection.take_source())?;
@@ -91,6 +106,10 @@ impl Cursor {
 
     fn write(&mut self, connection: &mut Connection) -> Result<(), Fault> {
         self.bytes = 0;
+        let copied = std::mem::take(&mut self.copied);
+        if !copied.is_empty() {
+            self.table.adopt(copied)?;
+        }
         let rows = self.gathered.as_mut().map(std::mem::take);
         let rows = rows.unwrap_or_default();
         if !rows.is_empty() {
@@ -110,6 +129,7 @@ impl Cursor {
             false => self.write(connection),
         };
         self.gathered = None;
+        self.copied.clear();
         done
     }
 
@@ -117,6 +137,37 @@ impl Cursor {
     pub fn scan(&mut self, connection: &Connection) {
         self.next = 0;
         self.only = connection.sees_only();
+        self.copies = None;
+    }
+
+    /// Begins a scan of all rows, whoever owns them, for the table that this connection copies to.
+    ///
+    /// # Errors
+    ///
+    /// `Misuse` where that is no queue; or the file system refuses.
+    pub fn copy(&mut self, tables: &Tables, connection: &mut Connection) -> Result<(), Fault> {
+        self.scan(connection);
+        match connection
+            .begin_copy()
+            .filter(|(to, _)| tables.is_there(to))
+        {
+            Some((to, row)) => {
+                tables.begin_copy(to, &self.table)?;
+                self.copies = Some(row);
+                Ok(())
+            }
+            None => Err(Fault::misuse(
+                "consumers go on while a queue is copied, and a table of another engine would not notice: \
+                 INSERT what this connection owns into another table, and queue_end() it",
+            )),
+        }
+    }
+
+    fn following(&self) -> Option<u64> {
+        match &self.copies {
+            Some(_) => self.table.next_row(self.next),
+            None => self.table.next_visible(self.next, self.only),
+        }
     }
 
     /// Reads the next row. Returns its id; `None` at the end.
@@ -125,10 +176,13 @@ impl Cursor {
     ///
     /// The row cannot be read.
     pub fn advance(&mut self) -> Result<Option<u64>, Fault> {
-        while let Some(id) = self.table.next_visible(self.next, self.only) {
+        while let Some(id) = self.following() {
             self.next = id + 1;
             // Somebody may have removed it in this moment.
             if self.read(id)? {
+                if let Some(copies) = &self.copies {
+                    copies.store(id, Ordering::Relaxed);
+                }
                 return Ok(Some(id));
             }
         }
@@ -176,6 +230,9 @@ impl Cursor {
     ///
     /// It cannot be written: the rows are there still.
     pub fn settle(&mut self, connection: &mut Connection) -> Result<(), Fault> {
+        if !self.copied.is_empty() {
+            self.write(connection)?;
+        }
         if self.doomed.is_empty() {
             return Ok(());
         }

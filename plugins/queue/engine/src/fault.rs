@@ -59,9 +59,66 @@ impl From<Error> for Fault {
             Error::Poisoned(_) => Code::Poisoned,
             Error::Dropped => Code::Missing,
             Error::TooLarge { .. } => Code::TooLarge,
-            Error::NotOwner(_) | Error::NoSlot(_) => Code::Misuse,
+            Error::NotOwner(_) | Error::NoSlot(_) | Error::NotCopied(_) | Error::OutOfOrder(_) => {
+                Code::Misuse
+            }
         };
         let text = error.to_string();
         Self { code, text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = include_str!("../engine.h");
+
+    #[test]
+    fn the_header_has_the_same_numbers() {
+        let ours = [
+            ("FULL", Code::Full),
+            ("IO", Code::Io),
+            ("CORRUPT", Code::Corrupt),
+            ("POISONED", Code::Poisoned),
+            ("MISSING", Code::Missing),
+            ("TOO_LARGE", Code::TooLarge),
+            ("MISUSE", Code::Misuse),
+            ("PANIC", Code::Panic),
+        ];
+        let ours = ours.map(|(name, code)| format!("EVQ_{name} = {}", code as i32));
+        let (_, rest) = HEADER.split_once("enum evq_code {").unwrap();
+        let (theirs, _) = rest.split_once('}').unwrap();
+        let theirs: Vec<&str> = theirs.split(',').map(str::trim).collect();
+        assert_eq!(theirs, ours);
+    }
+
+    /// What is handed over as memory has the same members in the same order.
+    #[test]
+    fn the_header_has_the_same_structures() {
+        let calls = include_str!("calls.rs");
+        for (name, ours) in [("evq_stats", "CStats"), ("evq_options", "COptions")] {
+            let members = |text: &str, begin: String| {
+                let (_, rest) = text.split_once(&begin).unwrap();
+                let (body, _) = rest.split_once('}').unwrap();
+                let lines = body.lines().map(|line| line.split("//").next().unwrap());
+                lines.collect::<String>()
+            };
+            let mut theirs = Vec::new();
+            for line in members(HEADER, format!("struct {name} {{")).split(';') {
+                let Some((kind, names)) = line.trim().split_once(' ') else {
+                    continue;
+                };
+                let bits = kind.trim_start_matches("uint").trim_end_matches("_t");
+                theirs.extend(
+                    names
+                        .split(',')
+                        .map(|name| format!("{}: u{bits}", name.trim())),
+                );
+            }
+            let ours = members(calls, format!("struct {ours} {{"));
+            let ours: Vec<&str> = ours.split(',').map(str::trim).collect();
+            assert_eq!(ours[..ours.len() - 1], theirs);
+        }
     }
 }

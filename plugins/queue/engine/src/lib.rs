@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `tables` | the tables of a server that are open, by path |
+//! | `tables` | the tables of a server that are open, by path; `names`: they get other ones, and copies take the place of tables; `totals`: sums |
 //! | `columns` | what a stored row holds, for conditions |
 //! | `connection` | what one connection owns and waits for |
 //! | `cursor` | what one statement does to one table: rows gathered, a scan, removals |

@@ -1,15 +1,18 @@
 //! The tables of a server that are open. A table is meant by its path without a suffix, as servers
 //! name them: `./shop/mails`.
 
+mod names;
+mod totals;
+
 use crate::columns::Columns;
 use crate::fault::{Code, Fault};
-use evenkeel_queue::{Condition, Options, Store, Table, Wanted, io::Disk};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// What an anchor file's name ends with.
 const SUFFIX: &str = "QUE";
@@ -20,6 +23,9 @@ const ROOT: &str = "#queue";
 /// Conditions of a table that are remembered, with how far each has been looked for.
 const CONDITIONS: usize = 100;
 
+/// How long a call waits for a name that another thread is about to give a table.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A table that is open.
 #[derive(Debug)]
 struct Open {
@@ -28,11 +34,29 @@ struct Open {
     conditions: HashMap<String, Condition>,
 }
 
+/// What is known of names.
+#[derive(Debug, Default)]
+struct Known {
+    open: HashMap<PathBuf, Open>,
+    /// Those that a thread opens now: others wait for it, and not for each other.
+    opening: HashSet<PathBuf>,
+    /// Names that a table has lost for a moment, because another is about to get them; and what it is
+    /// called meanwhile.
+    leaving: HashMap<PathBuf, PathBuf>,
+    /// Tables that are copies, and of what. What is copied stays open.
+    copies: HashMap<PathBuf, Arc<Table>>,
+    /// What was counted in tables that are not open any more.
+    past: Stats,
+}
+
 /// All tables of a server.
 #[derive(Debug)]
 pub struct Tables {
+    datadir: PathBuf,
     store: Store,
-    open: Mutex<HashMap<PathBuf, Open>>,
+    known: Mutex<Known>,
+    /// Names have changed.
+    changed: Condvar,
     options: Mutex<Options>,
 }
 
@@ -64,14 +88,16 @@ impl Tables {
             store.sweep(&known)?;
         }
         Ok(Self {
+            datadir: datadir.to_owned(),
             store,
-            open: Mutex::default(),
+            known: Mutex::default(),
+            changed: Condvar::new(),
             options: Mutex::default(),
         })
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<PathBuf, Open>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets how tables are kept that are opened from now on.
@@ -98,34 +124,63 @@ impl Tables {
     ///
     /// `Missing`, or it cannot be opened.
     pub fn table(&self, path: &Path) -> Result<Arc<Table>, Fault> {
-        Ok(self.opened(&mut self.open(), path)?.table.clone())
+        self.with(path, |open| Ok(open.table.clone()))
     }
 
-    fn opened<'o>(
+    /// Does something with an open table, which is opened if it is not. Only those who want the same
+    /// one wait until that is done.
+    fn with<T>(
         &self,
-        open: &'o mut HashMap<PathBuf, Open>,
         path: &Path,
-    ) -> Result<&'o mut Open, Fault> {
-        match open.entry(path.to_owned()) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(place) => {
-                let anchor = anchor(path);
-                if !anchor.exists() {
-                    return Err(missing(path));
-                }
-                let layout = self.store.anchor(&anchor)?.layout;
-                let columns = Columns::read(&layout).ok_or_else(|| Fault {
-                    code: Code::Corrupt,
-                    text: format!("{}: its columns cannot be read", anchor.display()),
-                })?;
-                let (table, _report) = self.store.open(&anchor, self.options())?;
-                Ok(place.insert(Open {
-                    table,
-                    columns: Arc::new(columns),
-                    conditions: HashMap::new(),
-                }))
-            }
+        what: impl FnOnce(&mut Open) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut known = self.settled(path)?;
+        if let Some(open) = known.open.get_mut(path) {
+            return what(open);
         }
+        known.opening.insert(path.to_owned());
+        drop(known);
+        // It is told apart from `known` so that whoever waits is woken after this one has let go.
+        let _opening = Opening { tables: self, path };
+        let opened = self.open(path)?;
+        let mut known = self.known();
+        what(known.open.entry(path.to_owned()).or_insert(opened))
+    }
+
+    /// What is known, once nobody is about to change who has this name.
+    fn settled(&self, path: &Path) -> Result<MutexGuard<'_, Known>, Fault> {
+        let until = Instant::now() + PATIENCE;
+        let mut known = self.known();
+        while known.opening.contains(path) || known.leaving.contains_key(path) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Fault::misuse(format!(
+                    "the queue {} is still being opened or altered: try again later",
+                    path.display()
+                )));
+            }
+            let woken = self.changed.wait_timeout(known, left);
+            known = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(known)
+    }
+
+    fn open(&self, path: &Path) -> Result<Open, Fault> {
+        let anchor = anchor(path);
+        if !anchor.exists() {
+            return Err(missing(path));
+        }
+        let layout = self.store.anchor(&anchor)?.layout;
+        let columns = Columns::read(&layout).ok_or_else(|| Fault {
+            code: Code::Corrupt,
+            text: format!("{}: its columns cannot be read", anchor.display()),
+        })?;
+        let (table, _report) = self.store.open(&anchor, self.options())?;
+        Ok(Open {
+            table,
+            columns: Arc::new(columns),
+            conditions: HashMap::new(),
+        })
     }
 
     /// What to wait for: rows of the table at a path, of which a condition is true.
@@ -134,12 +189,12 @@ impl Tables {
     ///
     /// As with [`table`](Self::table); `Misuse` where the condition is none.
     pub fn wanted(&self, path: &Path, condition: Option<&str>) -> Result<Wanted, Fault> {
-        let mut open = self.open();
-        let opened = self.opened(&mut open, path)?;
-        let condition = condition.map(|text| opened.condition(text)).transpose()?;
-        Ok(Wanted {
-            table: opened.table.clone(),
-            condition,
+        self.with(path, |open| {
+            let condition = condition.map(|text| open.condition(text)).transpose()?;
+            Ok(Wanted {
+                table: open.table.clone(),
+                condition,
+            })
         })
     }
 
@@ -149,12 +204,15 @@ impl Tables {
     ///
     /// What it still had to write could not be written.
     pub fn release(&self, path: &Path) -> Result<(), Fault> {
-        let mut open = self.open();
+        let mut known = self.known();
         // Nobody comes by another one than through this lock.
         let is_idle = |open: &Open| Arc::strong_count(&open.table) == 1;
-        match open.get(path).is_some_and(is_idle) {
-            true => match open.remove(path) {
-                Some(open) => Ok(open.table.close()?),
+        match known.open.get(path).is_some_and(is_idle) {
+            true => match known.open.remove(path) {
+                Some(open) => {
+                    known.remember(&open.table);
+                    Ok(open.table.close()?)
+                }
                 None => Ok(()),
             },
             false => Ok(()),
@@ -167,26 +225,12 @@ impl Tables {
     ///
     /// The first that could not be closed; the others are.
     pub fn close(&self) -> Result<(), Fault> {
-        let tables: Vec<Open> = self.open().drain().map(|(_, open)| open).collect();
+        let tables: Vec<Open> = self.known().open.drain().map(|(_, open)| open).collect();
         let mut outcome = Ok(());
         for open in tables {
             outcome = outcome.and(open.table.close().map_err(Fault::from));
         }
         outcome
-    }
-
-    /// Gives a table another path, with those who own its rows and wait for them.
-    ///
-    /// # Errors
-    ///
-    /// The file system refuses.
-    pub fn rename(&self, from: &Path, to: &Path) -> Result<(), Fault> {
-        let mut open = self.open();
-        self.store.rename(&anchor(from), &anchor(to))?;
-        if let Some(table) = open.remove(from) {
-            open.insert(to.to_owned(), table);
-        }
-        Ok(())
     }
 
     /// Drops a table. Those who wait for it are told.
@@ -195,27 +239,46 @@ impl Tables {
     ///
     /// `Missing`, or the file system refuses.
     pub fn drop_table(&self, path: &Path) -> Result<(), Fault> {
-        let mut open = self.open();
+        let mut known = self.settled(path)?;
         let anchor = anchor(path);
         if !anchor.exists() {
             return Err(missing(path));
         }
-        let table = open.get(path).map(|open| open.table.clone());
+        let table = known.open.get(path).map(|open| open.table.clone());
         self.store.drop_table(&anchor, table.as_deref())?;
-        open.remove(path);
+        if let Some(open) = known.open.remove(path) {
+            known.remember(&open.table);
+        }
+        known.copies.remove(path);
+        known.leaving.retain(|_, meanwhile| meanwhile != path);
+        self.changed.notify_all();
         Ok(())
     }
 
     /// Those that are open now.
     #[must_use]
     pub fn all(&self) -> Vec<(PathBuf, Arc<Table>)> {
-        let open = self.open();
-        let pairs = open
+        let known = self.known();
+        let pairs = known
+            .open
             .iter()
             .map(|(path, open)| (path.clone(), open.table.clone()));
         let mut all: Vec<_> = pairs.collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
+    }
+}
+
+/// Says, when it goes, that a table is open or cannot be opened.
+struct Opening<'a> {
+    tables: &'a Tables,
+    path: &'a Path,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.tables.known().opening.remove(self.path);
+        self.tables.changed.notify_all();
     }
 }
 
@@ -305,6 +368,27 @@ mod tests {
         tables.drop_table(&two).unwrap();
         assert_eq!(tables.drop_table(&two).unwrap_err().code, Code::Missing);
         assert_eq!(fs::read_dir(dir.path().join(ROOT)).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn who_wants_another_table_does_not_wait_for_one_that_is_being_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("shop")).unwrap();
+        let (one, two) = (dir.path().join("shop/one"), dir.path().join("shop/two"));
+        let tables = Tables::start(dir.path()).unwrap();
+        for path in [&one, &two] {
+            tables.create(path, b"0\0").unwrap();
+        }
+        tables.known().opening.insert(one.clone());
+        assert!(tables.table(&two).is_ok());
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| tables.table(&one).map(|table| table.stats().rows));
+            drop(Opening {
+                tables: &tables,
+                path: &one,
+            });
+            assert_eq!(waiting.join().unwrap(), Ok(0));
+        });
     }
 
     #[test]

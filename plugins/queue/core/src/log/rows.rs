@@ -5,6 +5,9 @@ use crate::error::{Error, Result};
 /// Bytes before a row: its length and its checksum, which starts from its id.
 pub(crate) const ROW_HEADER: usize = 8;
 
+/// Bytes of the id before a row that has one.
+pub(crate) const ROW_ID: usize = 8;
+
 /// Slots for sources, whose repeated rows are dropped.
 pub(crate) const SLOTS: usize = 64;
 
@@ -105,6 +108,9 @@ pub(crate) fn numbers(body: &[u8]) -> impl Iterator<Item = u64> {
         .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
 }
 
+/// Bytes of a state.
+pub(crate) const STATE: usize = 8 + SLOTS * 8;
+
 /// What is known besides the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
@@ -128,7 +134,7 @@ impl State {
     }
 
     pub(crate) fn read(body: &[u8]) -> std::result::Result<Self, &'static str> {
-        if body.len() != 8 + SLOTS * 8 {
+        if body.len() != STATE {
             return Err("the state has another length");
         }
         let mut numbers = numbers(body);
@@ -146,7 +152,7 @@ impl State {
 /// # Errors
 ///
 /// A row or all of them are longer than fits.
-pub(crate) fn size(rows: &[Vec<u8>]) -> Result<u64> {
+pub(crate) fn size<'r>(rows: impl IntoIterator<Item = &'r Vec<u8>>) -> Result<u64> {
     let mut sum = SOURCE as u64;
     for row in rows {
         let bytes = row.len() as u64;

@@ -75,6 +75,13 @@ impl Rows {
         self.offsets.capacity() * 4 + self.live.capacity() * 8 + self.runs.capacity() * 16
     }
 
+    fn dead_bytes(&self) -> u64 {
+        let bytes = self.file.io.len().unwrap_or(0);
+        let all = self.offsets.len() as u64;
+        let dead = (self.offsets.len() - self.count) as u64;
+        (bytes * dead).checked_div(all).unwrap_or(0)
+    }
+
     /// The largest id, if there are rows.
     fn last(&self) -> Option<u64> {
         let (first, at) = self.runs.last()?;
@@ -170,6 +177,11 @@ impl Index {
     pub(crate) fn bytes(&self) -> u64 {
         let lengths = self.files.iter().map(|rows| rows.file.io.len());
         lengths.filter_map(std::io::Result::ok).sum()
+    }
+
+    /// Of those, the bytes of dead rows, as if all were of one size.
+    pub(crate) fn dead_bytes(&self) -> u64 {
+        self.files.iter().map(Rows::dead_bytes).sum()
     }
 
     fn file_of(&self, id: u64) -> usize {

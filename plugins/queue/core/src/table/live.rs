@@ -1,11 +1,12 @@
 //! What a table knows in memory: its rows, their owners, and who waits.
 
+use super::Table;
 use super::condition::Condition;
 use super::file::DataFile;
 use super::index::{Index, Rows};
 use super::ready::{ANY, Ready};
 use crate::error::Result;
-use crate::log::rows::ROW_HEADER;
+use crate::log::rows::{ROW_HEADER, ROW_ID};
 use crate::wait::token::{Outcome, Token};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub(crate) struct Live {
     pub(crate) ready: Ready,
     pub(crate) waiters: VecDeque<Waiter>,
     pub(crate) is_dropped: bool,
+    /// Where the rows are now, when they went to another table.
+    pub(crate) successor: Option<Arc<Table>>,
     pub(crate) appended: u64,
     pub(crate) removed: u64,
 }
@@ -57,6 +60,15 @@ impl Live {
             at += (ROW_HEADER + row.len()) as u64;
             self.appended += 1;
             self.grant(id, row);
+        }
+    }
+
+    /// Lets rows be seen that were copied with their ids, and written at `at`.
+    pub(crate) fn adopt(&mut self, rows: &[(u64, Vec<u8>)], mut at: u64) {
+        for (id, row) in rows {
+            at += ROW_ID as u64;
+            self.index.push(*id, at as u32, true);
+            at += (ROW_HEADER + row.len()) as u64;
         }
     }
 

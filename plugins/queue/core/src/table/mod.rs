@@ -7,8 +7,10 @@
 mod checkpoint;
 mod compact;
 mod condition;
+mod counters;
 mod file;
 mod group;
+mod handover;
 mod index;
 mod live;
 mod options;
@@ -30,6 +32,7 @@ use crate::io::Io;
 use crate::log::rows::{self, SLOTS, State};
 use checkpoint::Checkpoint;
 use compact::Compaction;
+use counters::Counters;
 use group::Group;
 use live::Live;
 use recover::Recovery;
@@ -56,6 +59,7 @@ pub struct Table {
     live: Mutex<Live>,
     compaction: Mutex<Compaction>,
     map_budget: AtomicU64,
+    pub(crate) counters: Counters,
 }
 
 impl std::fmt::Debug for Table {
@@ -92,8 +96,26 @@ pub struct Stats {
     pub files: usize,
     /// Bytes in them, dead rows too. A file that cannot be asked counts for nothing.
     pub bytes: u64,
+    /// Of those, bytes of rows that are gone, roughly.
+    pub dead_bytes: u64,
     /// Bytes of memory that finding rows takes.
     pub memory: usize,
+    /// Waits, since the table was opened, that found a row at once.
+    pub waits_at_once: u64,
+    /// Waits that had one later.
+    pub waits_later: u64,
+    /// Waits that had none in time.
+    pub waits_timed_out: u64,
+    /// Rows that their owner gave back.
+    pub back_by_abort: u64,
+    /// Rows that came back because their owner went away.
+    pub back_by_close: u64,
+    /// Groups of requests that were written.
+    pub groups: u64,
+    /// Requests in them.
+    pub requests: u64,
+    /// How often what was written was made durable.
+    pub syncs: u64,
 }
 
 impl Table {
@@ -135,11 +157,18 @@ impl Table {
             }),
             compaction: Mutex::new(Compaction::after(generation)),
             map_budget: AtomicU64::new(options.map_bytes),
+            counters: Counters::default(),
         };
         if salvages {
             this.compact(true)?;
         }
         Ok((this, report))
+    }
+
+    /// Which table it is, for ever.
+    #[must_use]
+    pub fn id(&self) -> u128 {
+        self.id
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -240,7 +269,14 @@ impl Table {
 
     /// The rows of an owner, oldest first.
     pub fn owned_by(&self, owner: u64) -> Vec<u64> {
-        self.live().ready.of(owner)
+        let live = self.live();
+        match live.successor.clone() {
+            Some(next) => {
+                drop(live);
+                next.owned_by(owner)
+            }
+            None => live.ready.of(owner),
+        }
     }
 
     /// The first row from this id on that is nobody's, or with `owner` the first of that owner's: for
@@ -282,7 +318,14 @@ impl Table {
         drop(live);
         match foreign {
             Some(id) => Err(Error::NotOwner(*id)),
-            None => self.submit(Request::Remove(ids.to_vec())).map(|_| ()),
+            None => {
+                let removed = self.submit(Request::Remove(ids.to_vec()));
+                // They may be in another table since.
+                match (removed, self.successor()) {
+                    (Err(_), Some(next)) => next.remove(owner, ids),
+                    (removed, _) => removed.map(|_| ()),
+                }
+            }
         }
     }
 
@@ -290,6 +333,10 @@ impl Table {
     pub fn give_back(&self, owner: u64, ids: &[u64]) {
         for id in ids {
             let mut live = self.live();
+            if let Some(next) = live.successor.clone() {
+                drop(live);
+                return next.give_back(owner, ids);
+            }
             if live.ready.owner(*id) != Some(owner) {
                 continue;
             }
@@ -331,6 +378,12 @@ impl Table {
         self.submit(Request::Close(true)).map(|_| ())
     }
 
+    /// Whether it was dropped, or its rows are in another table.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.live().is_dropped
+    }
+
     /// Forgets whoever waits with this token.
     pub(crate) fn forget_waiter(&self, token: &Arc<crate::wait::token::Token>) {
         let mut live = self.live();
@@ -356,7 +409,16 @@ impl Table {
             removed: live.removed,
             files: live.index.files.len(),
             bytes: live.index.bytes(),
+            dead_bytes: live.index.dead_bytes(),
             memory: live.index.memory(),
+            waits_at_once: self.counters.at_once.get(),
+            waits_later: self.counters.later.get(),
+            waits_timed_out: self.counters.timed_out.get(),
+            back_by_abort: self.counters.back_by_abort.get(),
+            back_by_close: self.counters.back_by_close.get(),
+            groups: self.counters.groups.get(),
+            requests: self.counters.requests.get(),
+            syncs: self.counters.syncs.get(),
         }
     }
 

@@ -85,6 +85,11 @@ impl Ready {
         self.owned.keys().copied().collect()
     }
 
+    /// The same, each with its owner, in no order.
+    pub(crate) fn owners(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.owned.iter().map(|(id, owner)| (*id, *owner))
+    }
+
     /// Makes a row somebody's. False if it is so already.
     pub(crate) fn own(&mut self, id: u64, owner: u64) -> bool {
         if self.owned.contains_key(&id) {

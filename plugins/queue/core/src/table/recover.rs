@@ -278,7 +278,6 @@ impl<'a> Recovery<'a> {
         body: &[u8],
         at: u64,
     ) -> std::result::Result<(), &'static str> {
-        let is_part = matches!(file.name, Name::Part { .. });
         let is_started = self
             .index
             .files
@@ -307,7 +306,6 @@ impl<'a> Recovery<'a> {
                 }
                 Ok(())
             }
-            Kind::Kept if !is_part => Err("a part's frame is in a segment"),
             Kind::Rows | Kind::Sourced | Kind::Kept => {
                 if !is_started {
                     self.index

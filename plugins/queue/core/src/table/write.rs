@@ -5,7 +5,7 @@ use super::live::Live;
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::log::frame::{self, Kind};
-use crate::log::rows::{self, State};
+use crate::log::rows::{self, STATE, State};
 
 /// Bytes that go into one write, roughly.
 const WRITE: usize = 4 << 20;
@@ -33,6 +33,13 @@ pub(crate) enum Request {
         source: Option<Source>,
     },
     Remove(Vec<u64>),
+    /// Rows of a table that this one is copied from, with their ids.
+    Adopt {
+        rows: Vec<(u64, Vec<u8>)>,
+        bytes: u64,
+    },
+    /// What is known of that table besides its rows.
+    Inherit(State),
     /// Removes all rows that nobody owns.
     Truncate,
     /// Makes everything durable; and says in the log that it is.
@@ -67,6 +74,8 @@ struct Plan {
 impl Table {
     /// Answers requests in their order.
     pub(super) fn lead(&self, mut requests: Vec<Request>) -> Vec<Answer> {
+        self.counters.groups.add(1);
+        self.counters.requests.add(requests.len() as u64);
         let mut tail = self.tail();
         let mut answers = Vec::with_capacity(requests.len());
         while !requests.is_empty() {
@@ -115,6 +124,10 @@ impl Table {
                     live.append(&rows, first, at);
                     Ok(Some(first))
                 }
+                (Request::Adopt { rows, .. }, Fate::Rows { first, at }) => {
+                    live.adopt(&rows, at);
+                    Ok(Some(first))
+                }
                 (_, Fate::Failed(error)) => Err(error),
                 (Request::Close(true), _) => closed.clone().map(|()| None),
                 _ => Ok(None),
@@ -134,6 +147,7 @@ impl Table {
     /// Starts another segment.
     pub(super) fn rotate(&self, tail: &mut Tail) -> Result<()> {
         tail.rotate()?;
+        self.counters.syncs.add(2);
         self.live().start_file(tail.file.clone(), tail.state.next);
         Ok(())
     }
@@ -168,7 +182,7 @@ impl Table {
         let mut out = Vec::new();
         for (request, fate) in requests.iter().zip(&mut plan.fates) {
             if let (Request::Append { rows, source, .. }, Fate::Rows { first, at: place }) =
-                (request, fate)
+                (request, &mut *fate)
             {
                 let kind = if source.is_some() {
                     Kind::Sourced
@@ -186,6 +200,7 @@ impl Table {
                     }
                 });
             }
+            request.put_copied(fate, &plan.state, tail, (&mut out, at));
             if out.len() > WRITE {
                 tail.write(&out, at)?;
                 at += out.len() as u64;
@@ -211,6 +226,7 @@ impl Table {
             || has_removed && self.options.removals.is_due(since)
         {
             tail.sync()?;
+            self.counters.syncs.add(1);
         }
         Ok(())
     }
@@ -224,15 +240,43 @@ impl Table {
         });
         tail.write(&out, tail.end)?;
         tail.end += out.len() as u64;
+        self.counters.syncs.add(1);
         tail.sync()
     }
 }
 
 impl Request {
+    /// Writes the frame of what is copied from another table behind `out`, which starts at `from` in the
+    /// file.
+    fn put_copied(
+        &self,
+        fate: &mut Fate,
+        state: &State,
+        tail: &Tail,
+        (out, from): (&mut Vec<u8>, u64),
+    ) {
+        match (self, fate) {
+            (Self::Adopt { rows, .. }, Fate::Rows { first, at }) => {
+                *at = from + (out.len() + frame::HEADER) as u64;
+                tail.frame(out, from, (Kind::Kept, *first, rows.len() as u32), |out| {
+                    for (id, row) in rows {
+                        rows::put_numbers(out, &[*id]);
+                        rows::put(out, *id, row);
+                    }
+                });
+            }
+            (Self::Inherit(_), _) => {
+                tail.frame(out, from, (Kind::State, 0, 0), |out| state.put(out));
+            }
+            _ => {}
+        }
+    }
+
     fn bytes(&self) -> u64 {
         match self {
-            Self::Append { bytes, .. } => frame::size(*bytes),
+            Self::Append { bytes, .. } | Self::Adopt { bytes, .. } => frame::size(*bytes),
             Self::Remove(ids) => ids.len() as u64 * 16,
+            Self::Inherit(_) => frame::size(STATE as u64),
             _ => 0,
         }
     }
@@ -259,6 +303,12 @@ impl Plan {
                 Request::Append { rows, source, .. } => plan.append(rows, *source, refused),
                 Request::Remove(some) => {
                     ids.extend(some);
+                    Fate::Done
+                }
+                Request::Adopt { rows, .. } => plan.adopt(rows, refused),
+                Request::Inherit(state) => {
+                    plan.state = state.clone();
+                    plan.bytes += request.bytes();
                     Fate::Done
                 }
                 Request::Truncate | Request::Close(_) => Fate::Done,
@@ -298,6 +348,21 @@ impl Plan {
         }
         let first = self.state.next;
         self.state.next += rows.len() as u64;
+        Fate::Rows { first, at: 0 }
+    }
+
+    fn adopt(&mut self, rows: &[(u64, Vec<u8>)], refused: Option<&Error>) -> Fate {
+        let ends = rows.first().zip(rows.last());
+        let Some((first, last)) = ends.map(|(first, last)| (first.0, last.0)) else {
+            return Fate::Done;
+        };
+        if let Some(error) = refused {
+            return Fate::Failed(error.clone());
+        }
+        if first < self.state.next {
+            return Fate::Failed(Error::OutOfOrder(first));
+        }
+        self.state.next = last + 1;
         Fate::Rows { first, at: 0 }
     }
 }

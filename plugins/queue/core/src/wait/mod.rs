@@ -131,6 +131,7 @@ impl Session {
     /// Puts the rows that the session owns back where they were.
     pub fn abort(&mut self) {
         if let Some((table, ids)) = self.held.take() {
+            table.counters.back_by_abort.add(ids.len() as u64);
             table.give_back(self.owner, &ids);
         }
     }
@@ -157,6 +158,7 @@ impl Session {
             token.settle(Outcome::Killed);
         }
         let asked = ask(wanted, &token);
+        let had_at_once = token.outcome().is_some();
         let outcome = match &asked {
             Ok(()) => token.wait(until),
             Err(_) => {
@@ -169,9 +171,19 @@ impl Session {
             one.table.forget_waiter(&token);
         }
         if let Outcome::Granted(place) = outcome {
+            let counters = &wanted[place as usize].table.counters;
+            match had_at_once {
+                true => counters.at_once.add(1),
+                false => counters.later.add(1),
+            }
             return self.granted(wanted, place as usize, most);
         }
         asked?;
+        if outcome == Outcome::TimedOut {
+            wanted
+                .iter()
+                .for_each(|one| one.table.counters.timed_out.add(1));
+        }
         Ok(match outcome {
             Outcome::Granted(_) | Outcome::TimedOut => Waited::TimedOut,
             Outcome::Killed => Waited::Killed,
@@ -215,6 +227,9 @@ fn ask(wanted: &[Wanted], token: &Arc<Token>) -> Result<()> {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.abort();
+        if let Some((table, ids)) = self.held.take() {
+            table.counters.back_by_close.add(ids.len() as u64);
+            table.give_back(self.owner, &ids);
+        }
     }
 }

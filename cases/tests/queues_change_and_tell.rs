@@ -1,0 +1,256 @@
+//! Does the server say what queues hold and do, and is a queue whole whenever ALTER TABLE is refused or cut
+//! short?
+
+use evenkeel_cases::queues::QueueSite;
+use evenkeel_cases::queues::verbs::{Queues, numbers};
+use evenkeel_server::connect::Session;
+use evenkeel_testkit::traffic::Random;
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+const ROUNDS: usize = 5;
+
+#[test]
+fn on_a_stock_server() {
+    let site = QueueSite::start(&[]);
+    numbers_of_one_table_and_of_all(&site);
+    what_is_refused_leaves_it_whole(&site);
+    cut_short(site);
+}
+
+/// All numbers whose names start so, by what follows.
+fn status(session: &mut Session) -> BTreeMap<String, f64> {
+    let rows = session.rows("SHOW GLOBAL STATUS LIKE 'queue\\_%'").unwrap();
+    let pair = |name: &str, value: &str| {
+        let name = name.to_lowercase().replacen("queue_", "", 1);
+        (name, value.parse().unwrap())
+    };
+    rows.iter()
+        .map(|row| pair(row.at(0).unwrap(), row.at(1).unwrap()))
+        .collect()
+}
+
+fn numbers_of_one_table_and_of_all(site: &QueueSite) {
+    let mut session = site.open("told");
+    let mut other = site.open("told");
+    let columns = "id INT NOT NULL, what VARCHAR(1000)";
+    site.create(&mut session, "t", columns).unwrap();
+    let before = status(&mut session);
+    session
+        .run("INSERT INTO t SELECT seq, REPEAT('x', 900) FROM seq_1_to_10")
+        .unwrap();
+    for _ in 0..3 {
+        assert_eq!(site.wait(&mut session, &["t"], 0.0), Ok(Some(1)));
+    }
+    assert_eq!(site.abort(&mut session), Ok(1));
+    assert_eq!(site.wait_n(&mut other, "t", 4, 0.0), Ok(Some(1)));
+    drop(other);
+    evenkeel_testkit::until("its rows are back", || {
+        site.stat(&mut session, "t", "restored_by_close") == 4
+    });
+    assert_eq!(site.wait(&mut session, &["t:id > 90"], 0.0), Ok(Some(0)));
+    thread::scope(|scope| {
+        let mut waits = site.open("told");
+        let waiting = scope.spawn(move || site.wait(&mut waits, &["t:id = 11"], 60.0));
+        (site as &dyn Queues).until_waiting(&mut session, "t", 1);
+        session.run("INSERT INTO t VALUES (11, '')").unwrap();
+        assert_eq!(waiting.join().unwrap(), Ok(Some(1)));
+    });
+    site.end(&mut session).unwrap();
+    evenkeel_testkit::until("the other one's row is back", || {
+        site.stat(&mut session, "t", "restored_by_close") == 5
+    });
+    let counted = [
+        ("rows_written", 11),
+        ("rows_removed", 2),
+        ("wait_immediate", 4),
+        ("wait_delayed", 1),
+        ("wait_timeout", 1),
+        ("restored_by_abort", 1),
+        ("rows", 9),
+    ];
+    for (name, number) in counted {
+        assert_eq!(site.stat(&mut session, "t", name), number, "{name}");
+    }
+    let bytes = site.stat(&mut session, "t", "bytes");
+    let removed = site.stat(&mut session, "t", "bytes_removed");
+    assert!((9000..30_000).contains(&bytes), "{bytes}");
+    assert!((1000..bytes / 2).contains(&removed), "{removed}");
+    let now = status(&mut session);
+    for (name, number) in counted {
+        let grown = now[name] - before[name];
+        assert!((grown - number as f64).abs() < 0.1, "{name}: {grown}");
+    }
+    assert!(now["syncs"] > before["syncs"] && now["statements_per_write"] >= 1.0);
+    let engine = session.one("SHOW ENGINE QUEUE STATUS").unwrap().unwrap();
+    let text = engine.at(2).unwrap();
+    assert!(text.contains("TABLE told.t\n"), "{text}");
+    assert!(
+        text.contains("rows 9, of them owned 0; waiters 0\n"),
+        "{text}"
+    );
+    assert!(text.contains("ALL TABLES\n"), "{text}");
+    let about = "SELECT table_rows, data_length, data_free FROM information_schema.tables WHERE table_name = 't' AND table_schema = 'told'";
+    let shown = session.one(about).unwrap().unwrap();
+    assert_eq!(shown.at(0), Some("9"));
+    assert_eq!(shown.at(1), Some(&*bytes.to_string()));
+    assert_eq!(shown.at(2), Some(&*removed.to_string()));
+    // OPTIMIZE is compaction.
+    session.rows("OPTIMIZE TABLE t").unwrap();
+    assert!(site.stat(&mut session, "t", "bytes") < bytes);
+    session.run("DELETE FROM t").unwrap();
+    let shown = session.one(about).unwrap().unwrap();
+    assert_eq!(shown.at(0), Some("0"), "and not what the optimizer is told");
+}
+
+fn what_is_refused_leaves_it_whole(site: &QueueSite) {
+    let mut session = site.open("refused");
+    site.create(&mut session, "t", "id INT").unwrap();
+    session
+        .run("INSERT INTO t VALUES (3), (1), (NULL), (2)")
+        .unwrap();
+    for (change, because) in [
+        ("ENGINE=InnoDB", "another engine"),
+        ("ORDER BY id", "keep their order"),
+        ("ADD PRIMARY KEY (id)", "keys"),
+        ("MODIFY id INT NOT NULL", "truncated"),
+        ("ADD CHECK (id < 3)", "CONSTRAINT"),
+    ] {
+        let why = site.alter(&mut session, "t", change).unwrap_err();
+        assert!(why.contains(because), "{change}: {why}");
+        let all = session.rows("SELECT IFNULL(id, 0) FROM t").unwrap();
+        let all: Vec<&str> = all.iter().map(|row| row.at(0).unwrap()).collect();
+        assert_eq!(all, ["3", "1", "0", "2"], "{change}");
+    }
+    // What touches no row is done in place: it is the same table.
+    for change in ["COMMENT 'for mails'", "ALTER id SET DEFAULT 7"] {
+        let change = format!("{change}, ALGORITHM=INPLACE");
+        site.alter(&mut session, "t", &change).unwrap();
+    }
+    session.run("INSERT INTO t () VALUES ()").unwrap();
+    assert_eq!(numbers(&mut session, "SELECT id FROM t WHERE id > 6"), [7]);
+    // Other tables become queues.
+    session
+        .run("CREATE TABLE i (id INT) ENGINE=InnoDB")
+        .unwrap();
+    session.run("INSERT INTO i VALUES (5), (6)").unwrap();
+    site.alter(&mut session, "i", "ENGINE=QUEUE").unwrap();
+    assert_eq!(site.wait(&mut session, &["i"], 0.0), Ok(Some(1)));
+    assert_eq!(numbers(&mut session, "SELECT id FROM i"), [5]);
+    site.end(&mut session).unwrap();
+}
+
+/// The server is killed again and again while a queue is altered and consumed.
+fn cut_short(mut site: QueueSite) {
+    const ROWS: i64 = 1500;
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let mut session = site.open("cut");
+    site.create(&mut session, "t", "id INT NOT NULL, what VARCHAR(500)")
+        .unwrap();
+    let fill = format!("INSERT INTO t SELECT seq, REPEAT('x', 400) FROM seq_1_to_{ROWS}");
+    session.run(&fill).unwrap();
+    let ended = Mutex::new(BTreeSet::new());
+    let doubtful = Mutex::new(BTreeSet::new());
+    let mut altered = 0;
+    for round in 0..ROUNDS {
+        let before = ended.lock().unwrap().len();
+        let pause = Duration::from_millis(u64::from(random.below(250)));
+        thread::scope(|scope| {
+            let alters = scope.spawn(|| alter(&site));
+            scope.spawn(|| consume(&site, &ended, &doubtful));
+            evenkeel_testkit::until("it is consumed", || ended.lock().unwrap().len() > before);
+            thread::sleep(pause);
+            let server = Pid::from_raw(site.running.pid()).unwrap();
+            kill_process(server, Signal::KILL).unwrap();
+            altered += alters.join().unwrap();
+        });
+        site = site.again(|running| running.kill());
+        let mut session = site.open("cut");
+        let there = numbers(&mut session, "SELECT id FROM t");
+        let unique: BTreeSet<i64> = there.iter().copied().collect();
+        assert_eq!(
+            unique.len(),
+            there.len(),
+            "round {round}: a row is there twice"
+        );
+        let ended = ended.lock().unwrap();
+        let back: Vec<_> = unique.intersection(&ended).collect();
+        assert!(
+            back.is_empty(),
+            "round {round}: ended, and there again: {back:?}"
+        );
+        let doubtful = doubtful.lock().unwrap();
+        let lost: Vec<i64> = (1..=ROWS)
+            .filter(|id| !unique.contains(id) && !ended.contains(id) && !doubtful.contains(id))
+            .collect();
+        assert!(lost.is_empty(), "round {round}: lost {lost:?}");
+        assert_eq!(left_over(&site), Vec::<String>::new(), "round {round}");
+        println!(
+            "round {round}: {} ended, altered {altered} times",
+            ended.len()
+        );
+    }
+    assert!(altered > 0);
+}
+
+/// What a cut ALTER TABLE has left: files with names for the moment, and rows that no table has.
+fn left_over(site: &QueueSite) -> Vec<String> {
+    let names = |dir: &str| -> Vec<String> {
+        let entries = fs::read_dir(site.launch.datadir.join(dir)).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    };
+    let mut left = names("cut");
+    left.retain(|name| name.starts_with("#sql"));
+    let anchors: usize = ["told", "refused", "cut"]
+        .map(|dir| {
+            let names = names(dir);
+            names.iter().filter(|name| name.ends_with(".QUE")).count()
+        })
+        .iter()
+        .sum();
+    let rows = names("#queue");
+    if rows.len() != anchors {
+        left.push(format!("{} rows' directories of {anchors}", rows.len()));
+    }
+    left
+}
+
+/// Alters until the server is gone, and says how often it was done.
+fn alter(site: &QueueSite) -> u32 {
+    let mut session = site.open("cut");
+    let mut done = 0;
+    loop {
+        for change in [
+            "ADD COLUMN IF NOT EXISTS more INT",
+            "DROP COLUMN IF EXISTS more",
+        ] {
+            match site.alter(&mut session, "t", change) {
+                Ok(()) => done += 1,
+                Err(_) => return done,
+            }
+        }
+    }
+}
+
+fn consume(site: &QueueSite, ended: &Mutex<BTreeSet<i64>>, doubtful: &Mutex<BTreeSet<i64>>) {
+    let mut session = site.open("cut");
+    while site.wait(&mut session, &["t"], 60.0) == Ok(Some(1)) {
+        let Ok(Some(id)) = session.value("SELECT id FROM t") else {
+            return;
+        };
+        let id: i64 = id.parse().unwrap();
+        assert!(!ended.lock().unwrap().contains(&id), "{id} comes twice");
+        if site.end(&mut session).is_err() {
+            doubtful.lock().unwrap().insert(id);
+            return;
+        }
+        ended.lock().unwrap().insert(id);
+    }
+}

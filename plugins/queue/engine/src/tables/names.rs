@@ -1,0 +1,239 @@
+//! Tables get other names, and copies take the place of what they are copies of.
+//!
+//! ALTER TABLE of a server makes an empty table with a name for the moment, copies the rows, gives the old
+//! one a name for the moment and the new one the old one's, and drops the old one. Owners and waiters know
+//! nothing of it.
+
+use super::{Known, Tables, anchor, anchors, unread};
+use crate::columns::Columns;
+use crate::fault::Fault;
+use evenkeel_queue::Table;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How servers call a table whose name is about to be another's: MariaDB, MySQL.
+const MEANWHILE: [&str; 2] = ["#sql-backup", "#sql2-"];
+
+fn is_meanwhile(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    MEANWHILE.iter().any(|begin| name.starts_with(begin))
+}
+
+impl Tables {
+    /// Whether a table has this name.
+    #[must_use]
+    pub(crate) fn is_there(&self, path: &Path) -> bool {
+        anchor(path).exists()
+    }
+
+    /// Says that the table at a path is about to be a copy of another one. It is remembered beyond a
+    /// crash: whoever goes on then has to bring it up to date.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses.
+    pub(crate) fn begin_copy(&self, to: &Path, of: &Arc<Table>) -> Result<(), Fault> {
+        let anchor = anchor(to);
+        let layout = self.store.anchor(&anchor)?.layout;
+        let layout = Columns::with_origin(&layout, Some(of.id()));
+        self.store.set_layout(&anchor, &layout)?;
+        self.known().copies.insert(to.to_owned(), of.clone());
+        Ok(())
+    }
+
+    /// Gives a table another name, with those who own its rows and wait for them. A copy takes over what
+    /// it is a copy of: rows that were removed since are removed, owners own what they owned.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses, or a copy lacks rows: nothing has changed then.
+    pub fn rename(&self, from: &Path, to: &Path) -> Result<(), Fault> {
+        let copied = self.known().copies.get(from).cloned();
+        let origin = match copied {
+            Some(table) => Some(table),
+            None => self.origin_on_disk(from)?,
+        };
+        match origin {
+            Some(old) => self.take_over(&old, from, to),
+            None => {
+                let mut known = self.settled(from)?;
+                self.store.rename(&anchor(from), &anchor(to))?;
+                known.rename(from, to);
+                self.changed.notify_all();
+                Ok(())
+            }
+        }
+    }
+
+    fn take_over(&self, old: &Arc<Table>, from: &Path, to: &Path) -> Result<(), Fault> {
+        let new = self.table(from)?;
+        let mut known = self.known();
+        let publish = || self.store.rename(&anchor(from), &anchor(to));
+        old.hand_over(&new, publish)?;
+        known.copies.remove(from);
+        known.rename(from, to);
+        self.changed.notify_all();
+        drop(known);
+        // From now on it is a copy of nothing. If that is not written it is found out later.
+        let anchor = anchor(to);
+        if let Ok(content) = self.store.anchor(&anchor) {
+            let layout = Columns::with_origin(&content.layout, None);
+            let _ = self.store.set_layout(&anchor, &layout);
+        }
+        Ok(())
+    }
+
+    /// What a table is a copy of that a crash left, if that is still there. No one uses either: the server
+    /// goes on where it was before it lets anybody in.
+    fn origin_on_disk(&self, from: &Path) -> Result<Option<Arc<Table>>, Fault> {
+        let layout = self.store.anchor(&anchor(from))?.layout;
+        let Some(origin) = Columns::origin(&layout) else {
+            return Ok(None);
+        };
+        let all = anchors(&self.datadir).map_err(|error| unread(&self.datadir, &error))?;
+        let is_it = |path: &PathBuf| {
+            let anchor = self.store.anchor(path);
+            anchor.is_ok_and(|anchor| anchor.id == origin)
+        };
+        let Some(found) = all.into_iter().find(is_it) else {
+            return Ok(None);
+        };
+        let of = |known: &Known| {
+            let mut tables = known.open.values().map(|open| &open.table);
+            tables.find(|table| table.id() == origin).cloned()
+        };
+        match of(&self.known()) {
+            Some(open) => Ok(Some(open)),
+            None => Ok(Some(self.store.open(&found, self.options())?.0)),
+        }
+    }
+}
+
+impl Known {
+    fn rename(&mut self, from: &Path, to: &Path) {
+        if let Some(open) = self.open.remove(from) {
+            // One whose rows went to a copy that failed all the same is opened anew.
+            if !open.table.is_gone() || is_meanwhile(to) {
+                self.open.insert(to.to_owned(), open);
+            }
+        }
+        if is_meanwhile(to) {
+            self.leaving.insert(from.to_owned(), to.to_owned());
+        }
+        self.leaving.remove(to);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::{Asked, Connection, Ended};
+    use crate::cursor::Cursor;
+    use std::time::Duration;
+
+    struct Scene {
+        dir: tempfile::TempDir,
+        tables: Tables,
+        mails: PathBuf,
+        copy: PathBuf,
+        backup: PathBuf,
+    }
+
+    fn scene() -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("shop")).unwrap();
+        let at = |name: &str| dir.path().join("shop").join(name);
+        let (mails, copy, backup) = (at("mails"), at("#sql-alter-1"), at("#sql-backup-1"));
+        let tables = Tables::start(dir.path()).unwrap();
+        tables.create(&mails, b"0\0").unwrap();
+        let table = tables.table(&mails).unwrap();
+        for row in [b"a", b"b", b"c", b"d"] {
+            table.append(vec![row.to_vec()], None).unwrap();
+        }
+        Scene {
+            dir,
+            tables,
+            mails,
+            copy,
+            backup,
+        }
+    }
+
+    impl Scene {
+        /// What a server does first.
+        fn copy(&self, connection: &mut Connection) {
+            self.tables.create(&self.copy, b"1\0").unwrap();
+            connection.copies_to(&self.copy);
+            let mut from = Cursor::open(&self.tables, &self.mails).unwrap();
+            let mut to = Cursor::open(&self.tables, &self.copy).unwrap();
+            to.gather();
+            from.copy(&self.tables, connection).unwrap();
+            while from.advance().unwrap().is_some() {
+                let row = [b"\0", from.row()].concat();
+                to.insert(connection, &row).unwrap();
+            }
+            to.gathered(connection, false).unwrap();
+            to.close(&self.tables).unwrap();
+            from.close(&self.tables).unwrap();
+        }
+
+        fn wait(&self, connection: &mut Connection, seconds: u64) -> Ended {
+            let asked = [Asked {
+                path: self.mails.clone(),
+                condition: None,
+            }];
+            let time = Duration::from_secs(seconds);
+            connection
+                .wait(&self.tables, &asked, 1, time, &|| false)
+                .unwrap()
+        }
+    }
+
+    #[test]
+    fn owners_and_waiters_know_nothing_of_it() {
+        let scene = scene();
+        let mut all: Vec<Connection> = (0..3).map(|_| Connection::default()).collect();
+        let [owner, ends, alters] = &mut all[..] else {
+            panic!("three");
+        };
+        assert_eq!(scene.wait(owner, 0), Ended::Rows(0));
+        assert_eq!(scene.wait(ends, 0), Ended::Rows(0));
+        scene.copy(alters);
+        ends.end().unwrap();
+        let mut waits = Connection::default();
+        scene.tables.rename(&scene.mails, &scene.backup).unwrap();
+        assert!(scene.tables.known().leaving.contains_key(&scene.mails));
+        std::thread::scope(|scope| {
+            // In this moment there is no such table; and yet nobody is told so.
+            let waiting = scope.spawn(|| scene.wait(&mut waits, 60));
+            scene.tables.rename(&scene.copy, &scene.mails).unwrap();
+            scene.tables.drop_table(&scene.backup).unwrap();
+            assert_eq!(waiting.join().unwrap(), Ended::Rows(0));
+        });
+        let table = scene.tables.table(&scene.mails).unwrap();
+        assert_eq!(waits.row_id().unwrap(), 3);
+        assert_eq!(table.read(3).unwrap().unwrap(), b"\0c");
+        assert_eq!(table.stats().rows, 3);
+        owner.end().unwrap();
+        assert_eq!(table.stats().rows, 2);
+        let anchor = scene.tables.store.anchor(&anchor(&scene.mails)).unwrap();
+        assert_eq!(anchor.layout, b"1\0");
+    }
+
+    #[test]
+    fn after_a_crash_a_copy_is_brought_up_to_date() {
+        let scene = scene();
+        let mut connection = Connection::default();
+        scene.copy(&mut connection);
+        assert_eq!(scene.wait(&mut connection, 0), Ended::Rows(0));
+        connection.end().unwrap();
+        scene.tables.rename(&scene.mails, &scene.backup).unwrap();
+        scene.tables.close().unwrap();
+        let tables = Tables::start(scene.dir.path()).unwrap();
+        tables.rename(&scene.copy, &scene.mails).unwrap();
+        tables.drop_table(&scene.backup).unwrap();
+        let table = tables.table(&scene.mails).unwrap();
+        assert_eq!(table.next_row(0), Some(2));
+        assert_eq!(table.stats().rows, 3);
+    }
+}
