@@ -116,9 +116,12 @@ impl dyn Queues + '_ {
     }
 }
 
+/// Statements and rows of some megabytes are sent.
+const LARGE: [&str; 1] = ["--max-allowed-packet=64M"];
+
 /// Asks a question of each form of queues that there is here, each on a server of its own.
 pub fn each(question: impl Fn(&dyn Queues)) {
-    let forms: [fn() -> Box<dyn Queues>; 1] = [|| Box::new(QueueSite::start(&[]))];
+    let forms: [fn() -> Box<dyn Queues>; 1] = [|| Box::new(QueueSite::start(&LARGE))];
     for start in forms {
         let queues = start();
         println!("{}", queues.form());
