@@ -30,7 +30,8 @@ int ha_queue::close() {
   return code ? told(code, fault) : 0;
 }
 
-// How a packed column is read without a server: a letter and a size in bytes, see engine/src/columns.rs.
+// How a packed column is read without a server: a letter and a size in bytes, see engine/src/columns.rs. Behind
+// the letter of a decimal stand its digits.
 static char kind_of(Field *field, uint *size) {
   *size = field->pack_length();
   bool is_text = field->charset() != &my_charset_bin;
@@ -42,6 +43,10 @@ static char kind_of(Field *field, uint *size) {
     case MYSQL_TYPE_LONGLONG: return field->is_unsigned() ? 'u' : 'i';
     case MYSQL_TYPE_ENUM:
     case MYSQL_TYPE_SET: return 'u';
+    case MYSQL_TYPE_NEWDECIMAL: return 'n';
+    case MYSQL_TYPE_FLOAT:
+    case MYSQL_TYPE_DOUBLE: return 'r';
+    case MYSQL_TYPE_BIT: return 'b';
     case MYSQL_TYPE_YEAR: return 'y';
     case MYSQL_TYPE_NEWDATE: return 'd';
     case MYSQL_TYPE_DATETIME2: return 'D';
@@ -72,7 +77,11 @@ static void describe(TABLE *form, String *layout) {
     char kind = kind_of(one, &size), numbers[64];
     uint byte = one->null_ptr ? (uint)(one->null_ptr - form->record[0]) : 0;
     uint mask = one->null_ptr ? one->null_bit : 0;
-    layout->append(numbers, snprintf(numbers, sizeof numbers, "%c %u %u %u ", kind, size, byte, mask));
+    layout->append(kind);
+    if (kind == 'n')
+      layout->append(numbers, snprintf(numbers, sizeof numbers, "%u.%u", static_cast<Field_new_decimal *>(one)->precision,
+                                       one->decimals()));
+    layout->append(numbers, snprintf(numbers, sizeof numbers, " %u %u %u ", size, byte, mask));
     layout->append(one->field_name.str, one->field_name.length);
     layout->append('\0');
   }

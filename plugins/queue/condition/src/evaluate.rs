@@ -1,16 +1,20 @@
 //! From an expression and a row to a value.
 
-use crate::{Expression, Operator};
+use crate::{Decimal, Expression, Operator};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 /// What a column holds, or an expression comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     /// Nothing is known.
     Null,
     /// An integer; dates and times are integers, too.
     Number(i128),
+    /// An exact decimal.
+    Decimal(Decimal),
+    /// Floating point. What is computed or compared with it is floating point.
+    Real(f64),
     /// A text, compared byte by byte.
     Text(Cow<'a, [u8]>),
 }
@@ -26,18 +30,28 @@ pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> 
     match of {
         Expression::Null => Value::Null,
         Expression::Number(number) => Value::Number(*number),
+        Expression::Decimal(decimal) => Value::Decimal(*decimal),
+        Expression::Real(real) => Value::Real(*real),
         Expression::Text(text) => Value::Text(Cow::Borrowed(text.as_bytes())),
         Expression::Column(at, _) => column(*at),
         Expression::Not(of) => told(truth(&value(of)).map(|truth| !truth)),
-        Expression::Negative(of) => number(&value(of), |number| within(number.checked_neg())),
+        Expression::Negative(of) => match value(of) {
+            Value::Decimal(decimal) => Value::Decimal(decimal.negative()),
+            Value::Real(real) => Value::Real(-real),
+            other => number(&other, |number| within(number.checked_neg())),
+        },
         // As MySQL has it: of 64 bits, without a sign.
         Expression::Inverse(of) => number(&value(of), |number| {
             bits(number).map(|bits| !bits).map(i128::from)
         }),
         Expression::Binary(operator, a, b) => binary(*operator, &value(a), || value(b)),
-        Expression::Power(a, b) => numbers(&value(a), &value(b), |a, b| {
-            within(a.checked_pow(u32::try_from(b).ok()?))
-        }),
+        Expression::Power(a, b) => match (value(a), value(b)) {
+            (Value::Number(a), Value::Number(b)) => u32::try_from(b)
+                .ok()
+                .and_then(|b| within(a.checked_pow(b)))
+                .map_or(Value::Null, Value::Number),
+            (a, b) => reals(&a, &b, f64::powf),
+        },
         Expression::Is(of, None) => told(Some(value(of) == Value::Null)),
         Expression::Is(of, truth_asked) => told(Some(truth(&value(of)) == *truth_asked)),
         Expression::In(of, list) => {
@@ -48,9 +62,17 @@ pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> 
             told(found.fold(Some(false), or))
         }
         Expression::Between(of, low, high) => {
-            let middle = value(of);
-            let above = compare(&middle, &value(low)).map(Ordering::is_ge);
-            let below = compare(&middle, &value(high)).map(Ordering::is_le);
+            let mut all = [value(of), value(low), value(high)];
+            // As servers have it: where one is floating point, all three are.
+            if all.iter().any(|one| matches!(one, Value::Real(_))) {
+                for one in &mut all {
+                    if let Some(number) = real(one) {
+                        *one = Value::Real(number);
+                    }
+                }
+            }
+            let above = compare(&all[0], &all[1]).map(Ordering::is_ge);
+            let below = compare(&all[0], &all[2]).map(Ordering::is_le);
             told(and(above, below))
         }
         Expression::Like(of, prefix, goes_on) => match value(of) {
@@ -68,6 +90,8 @@ fn told<'a>(truth: Option<bool>) -> Value<'a> {
 fn truth(value: &Value<'_>) -> Option<bool> {
     match value {
         Value::Number(number) => Some(*number != 0),
+        Value::Decimal(decimal) => Some(!decimal.is_zero()),
+        Value::Real(real) => Some(*real != 0.0),
         Value::Null | Value::Text(_) => None,
     }
 }
@@ -88,7 +112,26 @@ fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => Some(a.cmp(b)),
         (Value::Text(a), Value::Text(b)) => Some(a.cmp(b)),
-        _ => None,
+        (Value::Real(_), _) | (_, Value::Real(_)) => real(a)?.partial_cmp(&real(b)?),
+        _ => Some(decimal(a)?.compare(decimal(b)?)),
+    }
+}
+
+fn real(value: &Value<'_>) -> Option<f64> {
+    match value {
+        Value::Number(number) => Some(*number as f64),
+        Value::Decimal(decimal) => Some(decimal.real()),
+        Value::Real(real) => Some(*real),
+        Value::Null | Value::Text(_) => None,
+    }
+}
+
+fn decimal(value: &Value<'_>) -> Option<Decimal> {
+    match value {
+        Value::Number(number) => Some(Decimal::from(*number)),
+        Value::Decimal(decimal) => Some(*decimal),
+        Value::Real(real) => Decimal::of(*real),
+        Value::Null | Value::Text(_) => None,
     }
 }
 
@@ -157,10 +200,49 @@ fn binary<'a>(operator: Operator, a: &Value<'a>, b: impl FnOnce() -> Value<'a>) 
                 .and_then(|b| a.checked_shr(b))
                 .unwrap_or(0)
         }),
-        O::Add => numbers(a, b, |a, b| within(a.checked_add(b))),
-        O::Subtract => numbers(a, b, |a, b| within(a.checked_sub(b))),
-        O::Multiply => numbers(a, b, |a, b| within(a.checked_mul(b))),
-        O::Divide => numbers(a, b, |a, b| within(a.checked_div(b))),
-        O::Modulo => numbers(a, b, |a, b| within(a.checked_rem(b))),
+        O::Add => computed(a, b, i128::checked_add, Decimal::add, |a, b| a + b),
+        O::Subtract => computed(
+            a,
+            b,
+            i128::checked_sub,
+            |a, b| a.add(b.negative()),
+            |a, b| a - b,
+        ),
+        O::Multiply => computed(a, b, i128::checked_mul, Decimal::multiply, |a, b| a * b),
+        // An integer, whatever is divided; servers divide floating point as decimals, too.
+        O::Divide => decimal(a)
+            .zip(decimal(b))
+            .and_then(|(a, b)| within(a.divide(b)))
+            .map_or(Value::Null, Value::Number),
+        O::Modulo => computed(a, b, i128::checked_rem, Decimal::remainder, |a, b| a % b),
     }
+}
+
+/// Floating point where one side is that, else decimals where one side is that, else integers.
+fn computed<'a>(
+    a: &Value<'_>,
+    b: &Value<'_>,
+    integers: fn(i128, i128) -> Option<i128>,
+    decimals: fn(Decimal, Decimal) -> Option<Decimal>,
+    floats: fn(f64, f64) -> f64,
+) -> Value<'a> {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => {
+            within(integers(*a, *b)).map_or(Value::Null, Value::Number)
+        }
+        (Value::Real(_), _) | (_, Value::Real(_)) => reals(a, b, floats),
+        _ => decimal(a)
+            .zip(decimal(b))
+            .and_then(|(a, b)| decimals(a, b))
+            .map_or(Value::Null, Value::Decimal),
+    }
+}
+
+/// What comes to infinity or to no number is NULL.
+fn reals<'a>(a: &Value<'_>, b: &Value<'_>, compute: fn(f64, f64) -> f64) -> Value<'a> {
+    real(a)
+        .zip(real(b))
+        .map(|(a, b)| compute(a, b))
+        .filter(|number| number.is_finite())
+        .map_or(Value::Null, Value::Real)
 }

@@ -1,8 +1,8 @@
 //! From text to tokens.
 
-use crate::Wrong;
+use crate::{Decimal, Wrong};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Token {
     /// A word as it was written: a keyword or a column.
     Word(String),
@@ -10,6 +10,8 @@ pub(crate) enum Token {
     Quoted(String),
     Text(String),
     Number(i128),
+    Decimal(Decimal),
+    Real(f64),
     Sign(&'static str),
     End,
 }
@@ -43,15 +45,15 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Wrong> {
                 Token::Text(inside)
             };
             (token, len)
+        } else if next.is_ascii_digit() || behind_point(rest) > 0 {
+            let len = length(rest);
+            // A number ends before what is no letter.
+            let ends = !rest[len..].starts_with(is_word);
+            let token = ends.then(|| number(&rest[..len])).flatten();
+            (token.ok_or_else(|| wrong("this is no number"))?, len)
         } else if is_word(next) {
             let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            let word = &rest[..len];
-            let token = if next.is_ascii_digit() {
-                Token::Number(number(word).ok_or_else(|| wrong("this is no number"))?)
-            } else {
-                Token::Word(word.to_owned())
-            };
-            (token, len)
+            (Token::Word(rest[..len].to_owned()), len)
         } else {
             let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
             let sign = sign.ok_or_else(|| wrong("this sign means nothing here"))?;
@@ -80,13 +82,49 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
     None
 }
 
-fn number(word: &str) -> Option<i128> {
-    let number = if let Some(digits) = word.strip_prefix("0x").or(word.strip_prefix("0X")) {
-        u64::from_str_radix(digits, 16)
-    } else if word.len() > 1 && word.starts_with('0') {
+fn digits(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_digit).count()
+}
+
+/// How many digits follow a point that a text begins with.
+fn behind_point(text: &str) -> usize {
+    text.strip_prefix('.').map_or(0, digits)
+}
+
+/// How many bytes belong to the number that a text begins with.
+fn length(text: &str) -> usize {
+    if text.starts_with("0x") || text.starts_with("0X") {
+        return 2 + text[2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+    }
+    let mut len = digits(text);
+    let behind = behind_point(&text[len..]);
+    len += if behind > 0 { 1 + behind } else { 0 };
+    let Some(exponent) = text[len..].strip_prefix(['e', 'E']) else {
+        return len;
+    };
+    let unsigned = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    match digits(unsigned) {
+        0 => len,
+        more => len + 1 + exponent.len() - unsigned.len() + more,
+    }
+}
+
+fn number(word: &str) -> Option<Token> {
+    if let Some(digits) = word.strip_prefix("0x").or(word.strip_prefix("0X")) {
+        let number = u64::from_str_radix(digits, 16).ok()?;
+        return Some(Token::Number(i128::from(number)));
+    }
+    if word.contains(['e', 'E']) {
+        let real: f64 = word.parse().ok()?;
+        return real.is_finite().then_some(Token::Real(real));
+    }
+    if word.contains('.') {
+        return Decimal::read(word).map(Token::Decimal);
+    }
+    let number = if word.len() > 1 && word.starts_with('0') {
         u64::from_str_radix(word, 8)
     } else {
         word.parse()
     };
-    number.ok().map(i128::from)
+    Some(Token::Number(i128::from(number.ok()?)))
 }

@@ -3,13 +3,16 @@
 //! From loose to tight: `OR ||`, `XOR`, `AND &&`, `NOT`, comparisons (`= != <> < <= > >=`, `IS [NOT]
 //! TRUE|FALSE|NULL`, `[NOT] IN`, `[NOT] BETWEEN`, `[NOT] LIKE 'prefix%'`), `|`, `&`, `<< >>`, `+ -`,
 //! `* DIV % MOD`, `^`, `- ~`, then literals, columns, `pow(a, b)` and parentheses. NULL is neither true
-//! nor false. What cannot be computed is NULL: a division by zero, an overflow, a text that is
+//! nor false. `1.5` is an exact decimal, `1e3` floating point, as in SQL, and compared like there; operators
+//! on bits are for integers. What cannot be computed is NULL: a division by zero, an overflow, a text that is
 //! compared with a number.
 
+mod decimal;
 mod evaluate;
 mod lexer;
 mod parse;
 
+pub use decimal::{DIGITS, Decimal};
 pub use evaluate::{Value, evaluate, holds};
 pub use parse::parse;
 
@@ -79,11 +82,13 @@ impl Operator {
 }
 
 /// An expression. Columns are meant by their place in the row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "each is what its name says")]
 pub enum Expression {
     Null,
     Number(i128),
+    Decimal(Decimal),
+    Real(f64),
     Text(String),
     Column(usize, String),
     Not(Box<Self>),
@@ -109,6 +114,8 @@ impl fmt::Display for Expression {
         match self {
             Self::Null => f.write_str("NULL"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Decimal(decimal) => write!(f, "{decimal}"),
+            Self::Real(real) => write!(f, "{real:e}"),
             Self::Text(text) => quoted(f, text),
             Self::Column(_, name) => write!(f, "`{}`", name.replace('`', "``")),
             Self::Not(of) => write!(f, "(NOT {of})"),

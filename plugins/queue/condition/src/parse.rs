@@ -199,6 +199,8 @@ impl Parser<'_> {
             return self.deeper(|this| {
                 Ok(match this.unary()? {
                     Expression::Number(number) => Expression::Number(-number),
+                    Expression::Decimal(decimal) => Expression::Decimal(decimal.negative()),
+                    Expression::Real(real) => Expression::Real(-real),
                     other => Expression::Negative(Box::new(other)),
                 })
             });
@@ -220,6 +222,14 @@ impl Parser<'_> {
             Token::Number(number) => {
                 self.at += 1;
                 return Ok(Expression::Number(number));
+            }
+            Token::Decimal(decimal) => {
+                self.at += 1;
+                return Ok(Expression::Decimal(decimal));
+            }
+            Token::Real(real) => {
+                self.at += 1;
+                return Ok(Expression::Real(real));
             }
             Token::Text(text) => {
                 self.at += 1;

@@ -1,6 +1,6 @@
 //! Is a condition parsed to what it says, printed to the same, and true of the right rows?
 
-use evenkeel_queue_condition::{Expression, Operator, Value, evaluate, parse};
+use evenkeel_queue_condition::{Decimal, Expression, Operator, Value, evaluate, parse};
 use proptest::prelude::*;
 
 fn column(name: &str) -> Option<usize> {
@@ -65,6 +65,35 @@ fn by_example() {
         ("9223372036854775807 * 4", None),
         ("-a", Some(-3)),
         ("'it''s' = 'it''s'", Some(1)),
+        ("1.5 = 1.50 AND .5 < 1 AND a = 3.0", Some(1)),
+        ("0.1 + 0.2 = 0.3", Some(1)),
+        ("0.1e0 + 0.2e0 = 0.3", Some(0)),
+        ("7.5 DIV 2", Some(3)),
+        ("5.1e0 DIV 0.1e0", Some(51)),
+        ("-7.5 % 2 = -1.5", Some(1)),
+        ("7.5 % 0 IS NULL", Some(1)),
+        ("1e3 = 1000 && 1E+3 > 999.999", Some(1)),
+        // Floating point has no place for all the digits of an integer.
+        ("9007199254740993 = 9007199254740992.0", Some(0)),
+        ("9007199254740993 = 9007199254740992e0", Some(1)),
+        (
+            "9007199254740993 BETWEEN 9007199254740994 AND 9007199254740994e0",
+            Some(0),
+        ),
+        (
+            "9007199254740992 BETWEEN 9007199254740993 AND 9007199254740994e0",
+            Some(1),
+        ),
+        ("0.5 AND 0.1e0", Some(1)),
+        ("0.0 IS FALSE AND NOT 0e0", Some(1)),
+        ("1e308 * 10 IS NULL", Some(1)),
+        (
+            "99999999999999999999.5 * 99999999999999999999.5 IS NULL",
+            Some(1),
+        ),
+        ("1.5 | 1 IS NULL", Some(1)),
+        ("pow(2.0, 0.5) > 1.41", Some(1)),
+        ("a IN (1.5, 3.0) AND a NOT IN (2.99)", Some(1)),
     ];
     for (text, expected) in examples {
         assert_eq!(number(text), expected, "{text}");
@@ -85,6 +114,10 @@ fn what_is_wrong_is_said_where_it_is() {
         ("s LIKE '%x'", 7),
         ("a # 1", 2),
         ("a IS 5", 5),
+        ("a = 1.", 5),
+        ("a = 1e", 4),
+        ("a = 1.5x", 4),
+        ("a = 1e400", 4),
     ];
     for (text, at) in wrong {
         assert_eq!(parse(text, &column).unwrap_err().at, at, "{text}");
@@ -236,18 +269,36 @@ proptest! {
     }
 
     #[test]
+    fn so_are_decimals_and_floating_point(digits in any::<i64>(), behind in 1..20_u32, real in any::<f64>()) {
+        let decimal = Decimal::new(digits.into(), behind).unwrap();
+        let real = if real.is_finite() { real } else { 1.0 };
+        for of in [Expression::Decimal(decimal), Expression::Real(real)] {
+            let text = of.to_string();
+            prop_assert_eq!(parse(&text, &column), Ok(of), "{}", text);
+        }
+        let of = Expression::Binary(
+            Operator::Less,
+            Expression::Decimal(decimal).into(),
+            Expression::Real(real).into(),
+        );
+        let expected = i128::from(decimal.real() < real);
+        prop_assert_eq!(evaluate(&of, &value), Value::Number(expected), "{}", of);
+    }
+
+    #[test]
     fn it_comes_to_what_a_simple_look_says(of in expressions()) {
         let expected = simply(&of);
         let found = match evaluate(&of, &value) {
             Value::Null => (None, None),
             Value::Number(number) => (Some(number), None),
             Value::Text(text) => (None, Some(String::from_utf8(text.into_owned()).unwrap())),
+            other => panic!("{other:?}"),
         };
         prop_assert_eq!(found, expected, "{}", of);
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "[ab0-9 ()'`,<>=!&|^~%*+-]{0,40}|.{0,40}") {
+    fn no_text_makes_it_panic(text in "[abe.0-9 ()'`,<>=!&|^~%*+-]{0,40}|.{0,40}") {
         let _ = parse(&text, &column);
     }
 }

@@ -11,10 +11,13 @@
 //! | `y` | year since 1900, 0 for 0000 | 1 |
 //! | `d` | date: 5 bits of day, 4 of month, then years, little-endian | 3 |
 //! | `D`, `T`, `S` | date with time, time, seconds of Unix, as the server packs them; fractions behind | its bytes |
+//! | `n` | DECIMAL as the server has it; behind the letter stands `20.5`: digits, and those behind the point | its bytes |
+//! | `r` | floating point, little-endian | 4 or 8 |
+//! | `b` | bits, big-endian | their bytes |
 //! | `s` | text behind its length | bytes of the length |
 //! | `v`, `f` | what cannot be compared: behind its length, or of one size | as above |
 
-use evenkeel_queue_condition::Value;
+use evenkeel_queue_condition::{DIGITS, Decimal, Value};
 use std::borrow::Cow;
 
 /// The columns of a table.
@@ -27,6 +30,8 @@ pub struct Columns {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Column {
     kind: u8,
+    /// Of a DECIMAL: its digits, and how many of them are behind the point.
+    digits: (u32, u32),
     size: usize,
     null: Option<(usize, u8)>,
     name: Vec<u8>,
@@ -71,7 +76,7 @@ impl Columns {
     pub fn place(&self, name: &str) -> Option<usize> {
         let is_it = |column: &Column| column.name.eq_ignore_ascii_case(name.as_bytes());
         let at = self.columns.iter().position(is_it)?;
-        (!matches!(self.columns[at].kind, b'v' | b'f')).then_some(at)
+        self.columns[at].may_be_compared().then_some(at)
     }
 
     /// What a column of a row holds. NULL, too, for what is no row of this table.
@@ -110,19 +115,33 @@ impl Columns {
 impl Column {
     fn read(text: &[u8]) -> Option<Self> {
         let mut parts = text.splitn(5, |byte| *byte == b' ');
-        let kind = *parts.next()?.first()?;
+        let (kind, detail) = parts.next()?.split_first()?;
+        let kind = *kind;
+        let digits = match kind {
+            b'n' => digits(detail)?,
+            _ => (0, 0),
+        };
         let size = number(parts.next()?)?;
         let byte = number(parts.next()?)?;
         let mask = u8::try_from(number(parts.next()?)?).ok()?;
         let name = parts.next()?.to_vec();
-        let is_known = b"iuydDTSsvf".contains(&kind);
-        let is_small = size <= 16 || kind == b'f';
+        let is_known = b"iuydDTSnrbsvf".contains(&kind);
+        let is_small = size <= 16 || matches!(kind, b'n' | b'f');
         (is_known && is_small).then_some(Self {
             kind,
+            digits,
             size,
             null: (mask != 0).then_some((byte, mask)),
             name,
         })
+    }
+
+    fn may_be_compared(&self) -> bool {
+        match self.kind {
+            b'v' | b'f' => false,
+            b'n' => self.digits.0 <= DIGITS,
+            _ => true,
+        }
     }
 
     fn is_null(&self, row: &[u8]) -> bool {
@@ -133,6 +152,9 @@ impl Column {
     fn value<'r>(&self, cell: &'r [u8]) -> Option<Value<'r>> {
         let number = match self.kind {
             b's' => return Some(Value::Text(Cow::Borrowed(cell))),
+            b'n' => return decimal(cell, self.digits).map(Value::Decimal),
+            b'r' => return real(cell).map(Value::Real),
+            b'b' => big(cell),
             b'u' => little(cell),
             b'i' => {
                 let unused = 128 - 8 * u32::try_from(cell.len()).ok()?;
@@ -173,6 +195,46 @@ fn time(packed: i128) -> i128 {
     let size = packed.abs();
     let digits = (size >> 12) * 10_000 + (size >> 6 & 63) * 100 + (size & 63);
     digits * packed.signum()
+}
+
+/// Groups of 9 digits in 4 bytes, big-endian, on both sides of the point; those furthest from it may be
+/// fewer, in fewer bytes. The first bit is set for what is not below zero; for what is, all are turned.
+fn decimal(cell: &[u8], (digits, behind): (u32, u32)) -> Option<Decimal> {
+    const BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
+    let is_negative = cell.first()? & 0x80 == 0;
+    let turned = if is_negative { 0xff } else { 0 };
+    let mut bytes = cell.iter().map(|byte| byte ^ turned);
+    let mut first = 0x80;
+    let mut take = |digits: u32| {
+        let taken = bytes.by_ref().take(BYTES[digits as usize]);
+        taken.fold(0, |number, byte| {
+            number << 8 | i128::from(byte ^ std::mem::take(&mut first))
+        })
+    };
+    let whole = digits.checked_sub(behind)?;
+    let groups = |count: u32| std::iter::repeat_n(9, count as usize / 9);
+    let sizes = [whole % 9].into_iter().chain(groups(whole));
+    let sizes = sizes.chain(groups(behind)).chain([behind % 9]);
+    let number = sizes.fold(Some(0), |number: Option<i128>, size| {
+        number?
+            .checked_mul(10_i128.pow(size))?
+            .checked_add(take(size))
+    })?;
+    Decimal::new(if is_negative { -number } else { number }, behind)
+}
+
+fn real(cell: &[u8]) -> Option<f64> {
+    match cell.len() {
+        4 => Some(f32::from_le_bytes(cell.try_into().ok()?).into()),
+        _ => Some(f64::from_le_bytes(cell.try_into().ok()?)),
+    }
+}
+
+/// `20.5`
+fn digits(text: &[u8]) -> Option<(u32, u32)> {
+    let (all, behind) = std::str::from_utf8(text).ok()?.split_once('.')?;
+    let (all, behind) = (all.parse().ok()?, behind.parse().ok()?);
+    (behind <= all && all <= 65).then_some((all, behind))
 }
 
 fn little(bytes: &[u8]) -> i128 {
@@ -248,6 +310,31 @@ mod tests {
         assert_eq!(Columns::origin(LAYOUT), None);
         assert_eq!(Columns::read(&copy), Columns::read(LAYOUT));
         assert_eq!(Columns::with_origin(&copy, None), LAYOUT);
+    }
+
+    #[test]
+    fn decimals_are_read_as_the_server_writes_them() {
+        // 1234567890.1234 and its opposite, as in the description of the server's format.
+        let cell = [0x81, 0x0D, 0xFB, 0x38, 0xD2, 0x04, 0xD2];
+        let turned = cell.map(|byte| byte ^ 0xff);
+        let shown = |cell: &[u8], digits| decimal(cell, digits).unwrap().to_string();
+        assert_eq!(shown(&cell, (14, 4)), "1234567890.1234");
+        assert_eq!(shown(&turned, (14, 4)), "-1234567890.1234");
+        assert_eq!(shown(&[0x80], (2, 2)), "0.00");
+        assert_eq!(shown(&[0x7f, 0xfe], (4, 0)), "-1");
+        let columns =
+            Columns::read(b"0\0n14.4 7 0 0 price\0n65.0 30 0 0 vast\0r 8 0 0 x\0b 2 0 0 flags\0");
+        let columns = columns.unwrap();
+        let vast = [0x80; 30];
+        let x = (-2.5_f64).to_le_bytes();
+        let row = [&cell[..], &vast, &x, &[4, 1]].concat();
+        let value = |name: &str| columns.value(&row, columns.place(name).unwrap());
+        let price = Decimal::read("1234567890.1234").unwrap();
+        assert_eq!(value("price"), Value::Decimal(price));
+        assert_eq!(value("x"), Value::Real(-2.5));
+        assert_eq!(value("flags"), Value::Number(1025));
+        assert_eq!(columns.place("vast"), None, "too many digits");
+        assert_eq!(Columns::read(b"0\0n5.6 3 0 0 price\0"), None);
     }
 
     #[test]
