@@ -1,10 +1,13 @@
-//! A MariaDB server that has queues.
+//! Servers that have queues.
+
+mod hosts;
+
+pub use hosts::Host;
 
 pub mod verbs;
 
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
-use evenkeel_testkit::servers::{cache, mariadb_10_11};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
@@ -30,26 +33,34 @@ pub struct QueueSite {
     pub running: Running,
     /// How it was started.
     pub launch: Launch,
+    /// Which server it is.
+    pub host: Host,
     server: TestServer,
     _scratch: Scratch,
 }
 
 impl QueueSite {
-    /// Starts it with more options.
+    /// Starts Debian's MariaDB with more options.
     #[must_use]
     pub fn start(more: &[&str]) -> Self {
-        let (server, scratch) = (mariadb_10_11(), Scratch::new());
+        Self::start_on(Host::MariaDb10, more)
+    }
+
+    /// Starts a server with more options.
+    #[must_use]
+    pub fn start_on(host: Host, more: &[&str]) -> Self {
+        let (server, scratch) = (host.server(), Scratch::new());
         let plugins = scratch.join("plugins");
         fs::create_dir(&plugins).expect("a plugin directory");
-        fs::copy(plugin(), plugins.join("ha_queue.so")).expect("the plugin");
+        fs::copy(plugin(host, &server), plugins.join("ha_queue.so")).expect("the plugin");
         let plugin_dir = format!("--plugin-dir={}", plugins.display());
         let mut args = vec![
-            "--plugin-maturity=experimental",
             "--log-bin=binlog",
             "--server-id=7",
             "--innodb-buffer-pool-size=32M",
             &plugin_dir,
         ];
+        args.extend(host.options());
         args.extend(more);
         let launch = server.prepare(&scratch.join("data"), &args);
         let running = server.run(&launch);
@@ -57,7 +68,7 @@ impl QueueSite {
         let numbers = NUMBERS
             .map(|name| format!("CREATE FUNCTION {name} RETURNS INTEGER SONAME 'ha_queue.so'"));
         let others = [
-            "INSTALL SONAME 'ha_queue'",
+            "INSTALL PLUGIN queue SONAME 'ha_queue.so'",
             "CREATE FUNCTION queue_stats RETURNS STRING SONAME 'ha_queue.so'",
             "CREATE DATABASE shop",
         ];
@@ -69,6 +80,7 @@ impl QueueSite {
         Self {
             running,
             launch,
+            host,
             server,
             _scratch: scratch,
         }
@@ -82,6 +94,16 @@ impl QueueSite {
         session
     }
 
+    /// Empties the database `shop`.
+    pub fn clear(&self) {
+        let mut session = self.running.session().expect("a session");
+        for sql in ["DROP DATABASE shop", "CREATE DATABASE shop"] {
+            session
+                .run(sql)
+                .unwrap_or_else(|why| panic!("{sql}: {}", why.chain()));
+        }
+    }
+
     /// Starts it again, after it was killed or stopped by `end`.
     #[must_use]
     pub fn again(mut self, end: impl FnOnce(Running)) -> Self {
@@ -92,17 +114,19 @@ impl QueueSite {
 }
 
 /// The plugin, built of what cargo has built for these tests and of the handler's sources.
-fn plugin() -> PathBuf {
+fn plugin(host: Host, server: &TestServer) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/queue");
-    let library = library();
+    let (library, headers) = (library(), host.headers());
     let mut hasher = DefaultHasher::new();
-    let mut parts: Vec<PathBuf> = fs::read_dir(sources.join("mariadb"))
-        .expect("the handler's sources")
+    server.binary.version.to_string().hash(&mut hasher);
+    let mut parts: Vec<PathBuf> = [host.family(), "handler"]
+        .into_iter()
+        .flat_map(|part| fs::read_dir(sources.join(part)).expect("the handler's sources"))
         .map(|entry| entry.expect("an entry").path())
         .collect();
     parts.sort();
     parts.extend([sources.join("engine/engine.h"), library.clone()]);
-    parts.push(cache().join("mariadb-headers/VERSION"));
+    parts.push(headers.join("VERSION"));
     for part in &parts {
         let bytes =
             fs::read(part).unwrap_or_else(|e| panic!("{}: {e}: run testkit/setup", part.display()));
@@ -114,10 +138,9 @@ fn plugin() -> PathBuf {
     let lock = File::create(beside.join("ha_queue.lock")).expect("a lock");
     lock.lock().expect("the lock");
     if !output.exists() {
-        let built = Command::new(sources.join("mariadb/build"))
-            .arg(cache().join("mariadb-headers"))
-            .arg(&library)
-            .arg(&output)
+        let built = Command::new(sources.join(host.family()).join("build"))
+            .args([&headers, &library, &output])
+            .env(host.variable(), &server.binary.path)
             .output()
             .expect("the build runs");
         assert!(

@@ -1,7 +1,7 @@
 //! After kill -9, is every message there that an INSERT has acknowledged, and none that a consumer has
 //! ended?
 
-use evenkeel_cases::queues::QueueSite;
+use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::traffic::Random;
 use rustix::process::{Pid, Signal, kill_process};
@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const ROUNDS: u64 = 6;
 const EACH: usize = 3;
 
 /// What clients know.
@@ -65,17 +64,16 @@ impl Ledger {
     }
 }
 
-#[test]
-fn nothing_is_lost_and_nothing_comes_back() {
+fn nothing_is_lost_and_nothing_comes_back(host: Host, rounds: u64) {
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut random = Random::new(seed);
     let ledger = Ledger::default();
-    let mut site = QueueSite::start(&[]);
+    let mut site = QueueSite::start_on(host, &[]);
     site.session()
         .run("CREATE TABLE q (id BIGINT NOT NULL, what TEXT) ENGINE=QUEUE")
         .unwrap();
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         thread::scope(|scope| {
             for _ in 0..EACH {
                 let (producer, consumer) = (site.session(), site.session());
@@ -131,4 +129,19 @@ fn nothing_is_lost_and_nothing_comes_back() {
     }
     assert!(ledger.twice.lock().unwrap().is_empty());
     assert!(!ledger.ended.lock().unwrap().is_empty());
+}
+
+#[test]
+fn on_mariadb_10_11() {
+    nothing_is_lost_and_nothing_comes_back(Host::MariaDb10, 6);
+}
+
+#[test]
+fn on_mariadb_11_8() {
+    nothing_is_lost_and_nothing_comes_back(Host::MariaDb11, 2);
+}
+
+#[test]
+fn on_mysql_9() {
+    nothing_is_lost_and_nothing_comes_back(Host::MySql9, 2);
 }

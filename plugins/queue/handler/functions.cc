@@ -1,11 +1,8 @@
-// The functions of SQL.
+// The functions of SQL, the same for every family of servers: ha_queue.h and names.h are the family's.
 
 #include "ha_queue.h"
+#include "names.h"
 #include <mysql/plugin.h>
-#include <mysql/service_thd_wait.h>
-#include <sql_parse.h>
-#include <sql_table.h>
-#include <string>
 #include <vector>
 
 // A macro of the server's own queues.
@@ -26,15 +23,6 @@ struct Named {
   bool is_there = false, is_conditional = false;
 };
 
-// May this user take rows of it? The server tells the user if not.
-static bool may_take(THD *thd, const LEX_CSTRING &db, const LEX_CSTRING &table) {
-  // With room behind it: a server's own may be longer.
-  alignas(TABLE_LIST) char room[sizeof(TABLE_LIST) + 1024] = {};
-  auto *list = reinterpret_cast<TABLE_LIST *>(room);
-  list->init_one_table(&db, &table, nullptr, TL_READ);
-  return !check_table_access(thd, SELECT_ACL | DELETE_ACL, list, false, 1, false);
-}
-
 static bool find(THD *thd, const char *text, size_t length, Named *found) {
   std::string whole(text, length), db, table;
   size_t colon = whole.find(':');
@@ -48,8 +36,7 @@ static bool find(THD *thd, const char *text, size_t length, Named *found) {
     db = whole.substr(0, dot);
     table = whole.substr(dot + 1);
   } else {
-    const LEX_CSTRING *now = thd_current_db(thd);
-    db = now && now->str ? std::string(now->str, now->length) : std::string();
+    db = current_database(thd);
     table = whole;
   }
   if (db.empty()) {
@@ -57,11 +44,8 @@ static bool find(THD *thd, const char *text, size_t length, Named *found) {
     return false;
   }
   if (table.empty()) return true;
-  LEX_CSTRING db_name = {db.c_str(), db.size()}, table_name = {table.c_str(), table.size()};
-  if (!may_take(thd, db_name, table_name)) return false;
-  char path[FN_REFLEN + 1];
-  build_table_filename(path, sizeof path - 1, db.c_str(), table.c_str(), "", 0);
-  found->path = path;
+  if (!may_take(thd, db, table)) return false;
+  found->path = path_of(db, table);
   found->is_there = true;
   return true;
 }
@@ -69,6 +53,7 @@ static bool find(THD *thd, const char *text, size_t length, Named *found) {
 static int is_killed(void *thd) { return thd_killed((THD *)thd); }
 
 static my_bool takes_tables(UDF_INIT *init, UDF_ARGS *args, char *message, const char *usage) {
+  if (const char *why = why_not_here(current_thd)) return refuse(message, why);
   if (args->arg_count == 0) return refuse(message, usage);
   uint last = args->arg_count - 1;
   for (uint at = 0; at <= last; at++) {
@@ -97,10 +82,10 @@ static longlong wait_for(UDF_ARGS *args, uint tables, uint64_t most, double time
   }
   int64_t answer = 0;
   evq_fault fault;
-  thd_wait_begin(thd, THD_WAIT_USER_LOCK);
+  wait_begins(thd);
   int code = evq_wait(connection_of(thd), paths.data(), conditions.data(), paths.size(), most, timeout_s, is_killed,
                       thd, &answer, &fault);
-  thd_wait_end(thd);
+  wait_ends(thd);
   if (code) return told(code, fault), *error = 1, 0;
   if (answer == -2) return *is_null = 1, 0;
   if (answer == -1) return my_error(ER_QUERY_INTERRUPTED, MYF(0)), *error = 1, 0;
@@ -127,6 +112,7 @@ UDF longlong queue_wait(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *error
 UDF my_bool queue_wait_n_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (args->arg_count != 3 || args->arg_type[0] != STRING_RESULT)
     return refuse(message, "use: queue_wait_n('[database.]table[:condition]', rows, seconds)");
+  if (const char *why = why_not_here(current_thd)) return refuse(message, why);
   args->arg_type[1] = INT_RESULT;
   args->arg_type[2] = REAL_RESULT;
   init->maybe_null = 1;

@@ -1,0 +1,101 @@
+// What the server loads: the engine, its variables, its hooks.
+
+#include "ha_queue.h"
+#include <mysql/plugin.h>
+#include <mysql/service_my_plugin_log.h>
+#include <sql/mysqld.h>
+
+handlerton *queue_hton;
+
+static uint sync_rows, sync_removals;
+static ulonglong mmap_max, slice_bytes;
+static bool compacts;
+
+static void set_options() {
+  evq_options options = {sync_rows, sync_removals, mmap_max, slice_bytes, compacts ? 1u : 0u};
+  evq_set_options(&options);
+}
+
+template <typename T>
+static void changed(THD *, SYS_VAR *, void *to, const void *from) {
+  *(T *)to = *(const T *)from;
+  set_options();
+}
+
+static MYSQL_SYSVAR_UINT(sync, sync_rows, PLUGIN_VAR_RQCMDARG,
+                         "When new rows are durable: 2 before INSERT returns, 1 within a second, 0 when the system "
+                         "likes. For tables that are opened from then on",
+                         nullptr, changed<uint>, 2, 0, 2, 0);
+static MYSQL_SYSVAR_UINT(sync_consume, sync_removals, PLUGIN_VAR_RQCMDARG,
+                         "When removals are durable, as queue_sync. One that is lost in a crash delivers a row again",
+                         nullptr, changed<uint>, 2, 0, 2, 0);
+static MYSQL_SYSVAR_ULONGLONG(mmap_max, mmap_max, PLUGIN_VAR_RQCMDARG,
+                              "Bytes of files that may be mapped into memory, for each table; others are read", nullptr,
+                              changed<ulonglong>, 16ULL << 30, 0, ~0ULL, 0);
+static MYSQL_SYSVAR_BOOL(use_concurrent_compaction, compacts, PLUGIN_VAR_OPCMDARG,
+                         "Compact tables while they are used; OFF: only when queue_compact() is called", nullptr,
+                         changed<bool>, true);
+static MYSQL_SYSVAR_ULONGLONG(concurrent_compaction_interval, slice_bytes, PLUGIN_VAR_RQCMDARG,
+                              "Bytes that compaction copies before others have their turn", nullptr,
+                              changed<ulonglong>, 1ULL << 20, 1024, 1ULL << 30, 0);
+
+static SYS_VAR *variables[] = {MYSQL_SYSVAR(sync), MYSQL_SYSVAR(sync_consume), MYSQL_SYSVAR(mmap_max),
+                                        MYSQL_SYSVAR(use_concurrent_compaction),
+                                        MYSQL_SYSVAR(concurrent_compaction_interval), nullptr};
+
+evq_connection *connection_of(THD *thd) {
+  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
+  if (!connection) {
+    connection = evq_connection_new();
+    thd_set_ha_data(thd, queue_hton, connection);
+  }
+  return connection;
+}
+
+static handler *make(handlerton *hton, TABLE_SHARE *share, bool, MEM_ROOT *root) {
+  return new (root) ha_queue(hton, share);
+}
+
+static int close_connection(handlerton *, THD *thd) {
+  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
+  thd_set_ha_data(thd, queue_hton, nullptr);
+  if (connection) evq_connection_free(connection);
+  return 0;
+}
+
+// For KILL QUERY, too. The server holds the connection's lock meanwhile: it cannot go.
+static void kill_connection(handlerton *, THD *thd) {
+  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
+  if (connection) evq_connection_kill(connection);
+}
+
+static const char *suffixes[] = {".QUE", nullptr};
+
+static int start(void *plugin) {
+  queue_hton = (handlerton *)plugin;
+  queue_hton->state = SHOW_OPTION_YES;
+  queue_hton->create = make;
+  queue_hton->close_connection = close_connection;
+  queue_hton->kill_connection = kill_connection;
+  queue_hton->file_extensions = suffixes;
+  evq_fault fault;
+  if (evq_start(mysql_real_data_home, &fault)) {
+    MYSQL_PLUGIN self = nullptr;
+    my_plugin_log_message(&self, MY_ERROR_LEVEL, "queue: %s", fault.text);
+    return 1;
+  }
+  set_options();
+  return 0;
+}
+
+static int stop(void *) {
+  evq_stop();
+  return 0;
+}
+
+static st_mysql_storage_engine engine = {MYSQL_HANDLERTON_INTERFACE_VERSION};
+
+mysql_declare_plugin(evenkeel_queue){
+    MYSQL_STORAGE_ENGINE_PLUGIN, &engine, "QUEUE", "evenkeel", "Queues as tables, crash-safe, with waiting consumers",
+    PLUGIN_LICENSE_GPL, start, nullptr, stop, 0x0001, nullptr, variables, nullptr, 0}
+mysql_declare_plugin_end;
