@@ -12,6 +12,7 @@
 use super::{Filesystem, Place};
 use crate::recovery::ground::{lock, remove};
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
+use evenkeel_snapshot::{Layout, Settings, drop_base};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,9 @@ const PREFIX: &str = "evenkeel-showdown-";
 const BUSY: Duration = Duration::from_secs(15);
 /// The number of a subvolume's top directory.
 const SUBVOLUME: u64 = 256;
+
+/// The round's data directory, in the round's directory.
+pub(super) const DATA: &str = "data";
 
 /// A directory of one run.
 #[derive(Debug)]
@@ -196,6 +200,9 @@ fn clear(top: &Path) -> Result<()> {
 /// Unmounts, and removes what it was made of. The kernel gives the loop device back by itself.
 fn clear_filesystem(top: &Path) -> Result<()> {
     let mount = top.join("fs");
+    if !is_mounted(&mount) {
+        give_up_snapshot(&mount.join("round").join(DATA))?;
+    }
     let until = Instant::now() + BUSY;
     while is_mounted(&mount) {
         let unmounted = run(Command::new("umount").arg(&mount));
@@ -214,6 +221,19 @@ fn clear_filesystem(top: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Gives up what a backup kept for the next one: a logical volume's snapshot lies outside of its filesystem.
+fn give_up_snapshot(datadir: &Path) -> Result<()> {
+    if !datadir.exists() {
+        return Ok(());
+    }
+    let layout = Layout {
+        datadir: datadir.to_owned(),
+        dirs: vec![datadir.to_owned()],
+        ..Layout::default()
+    };
+    drop_base(&layout, &Settings::default())
 }
 
 fn is_mounted(place: &Path) -> bool {

@@ -1,6 +1,7 @@
 //! The load of a round, and a method that is run in a loop meanwhile.
 
 use super::able::quietly;
+use super::ground::DATA;
 use super::method::{Leaves, Method, Words};
 use super::report::Once;
 use super::{DATABASE, Stage, process};
@@ -157,7 +158,7 @@ fn in_a_loop(
     let socket = servers.backed_up().socket().to_owned();
     let datadir = stage.ground.round(match servers.replica {
         Some(_) => "replica",
-        None => "data",
+        None => DATA,
     });
     let log = stage.ground.run_dir().join("method");
     let mut before = 0;

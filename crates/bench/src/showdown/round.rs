@@ -1,5 +1,6 @@
 //! One round of one method.
 
+use super::ground::DATA;
 use super::load::{self, Servers};
 use super::method::{From, Method};
 use super::report::{Response, Round, Setting};
@@ -38,7 +39,7 @@ fn is_interruption(error: &Error) -> bool {
 
 fn measured(method: &Method, stage: &Stage<'_>, run: Run<'_>, round: &mut Round) -> Result<()> {
     stage.ground.renew()?;
-    let datadir = stage.ground.round("data");
+    let datadir = stage.ground.round(DATA);
     stage.baseline.loaded(&datadir, run.cancel)?;
     let source = serve::start(stage, &datadir, 1, run)?;
     if method.name == NONE {
