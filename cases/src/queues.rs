@@ -114,7 +114,8 @@ impl QueueSite {
 }
 
 /// The plugin, built of what cargo has built for these tests and of the handler's sources.
-fn plugin(host: Host, server: &TestServer) -> PathBuf {
+#[must_use]
+pub fn plugin(host: Host, server: &TestServer) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/queue");
     let (library, headers) = (library(), host.headers());
     let mut hasher = DefaultHasher::new();

@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 29] = [
+const LAYERS: [(&str, Layer); 30] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -48,6 +48,7 @@ const LAYERS: [(&str, Layer); 29] = [
     ("evenkeel-cases", Layer::Workshop),
     ("evenkeel-bench-traffic", Layer::Workshop),
     ("evenkeel-bench-urls", Layer::Workshop),
+    ("evenkeel-bench-queues", Layer::Workshop),
     ("evenkeel-vm", Layer::Workshop),
 ];
 

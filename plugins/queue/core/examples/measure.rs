@@ -1,5 +1,6 @@
-//! Measures a queue on this machine's disk: `measure DIRECTORY [ROWS]`. Memory and stalls for a
-//! backlog of so many rows, how long opening takes, how long waking does.
+//! Measures a queue on this machine's disk: `measure DIRECTORY [ROWS [each]]`. Memory and stalls for a
+//! backlog of so many rows, how long opening takes, how long waking does. With `each`, each group is made
+//! durable.
 
 use evenkeel_queue::io::Disk;
 use evenkeel_queue::{Options, Session, Store, Sync, Table, Wanted};
@@ -15,13 +16,17 @@ fn main() -> Outcome {
     let rows: u64 = arguments
         .next()
         .map_or(Ok(1_000_000), |rows| rows.parse())?;
+    let sync = match arguments.next().as_deref() {
+        Some("each") => Sync::Each,
+        _ => Sync::Never,
+    };
     let dir = Path::new(&dir);
     let store = Store::new(Arc::new(Disk), &dir.join("queue"))?;
     let anchor = dir.join("measure.que");
     store.create(&anchor, b"")?;
     let options = Options {
-        rows: Sync::Never,
-        removals: Sync::Never,
+        rows: sync,
+        removals: sync,
         ..Options::default()
     };
     let (table, _) = store.open(&anchor, options)?;
@@ -69,19 +74,26 @@ fn stalls(table: &Arc<Table>, rows: u64) -> Outcome {
         let start = Instant::now();
         compacting.compact(true).map(|()| start.elapsed())
     });
-    let (mut worst, mut count) = (Duration::ZERO, 0_u64);
+    let (mut appends, mut removals) = (Vec::new(), Vec::new());
     while !other.is_finished() {
         let start = Instant::now();
         table.append(vec![vec![7; 92]], None)?;
+        appends.push(start.elapsed());
+        let start = Instant::now();
         let ids = table.take(2, None, 1)?;
         table.remove(2, &ids)?;
-        worst = worst.max(start.elapsed());
-        count += 1;
+        removals.push(start.elapsed());
     }
     let took = other.join().map_err(|_| "compaction panicked")??;
     println!(
-        "compaction took {took:?}; of {count} rows appended and consumed meanwhile the slowest took {worst:?}"
+        "compaction took {took:?}; meanwhile of {} rows",
+        appends.len()
     );
+    for (what, mut all) in [("append", appends), ("removal", removals)] {
+        all.sort_unstable();
+        let slow = all.iter().rev().take(5).collect::<Vec<_>>();
+        println!("  the slowest {what}s took {slow:?}");
+    }
     Ok(())
 }
 

@@ -2,4 +2,4 @@
 //! compiles those two files with other ones in this place.
 
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
-pub(crate) use std::sync::{Condvar, Mutex};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};

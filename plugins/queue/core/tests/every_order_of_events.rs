@@ -3,7 +3,7 @@
 /// What the two files below are compiled with here.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering};
-    pub(crate) use loom::sync::{Condvar, Mutex};
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 }
 
 #[path = "../src/table/group.rs"]

@@ -123,6 +123,40 @@ fn lost_files_and_tails_are_refused() {
     }
 }
 
+/// A disk that lost its last writes may read as zeros. Space that is filled beforehand does, too.
+#[test]
+fn ends_that_read_as_zeros_are_refused() {
+    let (disk, _) = scene(false);
+    let mut refused = 0;
+    for (path, bytes) in disk.files() {
+        let is_log = path
+            .extension()
+            .is_some_and(|kind| kind == "seg" || kind == "part");
+        if !is_log || path == newest(&disk) {
+            continue;
+        }
+        // Behind the file's header and its first frame.
+        let len = u32::from_le_bytes(bytes[64..68].try_into().unwrap()) as usize;
+        let rest = 64 + 32 + len.next_multiple_of(8);
+        if bytes[rest..].iter().all(|byte| *byte == 0) {
+            continue;
+        }
+        let broken = disk.copy();
+        broken.overwrite(
+            &path,
+            &[&bytes[..rest], &vec![0; bytes.len() - rest]].concat(),
+        );
+        let opened = open(&broken).map(|_| ());
+        assert!(
+            matches!(opened, Err(Error::Corrupt { .. })),
+            "{}",
+            path.display()
+        );
+        refused += 1;
+    }
+    assert!(refused >= 2, "{refused}");
+}
+
 fn newest(disk: &Simulated) -> std::path::PathBuf {
     let segments = disk.files().into_iter().map(|file| file.0);
     let segments = segments.filter(|path| path.extension().is_some_and(|kind| kind == "seg"));

@@ -53,6 +53,7 @@ struct World {
     /// Calls left until one fails, and how; with `true` all fail from then on.
     fault: Option<(usize, Fault, bool)>,
     capacity: Option<u64>,
+    refuses_reads: bool,
 }
 
 /// A file system in memory. Clones share it.
@@ -85,9 +86,17 @@ impl Simulated {
         self.with(|world| world.fault = Some((calls, fault, forever)));
     }
 
+    /// From now on what is in files cannot be read: `EIO`.
+    pub fn refuse_reads(&self) {
+        self.with(|world| world.refuses_reads = true);
+    }
+
     /// From now on nothing fails any more.
     pub fn heal(&self) {
-        self.with(|world| world.fault = None);
+        self.with(|world| {
+            world.fault = None;
+            world.refuses_reads = false;
+        });
     }
 
     /// Limits how much fits, in bytes; None is no limit.
@@ -376,6 +385,9 @@ impl Io for Simulated {
 impl File for Opened {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<()> {
         self.disk.with(|world| {
+            if world.refuses_reads {
+                return Err(Fault::Refused.error());
+            }
             let bytes = &world.nodes[self.node].bytes;
             let start = offset as usize;
             let part = bytes.get(start..start.saturating_add(into.len()));

@@ -56,11 +56,12 @@ pub(crate) struct Broken {
 }
 
 /// Visits the frames from `from` on. A visitor's error means that the frame is broken all the same.
-/// Returns where the good frames end, and what comes there if it is not the end of the file.
+/// Returns where the good frames end, and what comes there if it is not the end of the file. With
+/// `is_filled`, zeros up to its end are space that was filled beforehand, behind a first frame.
 pub(crate) fn walk<'a>(
     file: &'a [u8],
     origin: Origin,
-    from: usize,
+    (from, is_filled): (usize, bool),
     mut visit: impl FnMut(usize, &Header, &'a [u8]) -> Result<(), &'static str>,
 ) -> (usize, Option<Broken>) {
     let mut at = from;
@@ -69,6 +70,9 @@ pub(crate) fn walk<'a>(
             .and_then(|(header, body)| visit(at, &header, body).map(|()| header));
         match seen {
             Ok(header) => at += frame::size(u64::from(header.len)) as usize,
+            Err(_) if is_filled && at > START && file[at..].iter().all(|byte| *byte == 0) => {
+                return (at, None);
+            }
             Err(what) => return (at, Some(behind(file, origin, at, what))),
         }
     }
@@ -140,11 +144,14 @@ mod tests {
     fn what_broke_after_it_was_durable_is_told_from_what_a_crash_tore() {
         let all = |_: usize, _: &Header, _: &[u8]| Ok(());
         let (whole, origin) = file(&[(64, b"aaaaaaaa"), (104, b"bbbbbbbb"), (104, b"cccccccc")]);
-        assert_eq!(walk(&whole, origin, START, all), (whole.len(), None));
+        assert_eq!(
+            walk(&whole, origin, (START, false), all),
+            (whole.len(), None)
+        );
         // The second was not durable when the third was written.
         let mut torn = whole.clone();
         torn[104 + 33] ^= 1;
-        let (end, broken) = walk(&torn, origin, START, all);
+        let (end, broken) = walk(&torn, origin, (START, false), all);
         let broken = broken.unwrap();
         assert_eq!(
             (end, broken.next, broken.was_durable),
@@ -153,7 +160,23 @@ mod tests {
         // The first was.
         let mut rotten = whole;
         rotten[START + 33] ^= 1;
-        let (end, broken) = walk(&rotten, origin, START, all);
+        let (end, broken) = walk(&rotten, origin, (START, false), all);
         assert_eq!((end, broken.unwrap().was_durable), (START, true));
+    }
+
+    #[test]
+    fn zeros_are_the_end_behind_a_frame_where_space_is_filled_and_nowhere_else() {
+        let all = |_: usize, _: &Header, _: &[u8]| Ok(());
+        let (whole, origin) = file(&[(64, b"aaaaaaaa"), (104, b"bbbbbbbb")]);
+        let mut filled = [&whole[..], &[0; 4096]].concat();
+        assert_eq!(
+            walk(&filled, origin, (START, true), all),
+            (whole.len(), None)
+        );
+        assert!(walk(&filled, origin, (START, false), all).1.is_some());
+        filled[whole.len() + 4000] = 1;
+        assert!(walk(&filled, origin, (START, true), all).1.is_some());
+        let empty = [&whole[..START], &[0; 4096]].concat();
+        assert!(walk(&empty, origin, (START, true), all).1.is_some());
     }
 }

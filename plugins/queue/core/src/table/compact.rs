@@ -13,9 +13,13 @@ use crate::log::frame::{self, Header, Kind, Origin};
 use crate::log::rows;
 use crate::log::segment::{self, START};
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Bytes of one part, roughly.
 const PART: u64 = 64 << 20;
+
+/// The longest rest after a slice.
+const REST: Duration = Duration::from_millis(20);
 
 /// Rows that are looked up at once.
 const ROWS: usize = 4096;
@@ -63,8 +67,13 @@ impl Table {
             }
             self.rotate(&mut tail)?;
         }
-        while self.slice(forced)? {}
-        Ok(())
+        loop {
+            let begun = Instant::now();
+            if !self.slice(forced)? {
+                return Ok(());
+            }
+            rest(begun);
+        }
     }
 
     /// Does a bounded piece of it, and says whether there is more to do. It is called from time to
@@ -249,12 +258,21 @@ impl Table {
         let old = live.index.replace(running.files, built.files.into());
         drop(live);
         for rows in old {
+            let begun = Instant::now();
             self.release_map(rows.file.mapped_bytes());
             // Left over, it is swept when the table is opened.
             let _ = io.unlink(&rows.file.path);
+            drop(rows);
+            rest(begun);
         }
         Ok(())
     }
+}
+
+/// Rests as long as the work took, so that at most half of what the disk can do goes into it: those who
+/// append wait for the same disk.
+fn rest(begun: Instant) {
+    std::thread::sleep(begun.elapsed().min(REST));
 }
 
 /// Where the next rows are.

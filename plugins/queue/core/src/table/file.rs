@@ -15,6 +15,8 @@ pub(crate) struct DataFile {
     pub(crate) io: Box<dyn File>,
     /// Its length when it was sealed, 0 before.
     sealed: AtomicU64,
+    /// Where what was written to it ends.
+    written: AtomicU64,
     map: OnceLock<Option<Map>>,
 }
 
@@ -33,6 +35,7 @@ impl DataFile {
             path,
             io,
             sealed: AtomicU64::new(0),
+            written: AtomicU64::new(0),
             map: OnceLock::new(),
         }
     }
@@ -60,6 +63,17 @@ impl DataFile {
     /// Says that nothing is written to it any more, so that it may be mapped.
     pub(crate) fn seal(&self, len: u64) {
         self.sealed.store(len, Ordering::Release);
+        self.grew_to(len);
+    }
+
+    /// Says where what was written to it ends.
+    pub(crate) fn grew_to(&self, len: u64) {
+        self.written.fetch_max(len, Ordering::Relaxed);
+    }
+
+    /// Where what was written to it ends. The file system is not asked: every statement wants to know.
+    pub(crate) fn len(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// The length, if it is sealed.

@@ -1,12 +1,16 @@
 //! Group commit: whoever comes first writes for all who came meanwhile.
+//!
+//! Those who wait for the group that is being written and those who wait for the next one do so at two
+//! places, in turn. So a leader that is done wakes those it has answers for, and one of the others, who
+//! leads next: with many waiting, to wake all would cost more than to write.
 
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Requests that wait to be written together, and the answers that wait to be fetched.
 #[derive(Debug)]
 pub(crate) struct Group<R, A> {
     inside: Mutex<Inside<R, A>>,
-    turn: Condvar,
+    turns: [Condvar; 2],
     /// How many requests go into one group, at most.
     most: usize,
 }
@@ -14,6 +18,8 @@ pub(crate) struct Group<R, A> {
 #[derive(Debug)]
 struct Inside<R, A> {
     pending: Vec<(u64, R)>,
+    /// At which of the turns those wait whose requests are pending.
+    side: usize,
     answers: Vec<(u64, A)>,
     tickets: u64,
     is_led: bool,
@@ -25,12 +31,13 @@ impl<R, A> Group<R, A> {
         Self {
             inside: Mutex::new(Inside {
                 pending: Vec::new(),
+                side: 0,
                 answers: Vec::new(),
                 tickets: 0,
                 is_led: false,
                 is_broken: false,
             }),
-            turn: Condvar::new(),
+            turns: [Condvar::new(), Condvar::new()],
             most,
         }
     }
@@ -43,43 +50,72 @@ impl<R, A> Group<R, A> {
         let mut inside = self.inside.lock().expect("no one panics in here");
         inside.tickets += 1;
         let mine = inside.tickets;
+        let side = inside.side;
         inside.pending.push((mine, request));
-        let mut lead = Some(lead);
         loop {
-            if let Some(at) = inside.answers.iter().position(|(to, _)| *to == mine) {
-                return Some(inside.answers.swap_remove(at).1);
+            if let Some(answer) = inside.answer(mine) {
+                return Some(answer);
             }
             if inside.is_broken {
                 return None;
             }
-            if inside.is_led {
-                inside = self.turn.wait(inside).expect("no one panics in here");
-                continue;
+            if !inside.is_led {
+                // Nobody has taken one's own request: it is pending still.
+                return self.lead(inside, mine, lead);
             }
-            let Some(lead) = lead.take().filter(|_| !inside.pending.is_empty()) else {
-                // A leader answers itself: its own request was in its group, unless there were too many.
-                inside = self.turn.wait(inside).expect("no one panics in here");
-                continue;
-            };
-            inside.is_led = true;
-            let count = inside.pending.len().min(self.most);
-            // One's own request is in the group that one leads, however many came before.
-            let own = inside.pending.iter().position(|(to, _)| *to == mine);
-            if let Some(own) = own.filter(|own| *own >= count) {
-                inside.pending.swap(own, count - 1);
-            }
-            let rest = inside.pending.split_off(count);
-            let batch = std::mem::replace(&mut inside.pending, rest);
-            drop(inside);
-            let abandoned = Abandoned(self);
-            let (tickets, requests): (Vec<u64>, Vec<R>) = batch.into_iter().unzip();
-            let answers = lead(requests);
-            std::mem::forget(abandoned);
-            inside = self.inside.lock().expect("no one panics in here");
-            inside.answers.extend(tickets.into_iter().zip(answers));
-            inside.is_led = false;
-            self.turn.notify_all();
+            let turn = self.turns[side].wait(inside);
+            inside = turn.expect("no one panics in here");
         }
+    }
+
+    fn lead(
+        &self,
+        mut inside: MutexGuard<'_, Inside<R, A>>,
+        mine: u64,
+        lead: impl FnOnce(Vec<R>) -> Vec<A>,
+    ) -> Option<A> {
+        inside.is_led = true;
+        let side = inside.side;
+        let batch = inside.batch(mine, self.most);
+        drop(inside);
+        let abandoned = Abandoned(self);
+        let (tickets, requests): (Vec<u64>, Vec<R>) = batch.into_iter().unzip();
+        let answers = lead(requests);
+        std::mem::forget(abandoned);
+        let mut inside = self.inside.lock().expect("no one panics in here");
+        inside.answers.extend(tickets.into_iter().zip(answers));
+        inside.is_led = false;
+        let answer = inside.answer(mine);
+        let next = Some(inside.side).filter(|next| *next != side && !inside.pending.is_empty());
+        drop(inside);
+        if let Some(next) = next {
+            self.turns[next].notify_one();
+        }
+        self.turns[side].notify_all();
+        answer
+    }
+}
+
+impl<R, A> Inside<R, A> {
+    fn answer(&mut self, ticket: u64) -> Option<A> {
+        let at = self.answers.iter().position(|(to, _)| *to == ticket)?;
+        Some(self.answers.swap_remove(at).1)
+    }
+
+    /// Takes the requests of one group, with the leader's own among them.
+    fn batch(&mut self, own: u64, most: usize) -> Vec<(u64, R)> {
+        let count = self.pending.len().min(most);
+        // However many came before.
+        let at = self.pending.iter().position(|(to, _)| *to == own);
+        if let Some(at) = at.filter(|at| *at >= count) {
+            self.pending.swap(at, count - 1);
+        }
+        let rest = self.pending.split_off(count);
+        if rest.is_empty() {
+            // Whoever comes from now on waits elsewhere. Else those that are left are woken with this group.
+            self.side ^= 1;
+        }
+        std::mem::replace(&mut self.pending, rest)
     }
 }
 
@@ -92,6 +128,8 @@ impl<R, A> Drop for Abandoned<'_, R, A> {
             inside.is_broken = true;
             inside.is_led = false;
         }
-        self.0.turn.notify_all();
+        for turn in &self.0.turns {
+            turn.notify_all();
+        }
     }
 }

@@ -43,7 +43,7 @@ impl Table {
         if !gone.is_empty() {
             to.submit(Request::Remove(gone))?;
         }
-        to.submit(Request::Inherit(tail.state.clone()))?;
+        to.submit(Request::Inherit(Box::new(tail.state.clone())))?;
         to.sync()?;
         publish()?;
         tail.poisoned = Some("its rows are in another table now".into());

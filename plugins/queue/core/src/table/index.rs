@@ -173,10 +173,9 @@ impl Index {
         self.files.iter().map(Rows::memory).sum()
     }
 
-    /// The bytes of the files, as far as they can be asked.
+    /// The bytes of the files.
     pub(crate) fn bytes(&self) -> u64 {
-        let lengths = self.files.iter().map(|rows| rows.file.io.len());
-        lengths.filter_map(std::io::Result::ok).sum()
+        self.files.iter().map(|rows| rows.file.len()).sum()
     }
 
     /// Of those, the bytes of dead rows, as if all were of one size.

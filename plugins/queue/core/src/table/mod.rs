@@ -94,7 +94,7 @@ pub struct Stats {
     pub removed: u64,
     /// Files of rows.
     pub files: usize,
-    /// Bytes in them, dead rows too. A file that cannot be asked counts for nothing.
+    /// Bytes in them, dead rows too.
     pub bytes: u64,
     /// Of those, bytes of rows that are gone, roughly.
     pub dead_bytes: u64,

@@ -42,6 +42,13 @@ pub struct Options {
     pub slice_bytes: u64,
 }
 
+impl Options {
+    /// Whether space is filled beforehand: it pays where each group is made durable.
+    pub(crate) fn fills(&self) -> bool {
+        self.rows == Sync::Each || self.removals == Sync::Each
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

@@ -9,6 +9,9 @@ const CURSORS: usize = 100;
 /// Rows given back that a cursor remembers one by one; above it looks again from the oldest of them.
 const RETURNED: usize = 1 << 16;
 
+/// Rows with an owner for which memory is kept, whether there are so many or not.
+const OWNED: usize = 1 << 12;
+
 /// The cursor of those who take any row.
 pub(crate) const ANY: u64 = 0;
 
@@ -109,6 +112,10 @@ impl Ready {
             if rows.is_empty() {
                 self.by_owner.remove(&owner);
             }
+        }
+        // One statement may have owned millions.
+        if self.owned.capacity() > OWNED && self.owned.len() * 8 < self.owned.capacity() {
+            self.owned.shrink_to(OWNED.max(self.owned.len() * 2));
         }
     }
 

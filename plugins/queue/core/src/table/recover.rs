@@ -243,7 +243,7 @@ impl<'a> Recovery<'a> {
     /// Whether a frame says that something of this file had been durable.
     fn was_used(&self, bytes: &[u8], name: Name) -> bool {
         let origin = Origin::new(self.table, name.id());
-        let (_, broken) = segment::walk(bytes, origin, 0, |_, _, _| Ok(()));
+        let (_, broken) = segment::walk(bytes, origin, (0, false), |_, _, _| Ok(()));
         broken.is_some_and(|broken| broken.was_durable)
     }
 
@@ -265,7 +265,8 @@ impl<'a> Recovery<'a> {
         from: usize,
     ) -> (usize, Option<Broken>) {
         let origin = Origin::new(self.table, name.id());
-        segment::walk(bytes, origin, from, |at, header, body| {
+        let is_filled = matches!(name, Name::Segment(_));
+        segment::walk(bytes, origin, (from, is_filled), |at, header, body| {
             self.apply(file, header, body, (at + HEADER) as u64)
         })
     }
@@ -363,6 +364,11 @@ impl<'a> Recovery<'a> {
     fn tail(&self, (file, end): (Arc<DataFile>, u64)) -> Result<Tail> {
         // One that was never used may have followed it.
         file.seal(0);
+        file.grew_to(end);
+        if file.io.len().during("measure", &file.path)? > end {
+            // Space that was filled beforehand.
+            file.io.set_len(end).during("cut", &file.path)?;
+        }
         file.io.sync().during("sync", &file.path)?;
         self.io.sync_dir(self.dir).during("sync", self.dir)?;
         let Name::Segment(number) = file.name else {
@@ -381,6 +387,7 @@ impl<'a> Recovery<'a> {
             end,
             durable: end,
             reserved: end,
+            filled: end,
             state: self.state.clone(),
             synced_at: Instant::now(),
             poisoned: None,

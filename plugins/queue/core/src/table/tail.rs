@@ -16,6 +16,12 @@ use std::time::Instant;
 /// consumed row by row.
 const MARGIN: u64 = 8 << 20;
 
+/// How much space is filled at once, in bytes.
+const FILL: u64 = 512 << 10;
+
+/// A group that is longer fills no space beforehand, in bytes: writing it twice would cost more.
+const SMALL: u64 = 256 << 10;
+
 /// What removing one row takes, in bytes, when it is removed alone, and some more.
 const REMOVAL: u64 = 64;
 
@@ -31,6 +37,8 @@ pub(crate) struct Tail {
     pub(crate) durable: u64,
     /// Up to here the file system has promised space.
     pub(crate) reserved: u64,
+    /// Up to here there are zeros behind the end, or what was written over them.
+    pub(crate) filled: u64,
     pub(crate) state: State,
     pub(crate) synced_at: Instant,
     pub(crate) poisoned: Option<String>,
@@ -69,12 +77,15 @@ impl Tail {
                 Err(_) => Error::Poisoned(error.to_string()),
             });
         }
+        file.grew_to(bytes.len() as u64);
         Ok((file, bytes.len() as u64))
     }
 
     /// Goes on in a new segment.
     pub(crate) fn rotate(&mut self) -> Result<()> {
-        self.sync()?;
+        if self.durable < self.end {
+            self.sync()?;
+        }
         let next = (self.number + 1, self.end);
         let started = Self::start(&*self.io, &self.dir, self.table, next, &self.state);
         if let Err(Error::Poisoned(why)) = &started {
@@ -89,6 +100,7 @@ impl Tail {
         self.end = end;
         self.durable = end;
         self.reserved = end;
+        self.filled = end;
         Ok(())
     }
 
@@ -103,6 +115,21 @@ impl Tail {
         let reserved = self.file.io.reserve(upto);
         reserved.during("reserve space in", &self.file.path)?;
         self.reserved = upto;
+        Ok(())
+    }
+
+    /// Writes zeros where the next frames will stand. To make bytes durable that replace others takes
+    /// one write; to make a file longer, the file system writes its journal each time as well.
+    pub(crate) fn fill(&mut self, bytes: u64) -> Result<()> {
+        let need = self.end + bytes;
+        if need <= self.filled || bytes > SMALL {
+            return Ok(());
+        }
+        let from = self.filled.max(self.end);
+        let upto = need.next_multiple_of(FILL).min(self.reserved).max(need);
+        self.write(&vec![0; (upto - from) as usize], from)?;
+        self.sync()?;
+        self.filled = upto;
         Ok(())
     }
 
@@ -134,11 +161,28 @@ impl Tail {
         let written = self.file.io.write_at(bytes, at);
         if written.is_err() {
             let cut = self.file.io.set_len(self.end);
+            (self.filled, self.reserved) = (self.end, self.end);
             if let Err(cause) = cut.and_then(|()| self.file.io.sync()) {
                 self.poison("failed to take back half a write", &cause);
             }
         }
         written.during("write", &self.file.path)
+    }
+
+    /// Takes away what was filled beforehand.
+    pub(crate) fn cut(&mut self) -> Result<()> {
+        if self.filled > self.end {
+            let cut = self.file.io.set_len(self.end);
+            cut.during("cut", &self.file.path)?;
+        }
+        (self.filled, self.reserved) = (self.end, self.end);
+        Ok(())
+    }
+
+    /// Takes what was written up to there for the log.
+    pub(crate) fn advance(&mut self, end: u64) {
+        self.end = end;
+        self.file.grew_to(end);
     }
 
     /// Makes all that was written durable. If that fails nobody knows what is: no more is written.

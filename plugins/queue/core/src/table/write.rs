@@ -39,7 +39,7 @@ pub(crate) enum Request {
         bytes: u64,
     },
     /// What is known of that table besides its rows.
-    Inherit(State),
+    Inherit(Box<State>),
     /// Removes all rows that nobody owns.
     Truncate,
     /// Makes everything durable; and says in the log that it is.
@@ -167,6 +167,14 @@ impl Table {
             let done = match reserved {
                 // Removals may use what was kept for them, and free what is missing.
                 Err(error) if plan.has_rows => Err(error),
+                Ok(()) if self.options.fills() => {
+                    let filled = tail.fill(plan.bytes);
+                    // Without it all goes on as well, unless nobody knows what is on disk.
+                    match filled.err().filter(|_| tail.poisoned.is_some()) {
+                        Some(error) => Err(error),
+                        None => self.put(tail, &mut plan, requests),
+                    }
+                }
                 _ => self.put(tail, &mut plan, requests),
             };
             match done {
@@ -218,7 +226,7 @@ impl Table {
             tail.write(&out, at)?;
             at += out.len() as u64;
         }
-        tail.end = at;
+        tail.advance(at);
         let since = tail.synced_at.elapsed();
         let closes = requests.iter().any(|one| matches!(one, Request::Close(_)));
         if closes
@@ -239,7 +247,8 @@ impl Table {
             state.put(out)
         });
         tail.write(&out, tail.end)?;
-        tail.end += out.len() as u64;
+        tail.advance(tail.end + out.len() as u64);
+        tail.cut()?;
         self.counters.syncs.add(1);
         tail.sync()
     }
@@ -307,7 +316,7 @@ impl Plan {
                 }
                 Request::Adopt { rows, .. } => plan.adopt(rows, refused),
                 Request::Inherit(state) => {
-                    plan.state = state.clone();
+                    plan.state = (**state).clone();
                     plan.bytes += request.bytes();
                     Fate::Done
                 }

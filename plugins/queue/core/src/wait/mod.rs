@@ -167,8 +167,11 @@ impl Session {
             }
         };
         self.publish(None);
-        for one in wanted {
-            one.table.forget_waiter(&token);
+        // Where one table gave a row it has forgotten the waiter.
+        if wanted.len() > 1 || !matches!(outcome, Outcome::Granted(_)) {
+            for one in wanted {
+                one.table.forget_waiter(&token);
+            }
         }
         if let Outcome::Granted(place) = outcome {
             let counters = &wanted[place as usize].table.counters;

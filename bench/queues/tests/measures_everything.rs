@@ -1,0 +1,88 @@
+//! Does `bench/queue` measure what it says: each way and shape, waking, waiting, and a queue through a
+//! crash and a compaction?
+
+use evenkeel_cases::queues;
+use evenkeel_testkit::Scratch;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value}"))
+}
+
+#[test]
+fn in_a_few_seconds() {
+    let scratch = Scratch::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../queue");
+    let output = Command::new(script)
+        .args([
+            "--quick",
+            "--json",
+            "--client",
+            env!("CARGO_BIN_EXE_evenkeel-bench-queues"),
+        ])
+        .arg("--plugin")
+        .arg(queues::plugin())
+        .arg("--dir")
+        .arg(scratch.path())
+        .output()
+        .expect("the script runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    println!("{told}");
+    assert!(output.status.success(), "{told}");
+    let all: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let list = |part: &str| {
+        all[part]
+            .as_array()
+            .unwrap_or_else(|| panic!("{part}: {all}"))
+            .clone()
+    };
+
+    // Two ways put messages in, two take them out again, five do so beside producers.
+    assert_eq!(list("load").len(), 2 + 2 + 5, "{all}");
+    for run in list("load") {
+        assert!(number(&run["per_s"]) > 0.0, "{run}");
+        assert!(
+            run["command"]
+                .as_str()
+                .is_some_and(|words| words.contains(" load ")),
+            "{run}"
+        );
+    }
+    for run in list("wake") {
+        assert!(number(&run["from_start"]["p50_ms"]) > 0.0, "{run}");
+        assert!(
+            number(&run["from_start"]["p50_ms"]) >= number(&run["from_return"]["p50_ms"]),
+            "{run}"
+        );
+    }
+    let [waiting, polling] = &list("idle")[..] else {
+        panic!("{all}")
+    };
+    assert_eq!(waiting["queries"], 0, "{waiting}");
+    assert!(number(&polling["queries"]) > 100.0, "{polling}");
+
+    let big = &all["big"];
+    let bytes = |when: &str| number(&big[when]["bytes"]);
+    assert_eq!(big["full"]["rows"], big["messages"], "{big}");
+    assert_eq!(
+        number(&big["half"]["rows"]) * 2.0,
+        number(&big["messages"]),
+        "{big}"
+    );
+    assert!(
+        bytes("after") < bytes("half") * 0.8,
+        "it was compacted: {big}"
+    );
+    assert!(
+        number(&big["stall"]["calm"]["inserts"]["count"]) > 0.0,
+        "{big}"
+    );
+    assert!(number(&big["recovery"]["first_row_s"]) > 0.0, "{big}");
+    assert_eq!(
+        list("bars").len(),
+        5,
+        "those of 32 clients are left out: {all}"
+    );
+}
