@@ -84,10 +84,30 @@ fn to_their_owners(site: QueueSite) -> QueueSite {
     let at_once = "SELECT * FROM mails WHERE queue_wait('mails', 1)";
     if site.host.waits_in_where() {
         assert_eq!(one.rows(at_once).unwrap().len(), 1);
+        in_one_statement(&mut one, &mut other);
     } else {
         refused(&mut one, at_once, "SELECT queue_wait(...) first");
     }
     site
+}
+
+/// `SELECT … WHERE queue_wait(…)` takes one row, however many there are, and waits where there is none.
+fn in_one_statement(one: &mut Session, other: &mut Session) {
+    let take = "SELECT id FROM mails WHERE queue_wait('mails', 0.1)";
+    let sql = "INSERT INTO mails VALUES (21, 'a'), (22, 'b'), (23, 'c')";
+    other.run(sql).unwrap();
+    let mut seen = vec![];
+    for _ in 0..3 {
+        let rows = one.rows(take).unwrap();
+        assert_eq!(rows.len(), 1);
+        seen.push(rows[0].at(0).unwrap().to_owned());
+    }
+    assert_eq!(seen, ["21", "22", "23"]);
+    // The last one is owned until now. Nothing is left then, and it has been waited for.
+    assert!(one.rows(take).unwrap().is_empty());
+    one.run("SELECT queue_end()").unwrap();
+    assert!(one.rows(take).unwrap().is_empty());
+    one.run("SELECT queue_end()").unwrap();
 }
 
 fn to_those_who_wait(site: QueueSite) -> QueueSite {
