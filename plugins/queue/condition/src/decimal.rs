@@ -71,14 +71,16 @@ impl Decimal {
         }
     }
 
+    /// All digits, with so many behind the point; none where they are too many.
+    fn wide(self, behind: u32) -> Option<i128> {
+        let unit = 10_i128.checked_pow(behind - self.behind)?;
+        self.digits.checked_mul(unit)
+    }
+
     /// Both as integers, of the same number of digits behind the point.
     fn aligned(self, other: Self) -> Option<(i128, i128, u32)> {
         let behind = self.behind.max(other.behind);
-        let wide = |one: Self| {
-            one.digits
-                .checked_mul(10_i128.checked_pow(behind - one.behind)?)
-        };
-        Some((wide(self)?, wide(other)?, behind))
+        Some((self.wide(behind)?, other.wide(behind)?, behind))
     }
 
     pub(crate) fn add(self, other: Self) -> Option<Self> {
@@ -98,8 +100,10 @@ impl Decimal {
 
     /// How often the other goes into this one.
     pub(crate) fn divide(self, other: Self) -> Option<i128> {
-        let (a, b, _) = self.aligned(other)?;
-        a.checked_div(b)
+        let behind = self.behind.max(other.behind);
+        let a = self.wide(behind)?;
+        // What is too large beside it goes into it no time.
+        other.wide(behind).map_or(Some(0), |b| a.checked_div(b))
     }
 }
 
