@@ -20,7 +20,9 @@ pub enum Error {
         cause: String,
     },
     /// A file does not hold what was once written to it.
-    #[error("{file}, offset {offset}: {what}. Salvage keeps the rest")]
+    #[error(
+        "{file}, offset {offset}: {what}. With the server stopped, `evenkeel queue salvage` keeps the rest"
+    )]
     Corrupt {
         /// The file.
         file: String,

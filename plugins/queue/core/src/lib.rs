@@ -8,12 +8,14 @@
 //!   compaction.
 //! * [`wait`]: tokens that are won once, and sessions that wait for the first of several tables.
 //! * [`store`]: the tables of a server by their anchor files.
+//! * [`salvage`]: files of a server that does not run: checked, and what is whole of damaged ones.
 //!
 //! The format on disk is drawn in `docs/src/formats/queue.md`.
 
 pub mod error;
 pub mod io;
 mod log;
+pub mod salvage;
 pub mod store;
 mod sync;
 pub mod table;

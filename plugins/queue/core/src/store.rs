@@ -10,6 +10,13 @@ use std::sync::Arc;
 const MAGIC: [u8; 8] = *b"EVKQTAB\n";
 const VERSION: u32 = 1;
 
+/// What an anchor file's name ends with in a server's data directory, behind a dot.
+pub const SUFFIX: &str = "QUE";
+
+/// Where the rows of all tables are, below a server's data directory. `#` keeps servers from taking it
+/// for a database.
+pub const ROOT: &str = "#queue";
+
 /// What an anchor file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anchor {
@@ -20,7 +27,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend(VERSION.to_le_bytes());
         out.extend((self.layout.len() as u32).to_le_bytes());
@@ -31,7 +38,7 @@ impl Anchor {
         out
     }
 
-    fn decode(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
         if bytes.len() < 36 || bytes[..8] != MAGIC {
             return Err("this is no table of the queue engine");
         }
@@ -222,7 +229,7 @@ impl Store {
     }
 }
 
-fn split(anchor: &Path) -> Result<(&Path, &str)> {
+pub(crate) fn split(anchor: &Path) -> Result<(&Path, &str)> {
     let name = anchor.file_name().and_then(|name| name.to_str());
     match (anchor.parent(), name) {
         (Some(dir), Some(name)) => Ok((dir, name)),

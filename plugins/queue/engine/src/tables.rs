@@ -6,6 +6,7 @@ mod totals;
 
 use crate::columns::Columns;
 use crate::fault::{Code, Fault};
+use evenkeel_queue::store::{ROOT, SUFFIX};
 use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -13,12 +14,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// What an anchor file's name ends with.
-const SUFFIX: &str = "QUE";
-/// Where the rows of all tables are, below the data directory. `#` keeps servers from taking it for a
-/// database.
-const ROOT: &str = "#queue";
 
 /// Conditions of a table that are remembered, with how far each has been looked for.
 const CONDITIONS: usize = 100;

@@ -102,16 +102,17 @@ pub(crate) fn encode(
     head[28..32].copy_from_slice(&proof.to_le_bytes());
 }
 
-/// Reads the frame that starts at `offset` of a file's bytes: its header and body.
+/// Reads the header of the frame that starts at `offset` of a file's bytes, and the checksum that its
+/// body should have.
 ///
 /// # Errors
 ///
 /// Says what is wrong with it.
-pub(crate) fn read(
+pub(crate) fn head(
     file: &[u8],
     origin: Origin,
     offset: usize,
-) -> Result<(Header, &[u8]), &'static str> {
+) -> Result<(Header, u32), &'static str> {
     let head = file.get(offset..offset + HEADER);
     let head = head.ok_or("the file ends within a frame's header")?;
     let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
@@ -126,10 +127,24 @@ pub(crate) fn read(
         count: word(16),
         durable: word(24),
     };
+    Ok((header, word(4)))
+}
+
+/// Reads the frame that starts at `offset` of a file's bytes: its header and body.
+///
+/// # Errors
+///
+/// Says what is wrong with it.
+pub(crate) fn read(
+    file: &[u8],
+    origin: Origin,
+    offset: usize,
+) -> Result<(Header, &[u8]), &'static str> {
+    let (header, crc) = head(file, origin, offset)?;
     let body = offset + HEADER;
     let body = file.get(body..body + header.len as usize);
     let body = body.ok_or("the file ends within a frame")?;
-    if word(4) != crc32c::crc32c(body) {
+    if crc != crc32c::crc32c(body) {
         return Err("the checksum of a frame does not fit");
     }
     Ok((header, body))

@@ -40,7 +40,7 @@ impl Checkpoint {
         out
     }
 
-    fn decode(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
         const SHORT: &str = "the file ends too early";
         let body = bytes.len().checked_sub(4).ok_or(SHORT)?;
         if bytes[body..] != crc32c::crc32c(&bytes[..body]).to_le_bytes() {

@@ -24,13 +24,16 @@ pub use options::{Options, Sync};
 pub use recover::Report;
 pub use write::Source;
 
-pub(crate) use checkpoint::{read as read_small, replace as replace_small};
+pub(crate) use checkpoint::{
+    Checkpoint, FILE as CHECKPOINT, read as read_small, replace as replace_small,
+};
+pub(crate) use file::DataFile;
 pub(crate) use live::{Look, Waiter};
+pub(crate) use tail::Tail;
 
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::log::rows::{self, SLOTS, State};
-use checkpoint::Checkpoint;
 use compact::Compaction;
 use counters::Counters;
 use group::Group;
@@ -39,7 +42,6 @@ use recover::Recovery;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tail::Tail;
 use write::{Answer, Request};
 
 /// Requests in one group, at most.

@@ -1,0 +1,437 @@
+//! Reads a table's files: which rows are whole, and what is not.
+
+use super::missing::Missing;
+use super::{Checked, Damage};
+use crate::error::{During, Result};
+use crate::log::Name;
+use crate::log::frame::{self, HEADER, Header, Kind, Origin};
+use crate::log::rows::{self, ROW_HEADER, SLOTS, State};
+use crate::log::segment::{self, START};
+use crate::table::{CHECKPOINT, Checkpoint};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a row starts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    /// Which of the files.
+    pub(super) file: u32,
+    /// Where in it, in bytes.
+    pub(super) offset: u32,
+}
+
+/// What is known of a table from its files.
+#[derive(Debug)]
+pub(super) struct Scan {
+    dir: PathBuf,
+    table: u128,
+    /// The files that were read, in their order.
+    pub(super) files: Vec<PathBuf>,
+    /// The rows that are whole and were not removed.
+    pub(super) rows: BTreeMap<u64, Place>,
+    pub(super) state: State,
+    /// No checkpoint is newer, and no segment.
+    pub(super) generation: u32,
+    pub(super) last_segment: u64,
+    /// Which id comes next in the log, where that is known.
+    expected: Option<u64>,
+    missing: Missing,
+    /// Rows of parts that are lost; their ids are not known.
+    lost: u64,
+    pub(super) checked: Checked,
+}
+
+/// A file at hand.
+struct Read {
+    name: Name,
+    path: PathBuf,
+    /// Which of the scan's files it is.
+    index: u32,
+    origin: Origin,
+    bytes: Vec<u8>,
+    is_last: bool,
+}
+
+impl Scan {
+    /// Reads the files in a directory. Errors: it cannot be listed.
+    pub(super) fn of(dir: &Path, table: u128) -> Result<Self> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).during("list", dir)? {
+            let name = entry.during("list", dir)?.file_name();
+            names.extend(name.to_str().and_then(Name::parse));
+        }
+        names.sort_unstable();
+        let mut this = Self {
+            dir: dir.to_owned(),
+            table,
+            files: Vec::new(),
+            rows: BTreeMap::new(),
+            state: State::new(),
+            generation: 0,
+            last_segment: 0,
+            expected: None,
+            missing: Missing::default(),
+            lost: 0,
+            checked: Checked {
+                directory: dir.to_owned(),
+                ..Checked::default()
+            },
+        };
+        this.remember_numbers(&names);
+        let (parts, first) = this.which(&names);
+        for (name, bytes) in parts {
+            this.part(name, bytes);
+        }
+        let numbers = names.iter().filter_map(|name| match name {
+            Name::Segment(number) if *number >= first => Some(*number),
+            _ => None,
+        });
+        this.log(first, &numbers.collect::<Vec<_>>());
+        this.conclude();
+        Ok(this)
+    }
+
+    /// New files get other names than all that are there.
+    fn remember_numbers(&mut self, names: &[Name]) {
+        for name in names {
+            match name {
+                Name::Part { generation, .. } => self.generation = self.generation.max(*generation),
+                Name::Segment(number) => self.last_segment = self.last_segment.max(*number),
+            }
+        }
+    }
+
+    /// Which files are the table: its parts with their lengths, and the first segment. Without a
+    /// checkpoint all are taken that are there: no row is lost so, and one that was removed long ago may
+    /// be there again.
+    fn which(&mut self, names: &[Name]) -> (Vec<(Name, Option<u64>)>, u64) {
+        let path = self.dir.join(CHECKPOINT);
+        let read = fs::read(&path).map_err(|error| error.to_string());
+        let read = read.and_then(|bytes| Checkpoint::decode(&bytes).map_err(str::to_owned));
+        let read = read.and_then(|checkpoint| match checkpoint.table == self.table {
+            true => Ok(checkpoint),
+            false => Err("it belongs to another table".to_owned()),
+        });
+        match read {
+            Ok(checkpoint) => {
+                self.generation = self.generation.max(checkpoint.generation);
+                if checkpoint.first_segment == 1 {
+                    self.expected = Some(1);
+                }
+                let parts = checkpoint.parts.into_iter();
+                let parts = parts.map(|(name, bytes)| (name, Some(bytes)));
+                (parts.collect(), checkpoint.first_segment)
+            }
+            Err(what) => {
+                let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
+                self.damaged(&path, (0, bytes), what);
+                self.checked.may_repeat = true;
+                let is_part = |name: &&Name| matches!(name, Name::Part { .. });
+                let parts = names.iter().filter(is_part).map(|name| (*name, None));
+                let first = names.iter().find_map(|name| match name {
+                    Name::Segment(number) => Some(*number),
+                    Name::Part { .. } => None,
+                });
+                (parts.collect(), first.unwrap_or(0))
+            }
+        }
+    }
+
+    fn damaged(&mut self, file: &Path, (offset, bytes): (u64, u64), what: impl Into<String>) {
+        self.checked.damage.push(Damage {
+            file: file.to_owned(),
+            offset,
+            bytes,
+            what: what.into(),
+        });
+    }
+
+    /// Reads a file; nothing where it cannot be read, which is told.
+    fn read(&mut self, name: Name, is_last: bool, bytes: Option<u64>) -> Option<Read> {
+        let path = self.dir.join(name.file());
+        match fs::read(&path) {
+            Ok(bytes) => {
+                self.checked.files += 1;
+                self.checked.bytes += bytes.len() as u64;
+                let index = self.files.len() as u32;
+                self.files.push(path.clone());
+                Some(Read {
+                    name,
+                    path,
+                    index,
+                    origin: Origin::new(self.table, name.id()),
+                    bytes,
+                    is_last,
+                })
+            }
+            Err(error) => {
+                let what = match error.kind() {
+                    std::io::ErrorKind::NotFound => "the file is missing".to_owned(),
+                    _ => format!("{error}: copy what can be read of it to a sound disk first"),
+                };
+                self.damaged(&path, (0, bytes.unwrap_or(0)), what);
+                None
+            }
+        }
+    }
+
+    fn part(&mut self, name: Name, bytes: Option<u64>) {
+        let Some(file) = self.read(name, false, bytes) else {
+            return;
+        };
+        self.header(&file);
+        let real = file.bytes.len() as u64;
+        self.frames(&file);
+        if let Some(bytes) = bytes.filter(|bytes| *bytes != real) {
+            self.another_length(&file.path, real, bytes);
+        }
+    }
+
+    fn another_length(&mut self, path: &Path, real: u64, bytes: u64) {
+        let what = format!("it is {real} bytes long and was {bytes}");
+        self.damaged(path, (real.min(bytes), bytes.saturating_sub(real)), what);
+    }
+
+    /// Checks a file's header, and returns where the file before it ended.
+    fn header(&mut self, file: &Read) -> Option<u64> {
+        let checked = segment::check(&file.bytes, self.table, file.name);
+        if let Err(what) = checked {
+            let bytes = file.bytes.len().min(START) as u64;
+            self.damaged(&file.path, (0, bytes), what);
+        }
+        checked.ok()
+    }
+
+    fn log(&mut self, first: u64, numbers: &[u64]) {
+        let mut expected = first;
+        let mut before: Option<(PathBuf, u64)> = None;
+        for (at, number) in numbers.iter().enumerate() {
+            let is_last = at + 1 == numbers.len();
+            let Some(file) = self.read(Name::Segment(*number), is_last, None) else {
+                self.checked.may_repeat = true;
+                before = None;
+                expected = number + 1;
+                continue;
+            };
+            if is_last && before.is_some() && self.was_never_used(&file) {
+                self.checked.torn_bytes += file.bytes.len() as u64;
+                return;
+            }
+            let previous = self.header(&file);
+            // Nobody else says how long the one before was.
+            self.checked.may_repeat |= previous.is_none();
+            if *number != expected {
+                // The one behind the gap says how long the last one in it was.
+                let bytes = previous.filter(|_| *number == expected + 1);
+                self.gap(expected, *number, bytes.unwrap_or(0));
+            } else if let (Some((path, real)), Some(previous)) = (&before, previous)
+                && *real != previous
+            {
+                self.another_length(path, *real, previous);
+                self.checked.may_repeat |= previous > *real;
+            }
+            self.frames(&file);
+            before = Some((file.path, file.bytes.len() as u64));
+            expected = number + 1;
+        }
+        if numbers.is_empty() {
+            self.gap(first, first + 1, 0);
+        }
+    }
+
+    /// Segments from one number to below another are not there.
+    fn gap(&mut self, from: u64, to: u64, bytes: u64) {
+        let path = self.dir.join(Name::Segment(from).file());
+        let what = match to - from {
+            1 => "the file is missing".to_owned(),
+            files => format!("the file is missing, and the {} after it", files - 1),
+        };
+        self.damaged(&path, (0, bytes), what);
+        self.checked.may_repeat = true;
+    }
+
+    /// A file got its name, and the crash came before anything was written to it for good.
+    fn was_never_used(&self, file: &Read) -> bool {
+        let (_, broken) = segment::walk(&file.bytes, file.origin, 0, |_, _, _| Ok(()));
+        let is_torn = segment::check(&file.bytes, self.table, file.name).is_err()
+            || frame::read(&file.bytes, file.origin, START).is_err();
+        is_torn && !broken.is_some_and(|broken| broken.was_durable)
+    }
+
+    fn frames(&mut self, file: &Read) {
+        let mut from = START;
+        loop {
+            let (_, broken) = segment::walk(&file.bytes, file.origin, from, |at, header, body| {
+                self.apply(file, header, body, at + HEADER)
+            });
+            let Some(broken) = broken else {
+                return;
+            };
+            from = broken.next.unwrap_or(file.bytes.len());
+            if file.is_last && !broken.was_durable {
+                // A server cuts here.
+                let torn = (file.bytes.len() - broken.at) as u64;
+                self.checked.torn_bytes = self.checked.torn_bytes.max(torn);
+                self.expected = None;
+                continue;
+            }
+            let bytes = (from - broken.at) as u64;
+            self.damaged(&file.path, (broken.at as u64, bytes), broken.what);
+            let mut at = broken.at;
+            while at < from {
+                match frame::head(&file.bytes, file.origin, at) {
+                    Ok((header, _)) => {
+                        self.rescue(file, at, &header);
+                        at += frame::size(u64::from(header.len)) as usize;
+                    }
+                    Err(_) => {
+                        // Anything may have stood there.
+                        self.checked.may_repeat |= matches!(file.name, Name::Segment(_));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a whole frame did when it was written, it does again.
+    fn apply(
+        &mut self,
+        file: &Read,
+        header: &Header,
+        body: &[u8],
+        at: usize,
+    ) -> std::result::Result<(), &'static str> {
+        match header.kind {
+            Kind::State => {
+                let state = State::read(body)?;
+                self.follows(state.next, state.next);
+                let next = self.state.next.max(state.next);
+                self.state = State { next, ..state };
+            }
+            Kind::Removed => {
+                let numbers: Vec<u64> = rows::numbers(body).collect();
+                for range in numbers.chunks_exact(2) {
+                    self.remove(range[0], range[0].saturating_add(range[1]));
+                }
+            }
+            Kind::Rows | Kind::Sourced | Kind::Kept => {
+                let is_kept = header.kind == Kind::Kept;
+                let mut before = 0;
+                if header.kind == Kind::Sourced {
+                    before = rows::SOURCE;
+                    let source = body.get(..before).ok_or("a source is missing")?;
+                    self.source(source);
+                }
+                if !is_kept {
+                    let end = header.first.saturating_add(u64::from(header.count));
+                    self.follows(header.first, end);
+                }
+                let (ids, start) = ((header.first, header.count), (at + before) as u64);
+                rows::places(&body[before..], start, ids, is_kept, |id, offset| {
+                    self.found(id, file.index, offset);
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn source(&mut self, bytes: &[u8]) {
+        let mut numbers = rows::numbers(bytes);
+        let slot = numbers.next().unwrap_or(u64::MAX) as usize;
+        if slot < SLOTS {
+            self.state.sources[slot] = numbers.next().unwrap_or(0);
+        }
+    }
+
+    /// The log goes on with the ids from `first` to below `end`: what was to come before it is missing.
+    fn follows(&mut self, first: u64, end: u64) {
+        if let Some(expected) = self.expected {
+            self.missing.add(expected, first);
+        }
+        self.expected = Some(end.max(self.expected.unwrap_or(0)));
+    }
+
+    fn found(&mut self, id: u64, file: u32, offset: u32) {
+        self.rows.entry(id).or_insert(Place { file, offset });
+        self.state.next = self.state.next.max(id.saturating_add(1));
+    }
+
+    fn remove(&mut self, first: u64, end: u64) {
+        while let Some((id, _)) = self.rows.range(first..end).next() {
+            let id = *id;
+            self.rows.remove(&id);
+        }
+        self.missing.remove(first, end);
+    }
+
+    /// Keeps the rows that are whole of a frame whose head is, and whose body is not.
+    fn rescue(&mut self, file: &Read, at: usize, header: &Header) {
+        let mut here = at + HEADER;
+        match header.kind {
+            Kind::Removed => self.checked.may_repeat = true,
+            Kind::State => {}
+            Kind::Sourced => here += rows::SOURCE,
+            Kind::Rows | Kind::Kept => {}
+        }
+        if matches!(header.kind, Kind::Removed | Kind::State) {
+            return;
+        }
+        let is_kept = header.kind == Kind::Kept;
+        let end = at + HEADER + header.len as usize;
+        let body = &file.bytes[..end.min(file.bytes.len())];
+        let last = header.first.saturating_add(u64::from(header.count));
+        if !is_kept {
+            self.follows(header.first, last);
+            self.state.next = self.state.next.max(last);
+            self.missing.add(header.first, last);
+        }
+        let mut kept = 0;
+        for number in 0..u64::from(header.count) {
+            let mut id = header.first.saturating_add(number);
+            if is_kept {
+                let Some(bytes) = body.get(here..here + 8) else {
+                    break;
+                };
+                id = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+                here += 8;
+            }
+            let Some(head) = body.get(here..here + ROW_HEADER) else {
+                break;
+            };
+            let (len, crc) = rows::header(head.try_into().expect("eight bytes"));
+            let start = here + ROW_HEADER;
+            let Some(row) = body.get(start..start + len as usize) else {
+                break;
+            };
+            if let (true, Ok(offset)) = (rows::is_whole(id, crc, row), u32::try_from(here)) {
+                self.found(id, file.index, offset);
+                self.missing.remove(id, id + 1);
+                kept += 1;
+            }
+            here = start + len as usize;
+        }
+        self.checked.rows_out_of_broken_frames += kept;
+        if is_kept {
+            self.lost += u64::from(header.count) - kept;
+        }
+    }
+
+    fn conclude(&mut self) {
+        for (first, count) in self.missing.ranges() {
+            let there: Vec<u64> = self
+                .rows
+                .range(first..first + count)
+                .map(|row| *row.0)
+                .collect();
+            for id in there {
+                self.missing.remove(id, id + 1);
+            }
+        }
+        self.checked.rows = self.rows.len() as u64;
+        self.checked.missing = self.missing.ranges();
+        let known: u64 = self.checked.missing.iter().map(|range| range.1).sum();
+        self.checked.rows_missing = known + self.lost;
+    }
+}
