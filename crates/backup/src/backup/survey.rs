@@ -208,7 +208,9 @@ pub(super) fn facts(
         atomicity,
         backup_stage: abilities.is_some_and(|a| a.backup_stage),
         instance_lock: abilities.is_some_and(|a| a.instance_lock),
-        spliceable: abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
+        // Files of queues belong together, and a splice takes one after the other.
+        spliceable: !files.has_queues()
+            && abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
         nontransactional: files.has_nontransactional_user_tables(),
         durability: Durability::of(&files.settings),
         stop,

@@ -98,6 +98,14 @@ impl ServerFiles {
             .any(|file| !in_system_schema(&file.name))
     }
 
+    /// Returns whether there are queues (tables of ENGINE=QUEUE): their files belong together, and no lock
+    /// of the server keeps consumers from writing to them.
+    #[must_use]
+    pub fn has_queues(&self) -> bool {
+        let mut files = self.files.iter();
+        files.any(|file| file.name.starts_with("data/#queue/"))
+    }
+
     /// Returns what stands for a server's files where there is no server: the given ones, all below
     /// one root called `root`, in `dir`. Their class is [`FileClass::Other`].
     pub fn of_no_server(
@@ -208,6 +216,14 @@ fn stopped(
     plan.only_system = only_system;
     plan.outside = outside::known_to_dictionary(&plan.datadir)?;
     scan(&plan, None, settings.clone())
+}
+
+/// Fails with `Refused` when a server runs on a data directory.
+pub fn refuse_running(datadir: &Path) -> Result<()> {
+    match host::server_on(datadir) {
+        Some(pid) => Err(is_running(pid, datadir).hint("stop the server first")),
+        None => Ok(()),
+    }
 }
 
 /// Says that a server runs on a data directory that is to be left alone then.

@@ -59,6 +59,12 @@ pub(super) fn find(
                 .hint("of a stopped one, take the files: --snapshot copy"),
         );
     };
+    if files.has_queues() {
+        return Err(Error::refused(
+            "there are queues (ENGINE=QUEUE), and the tool does not copy their files",
+        )
+        .hint("choose another --snapshot, such as a btrfs or LVM one; or drop them"));
+    }
     if let Some(root) = files
         .roots
         .iter()
