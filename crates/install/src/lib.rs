@@ -13,12 +13,14 @@
 //! | `register` | functions made and dropped |
 //! | `prove` | that they do what they should |
 //! | `refusal` | what the server's errors mean here |
+//! | `queue` | the same for the queue engine |
 
 mod found;
 mod names;
 mod place;
 mod plan;
 mod prove;
+pub mod queue;
 mod refusal;
 mod register;
 

@@ -42,7 +42,7 @@ pub(crate) fn put(directory: &Path, wanted: &Wanted<'_>) -> Result<()> {
             .hint(hint)
     };
     let mut file = tempfile::Builder::new()
-        .prefix(".evenkeel_url.")
+        .prefix(".evenkeel_new.")
         .tempfile_in(directory)
         .map_err(failed)?;
     file.write_all(wanted.bytes).map_err(failed)?;

@@ -98,8 +98,13 @@ pub enum Place {
 
 impl Place {
     fn on_this_host(self, found: &Found) -> Option<PathBuf> {
+        self.on_this_host_in(&found.plugin_dir)
+    }
+
+    /// The plugin directory on this host, if it is there; `said` is what the server calls it.
+    pub(crate) fn on_this_host_in(self, said: &str) -> Option<PathBuf> {
         match self {
-            Self::Here => Some(PathBuf::from(&found.plugin_dir)),
+            Self::Here => Some(PathBuf::from(said)),
             Self::At(directory) => Some(directory),
             Self::Elsewhere => None,
         }

@@ -51,7 +51,7 @@ pub(crate) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
 }
 
 /// Drops functions. Those that are gone already are fine.
-fn drop_all(session: &mut Session, names: &[String]) -> Result<()> {
+pub(crate) fn drop_all(session: &mut Session, names: &[String]) -> Result<()> {
     for name in names {
         let dropped = session.run(&format!("DROP FUNCTION {}", quote_name(name)));
         match dropped {
@@ -64,7 +64,7 @@ fn drop_all(session: &mut Session, names: &[String]) -> Result<()> {
 }
 
 /// A replica without the library would stop at the statement: each server gets its own.
-fn leave_out_of_the_binary_log(session: &mut Session) -> Result<()> {
+pub(crate) fn leave_out_of_the_binary_log(session: &mut Session) -> Result<()> {
     let is_written = session.variable("log_bin")?.as_deref() == Some("ON");
     match is_written {
         true => session.run("SET SESSION sql_log_bin = 0").map_err(told),

@@ -1,0 +1,179 @@
+//! What a server has.
+
+use super::names::{FUNCTIONS, is_our_library};
+use crate::found::Registered;
+use crate::refusal::told;
+use evenkeel_op::{Error, Result};
+use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::connect::{Row, Session, quote};
+use serde::Serialize;
+
+/// The storage engine as a server knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Engine {
+    /// The file in the plugin directory that it comes from.
+    pub library: String,
+    /// Whether the server has it loaded and uses it. Else it stands in the server's list of plugins,
+    /// and could not be loaded when the server started; or it is on its way out.
+    pub active: bool,
+    /// Whether the server still has it in hand, though it is on its way out.
+    pub leaving: bool,
+}
+
+/// What a server has of queues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// What a library has to be built for: `mariadb-10.11.19`.
+    pub server: String,
+    /// The server's plugin directory, as it calls it.
+    pub plugin_dir: String,
+    /// The engine, if there is one.
+    pub engine: Option<Engine>,
+    /// The functions that it knows.
+    pub functions: Vec<Registered>,
+    /// Those that it does not know.
+    pub missing: Vec<String>,
+    /// The tables of the engine, `database.table`, that the account may see.
+    pub queues: Vec<String>,
+    /// Statements for libraries as a whole are understood.
+    #[serde(skip)]
+    pub(super) installs_sonames: bool,
+    /// The least mature that the server loads, if it asks.
+    #[serde(skip)]
+    pub(super) maturity: Option<String>,
+}
+
+/// Asks a server what it has.
+///
+/// Errors: those of the session; `Refused` where the account may not read the database mysql.
+pub fn find(session: &mut Session) -> Result<Found> {
+    let abilities = Abilities::probe(session)?;
+    let flavour = abilities.flavour;
+    let version = abilities.version;
+    let server = format!("{}-{version}", flavour.name().to_ascii_lowercase());
+    let plugin_dir = session.variable("plugin_dir")?;
+    let plugin_dir = plugin_dir.filter(|dir| !dir.is_empty()).ok_or_else(|| {
+        Error::refused("the server has no plugin directory").hint("start it with --plugin-dir=DIR")
+    })?;
+    let functions = functions(session)?;
+    let knows = |name: &str| functions.iter().any(|one| one.name == name);
+    let missing = FUNCTIONS.iter().map(|(name, _)| *name);
+    let missing = missing.filter(|name| !knows(name)).map(str::to_owned);
+    Ok(Found {
+        server,
+        plugin_dir,
+        engine: engine(session)?,
+        missing: missing.collect(),
+        functions,
+        queues: queues(session)?,
+        installs_sonames: flavour == Flavour::MariaDb,
+        maturity: session.variable("plugin_maturity")?,
+    })
+}
+
+fn functions(session: &mut Session) -> Result<Vec<Registered>> {
+    let names: Vec<String> = FUNCTIONS.iter().map(|(name, _)| quote(name)).collect();
+    let sql = format!(
+        "SELECT name, dl FROM mysql.func WHERE name IN ({}) ORDER BY name",
+        names.join(", ")
+    );
+    let row = |row: &Row| {
+        Some(Registered {
+            name: row.at(0)?.to_owned(),
+            library: row.at(1)?.to_owned(),
+        })
+    };
+    let rows = session.rows(&sql).map_err(told)?;
+    Ok(rows.iter().filter_map(row).collect())
+}
+
+fn engine(session: &mut Session) -> Result<Option<Engine>> {
+    let loaded = session.one(
+        "SELECT COALESCE(PLUGIN_LIBRARY, ''), PLUGIN_STATUS FROM information_schema.PLUGINS \
+         WHERE PLUGIN_NAME = 'QUEUE'",
+    )?;
+    if let Some(row) = loaded {
+        let status = row.at(1).unwrap_or_default();
+        return Ok(Some(Engine {
+            library: row.at(0).unwrap_or_default().to_owned(),
+            active: status == "ACTIVE",
+            leaving: status == "DELETED",
+        }));
+    }
+    let listed = session.value("SELECT dl FROM mysql.plugin WHERE name = 'QUEUE'");
+    Ok(listed.map_err(told)?.map(|library| Engine {
+        library,
+        active: false,
+        leaving: false,
+    }))
+}
+
+/// Tables of an engine that is not loaded only say in their comment which it would be.
+fn queues(session: &mut Session) -> Result<Vec<String>> {
+    let rows = session.rows(
+        "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.TABLES \
+         WHERE ENGINE = 'QUEUE' OR ENGINE IS NULL AND TABLE_COMMENT LIKE '%engine ''QUEUE''%' \
+         ORDER BY TABLE_SCHEMA, TABLE_NAME",
+    )?;
+    let name = |row: &Row| row.at(0).map(str::to_owned);
+    Ok(rows.iter().filter_map(name).collect())
+}
+
+impl Found {
+    /// Returns whether engine and functions are there, of one library.
+    #[must_use]
+    pub fn works(&self) -> bool {
+        let Some(engine) = self.engine.as_ref().filter(|engine| engine.active) else {
+            return false;
+        };
+        let is_same = |one: &Registered| one.library == engine.library;
+        self.missing.is_empty() && self.functions.iter().all(is_same)
+    }
+
+    /// Returns whether nothing of it is there.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.engine.is_none() && self.functions.is_empty()
+    }
+
+    /// Says why it does not work, if it does not and something of it is there.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        if self.is_absent() || self.works() {
+            return None;
+        }
+        Some(match &self.engine {
+            None => "the engine is not installed, only functions are".to_owned(),
+            Some(engine) if engine.leaving => {
+                "the engine is on its way out: connections that used queues are still open"
+                    .to_owned()
+            }
+            Some(engine) if !engine.active => format!(
+                "the server could not load {} when it started: its error log says why; after an upgrade \
+                 it needs a library built for {}",
+                engine.library, self.server
+            ),
+            Some(_) if !self.missing.is_empty() => {
+                format!("functions are missing: {}", self.missing.join(", "))
+            }
+            Some(_) => "engine and functions are of different libraries".to_owned(),
+        })
+    }
+
+    /// Fails where engine or functions are somebody else's.
+    pub(super) fn refuse_strangers(&self) -> Result<()> {
+        let engine = self
+            .engine
+            .iter()
+            .map(|engine| ("the engine QUEUE", &engine.library));
+        let functions = self.functions.iter().map(|one| (&*one.name, &one.library));
+        let mut all = engine.chain(functions);
+        match all.find(|(_, library)| !is_our_library(library)) {
+            None => Ok(()),
+            Some((what, library)) => Err(Error::refused(format!(
+                "the server has {what} of another library, {library}"
+            ))
+            .hint("take it out with UNINSTALL and DROP FUNCTION if nothing needs it, then run this again")),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What functions and files are called.
+
+/// The functions, and what they return.
+pub(super) const FUNCTIONS: [(&str, &str); 8] = [
+    ("queue_wait", "INTEGER"),
+    ("queue_wait_n", "INTEGER"),
+    ("queue_end", "INTEGER"),
+    ("queue_abort", "INTEGER"),
+    ("queue_rowid", "INTEGER"),
+    ("queue_set_srcid", "INTEGER"),
+    ("queue_compact", "INTEGER"),
+    ("queue_stats", "STRING"),
+];
+
+/// How the names of our files begin.
+const STEM: &str = "evenkeel_queue";
+
+/// Returns what a library is called in a plugin directory.
+pub(super) fn library(bytes: &[u8]) -> String {
+    let build = blake3::hash(bytes).to_hex();
+    format!("{STEM}_{}.so", &build[..16])
+}
+
+/// Returns whether a file of this name was put there by us.
+pub(super) fn is_our_file(name: &str) -> bool {
+    let hash = name
+        .strip_prefix(STEM)
+        .and_then(|rest| rest.strip_prefix('_'))
+        .and_then(|rest| rest.strip_suffix(".so"));
+    hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Returns whether what comes of this library is spoken of here.
+pub(super) fn is_our_library(name: &str) -> bool {
+    name.starts_with(STEM) && name.ends_with(".so")
+}
+
+/// Returns what the library for a server is called where it was built: `server` is as
+/// [`Found::server`](super::Found::server).
+#[must_use]
+pub fn library_for(server: &str) -> String {
+    format!("{STEM}-{server}.so")
+}
+
+/// Returns for which server a library was built, by its name; `None` for another file.
+#[must_use]
+pub fn built_for(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix(STEM)?.strip_prefix('-')?;
+    rest.strip_suffix(".so")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_files_are_ours() {
+        let name = library(b"code");
+        assert!(is_our_file(&name) && is_our_library(&name), "{name}");
+        assert_eq!(built_for(&name), None);
+        let built = library_for("mariadb-10.11.19");
+        assert_eq!(built_for(&built), Some("mariadb-10.11.19"));
+        assert!(!is_our_file(&built) && is_our_library(&built));
+        for other in ["ha_queue.so", "evenkeel_queue_1.so", "libqueue_engine.so"] {
+            assert!(!is_our_file(other), "{other}");
+        }
+        assert!(!is_our_library("libqueue_engine.so"));
+    }
+}

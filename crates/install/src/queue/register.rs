@@ -1,0 +1,156 @@
+//! Engine and functions put in and taken out.
+
+use super::found::Found;
+use super::names::FUNCTIONS;
+use super::plan::{Plan, still_used};
+use crate::refusal::{code, told};
+use crate::register::{drop_all, leave_out_of_the_binary_log};
+use evenkeel_op::{Error, Result};
+use evenkeel_server::connect::{Session, quote, quote_name};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the server may take to let a library go that nobody uses.
+const LETS_GO: Duration = Duration::from_secs(5);
+
+/// Takes out what is to go, then puts in what is to come.
+pub(super) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
+    leave_out_of_the_binary_log(session)?;
+    drop_all(session, &plan.drop)?;
+    if let Some(library) = &plan.uninstall {
+        uninstall(session, &plan.found, library)?;
+    }
+    if let Some(library) = &plan.install {
+        install(session, &plan.found, library).map_err(|error| match code(&error) {
+            Some(1126) if plan.here.is_none() => to_copy(&error, plan),
+            _ => told(error),
+        })?;
+    }
+    let Some(library) = &plan.library else {
+        return Ok(());
+    };
+    for name in &plan.create {
+        create(session, name, library).map_err(told)?;
+    }
+    Ok(())
+}
+
+fn create(session: &mut Session, name: &str, library: &str) -> Result<()> {
+    let known = FUNCTIONS.iter().find(|(known, _)| *known == name);
+    let returns = known.map_or("INTEGER", |(_, returns)| *returns);
+    session.run(&format!(
+        "CREATE FUNCTION {} RETURNS {returns} SONAME {}",
+        quote_name(name),
+        quote(library)
+    ))
+}
+
+fn install(session: &mut Session, found: &Found, library: &str) -> Result<()> {
+    session.run(&match found.installs_sonames {
+        true => format!("INSTALL SONAME {}", quote(library)),
+        false => format!("INSTALL PLUGIN QUEUE SONAME {}", quote(library)),
+    })
+}
+
+fn uninstall(session: &mut Session, found: &Found, library: &str) -> Result<()> {
+    if !found.engine.as_ref().is_some_and(|engine| engine.active) {
+        // It stands in the list and was not loaded: there is nothing that a statement could take out.
+        let sql = format!("DELETE FROM mysql.plugin WHERE dl = {}", quote(library));
+        return session.run(&sql).map_err(told);
+    }
+    // Tables that the server keeps open for the next who comes keep the engine, too.
+    for name in &found.queues {
+        if let Some((database, table)) = name.split_once('.') {
+            let table = format!("{}.{}", quote_name(database), quote_name(table));
+            session
+                .run(&format!("FLUSH TABLES {table}"))
+                .map_err(told)?;
+        }
+    }
+    session
+        .run(&match found.installs_sonames {
+            true => format!("UNINSTALL SONAME {}", quote(library)),
+            false => "UNINSTALL PLUGIN QUEUE".to_owned(),
+        })
+        .map_err(told)?;
+    let begun = Instant::now();
+    let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
+    while session.value(sql)?.as_deref() != Some("0") {
+        if begun.elapsed() > LETS_GO {
+            return Err(still_used(library));
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Fails where consumers own rows or wait.
+pub(super) fn refuse_busy(session: &mut Session, found: &Found) -> Result<()> {
+    if !found.works() {
+        return Ok(());
+    }
+    for name in &found.queues {
+        let text = session.value(&format!("SELECT queue_stats({})", quote(name)))?;
+        let text = text.unwrap_or_default();
+        let number = |what: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(what));
+            line.and_then(|rest| rest.trim().parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        let (owned, waiters) = (number("rows_owned:"), number("waiters:"));
+        if owned + waiters > 0 {
+            return Err(Error::refused(format!(
+                "consumers are at work: of {name} {owned} rows are owned, and {waiters} wait"
+            ))
+            .hint("stop the consumers, then run this again: the rows stay"));
+        }
+    }
+    Ok(())
+}
+
+/// Gives the server back what it had, and returns why, with what became of that.
+pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error {
+    let mut back = || -> Result<()> {
+        drop_all(session, &plan.create)?;
+        let now = super::find(session)?;
+        if let Some(library) = &plan.install
+            && now
+                .engine
+                .as_ref()
+                .is_some_and(|one| one.library == *library)
+        {
+            uninstall(session, &now, library)?;
+        }
+        let before = plan.found.engine.as_ref().filter(|engine| engine.active);
+        if let Some(engine) = before
+            && super::find(session)?.engine.is_none()
+        {
+            install(session, &plan.found, &engine.library)?;
+        }
+        let had = &plan.found.functions;
+        for one in had.iter().filter(|one| plan.drop.contains(&one.name)) {
+            create(session, &one.name, &one.library)?;
+        }
+        Ok(())
+    };
+    match back() {
+        Ok(()) => why.hint("the server has what it had before"),
+        Err(error) => why.hint(format!(
+            "the server may lack queues now ({error}): see `evenkeel plugin status queue`; the rows are \
+             in their files"
+        )),
+    }
+}
+
+/// The server is on another host: says what has to be there.
+fn to_copy(error: &Error, plan: &Plan) -> Error {
+    let directory = plan.found.plugin_dir.trim_end_matches('/');
+    let library = plan.library.as_deref().unwrap_or_default();
+    Error::refused("the server is not on this host, and does not have the library yet")
+        .because(Error::failed(error.to_string()))
+        .hint(format!(
+            "copy the library to {directory}/{library} on the server's host, readable for its user"
+        ))
+        .hint("then run this again; or run it on the server's host, which does all of it")
+        .hint("if the server's files are on this host after all, give --plugin-dir")
+}
