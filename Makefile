@@ -17,7 +17,7 @@ INSTALL := cargo install --locked --config profile.release.opt-level=1
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
-.PHONY: help setup build demo test test-vm lint tidy docs bench
+.PHONY: help setup build queue-plugin demo test test-vm lint tidy docs bench
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,14 @@ setup: ## Install the packages and servers that the demo and the tests need.
 
 build: ## Build the program, and beside it the library that `evenkeel plugin install` puts into servers.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url
+
+queue-plugin: ## Build the queue engine for this machine's MariaDB, beside the program.
+	cargo build --release --locked --package evenkeel-queue-engine
+	plugins/queue/mariadb/headers "$$CARGO_TARGET_DIR/mariadb-headers"
+	version=$$("$${MARIADBD:-/usr/sbin/mariadbd}" --no-defaults --version | sed 's/.*Ver \([0-9.]*\).*/\1/'); \
+	plugins/queue/mariadb/build "$$CARGO_TARGET_DIR/mariadb-headers" \
+	    "$$CARGO_TARGET_DIR/release/libevenkeel_queue_engine.a" \
+	    "$$CARGO_TARGET_DIR/release/evenkeel_queue-mariadb-$$version.so"
 
 demo: setup ## Back up, kill, restore and check a private server under load.
 	cargo build --release --locked --package evenkeel-cli

@@ -20,6 +20,7 @@ mod lock;
 mod mount;
 mod plugin;
 mod prewarm;
+mod queue;
 mod repository;
 mod ssh;
 mod url;
@@ -54,6 +55,7 @@ pub use plugin::{
     Plugin, PluginInstall, PluginName, PluginServer, PluginStatus, PluginUninstall, PluginVerb,
 };
 pub use prewarm::{Pages, Prewarm, Reader};
+pub use queue::{Queue, QueueCheck, QueueCompact, QueuePeek, QueueSalvage, QueueStatus, QueueVerb};
 pub use repository::{
     Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
     RepositoryVerb, Restore, Verify,
@@ -169,8 +171,10 @@ pub enum Verb {
     Import(Box<Import>),
     /// Compress URLs so that they sort and are searched as before.
     Url(Url),
-    /// Put functions into a server, change them, take them out.
+    /// Put functions and queues into a server, change them, take them out.
     Plugin(Plugin),
+    /// Look after queues: in a server, and in files.
+    Queue(Queue),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.

@@ -11,11 +11,13 @@ Examples:
   evenkeel plugin status url
   evenkeel plugin uninstall url                               The plan
   evenkeel plugin uninstall url --execute
+  evenkeel plugin install queue                               Queues as tables: ENGINE=QUEUE
 
-The functions are url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
-url_table_id(). Each server gets its own: nothing goes into the binary log.";
+The functions of url are url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
+url_table_id(); those of queue are queue_wait(), queue_end() and others, and the
+engine belongs to them. Each server gets its own: nothing goes into the binary log.";
 
-/// Put functions into a server, change them, take them out.
+/// Put functions and queues into a server, change them, take them out.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Plugin {
@@ -40,6 +42,8 @@ pub enum PluginVerb {
 pub enum PluginName {
     /// Functions that compress URLs.
     Url,
+    /// Queues as tables, and their functions.
+    Queue,
 }
 
 /// Where the server is, and its files.
@@ -58,11 +62,14 @@ const INSTALL: &str = "\
 Examples:
   evenkeel plugin install url -S /run/mysqld/mysqld.sock
   evenkeel plugin install url --table shop.urltable --library /opt/evenkeel/libevenkeel_url.so
+  evenkeel plugin install queue -S /run/mysqld/mysqld.sock
 
 Run it on the server's host as a user who may write into its plugin directory; from elsewhere it says
 what to copy where. Where functions are there already and differ, it shows what it would drop and make
 anew, and does it with --execute: for some milliseconds there are none, and statements that call them
-fail. Exit codes: 13 no server there; 14 the server or its host refuses, or works with another table.";
+fail. The library of queue is bound to its server's version, evenkeel_queue-mariadb-10.11.19.so: `make
+queue-plugin` builds it; it takes the place of another only while no consumer is at work. Exit codes: 13
+no server there; 14 the server or its host refuses, or works with another table.";
 
 /// Put functions into a server.
 #[derive(Args, Debug)]
@@ -74,8 +81,8 @@ pub struct PluginInstall {
     /// A table that `url train` wrote; without it, the one that is built in.
     #[arg(long, value_name = "TABLE")]
     pub table: Option<PathBuf>,
-    /// The library [default: evenkeel_url.so or libevenkeel_url.so, beside this program or in
-    /// ../lib/evenkeel].
+    /// The library [default: evenkeel_url.so or libevenkeel_url.so, for queue
+    /// evenkeel_queue-SERVER-VERSION.so, beside this program or in ../lib/evenkeel].
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
     /// The server may get another table: there are no codes of the old one, or nobody needs them.
@@ -94,7 +101,8 @@ Examples:
   evenkeel plugin uninstall url             The plan
   evenkeel plugin uninstall url --execute
 
-The table's file goes too. Without it nobody can read what was compressed: keep a copy.";
+The table's file of url goes too. Without it nobody can read what was compressed: keep a copy. Queues are
+not taken out of a server that has any: drop them first.";
 
 /// Take functions out of a server, and their files.
 #[derive(Args, Debug)]
@@ -115,6 +123,7 @@ const STATUS: &str = "\
 Examples:
   evenkeel plugin status url
   evenkeel plugin status url --json
+  evenkeel plugin status queue
 
 Exit code 4: some of the functions are there, and they do not work.";
 

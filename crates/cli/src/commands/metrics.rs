@@ -92,14 +92,19 @@ struct Ended<'a> {
     made: Option<(&'a GenerationReport, usize)>,
 }
 
-/// Writes the file, whole or not at all.
+/// Writes the file.
 fn write(path: &Path, ended: &Ended<'_>) -> Result<()> {
-    let failed = || format!("failed to write the metrics to {}", path.display());
     let former = match ended.made {
         // What cannot be read is not kept: the next good run tells it all again.
         None => fs::read_to_string(path).unwrap_or_default(),
         Some(_) => String::new(),
     };
+    put(path, &text::text(ended, &former))
+}
+
+/// Writes a file of metrics, whole or not at all.
+pub(super) fn put(path: &Path, text: &str) -> Result<()> {
+    let failed = || format!("failed to write the metrics to {}", path.display());
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -110,8 +115,7 @@ fn write(path: &Path, ended: &Ended<'_>) -> Result<()> {
         .permissions(Permissions::from_mode(0o644))
         .tempfile_in(directory)
         .context(failed)?;
-    file.write_all(text::text(ended, &former).as_bytes())
-        .context(failed)?;
+    file.write_all(text.as_bytes()).context(failed)?;
     file.persist(path)
         .map_err(|error| error.error)
         .context(failed)?;

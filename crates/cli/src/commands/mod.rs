@@ -24,6 +24,7 @@ mod over_ssh;
 pub mod plugin;
 pub mod prewarm;
 pub mod prune;
+pub mod queue;
 pub mod repository;
 pub mod restore;
 mod resume;
@@ -84,6 +85,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Import(args) => import::run(args, face),
         Verb::Url(args) => url::run(args, face),
         Verb::Plugin(args) => plugin::run(args, face),
+        Verb::Queue(args) => queue::run(args, face),
         Verb::Lock(args) => lock::run(args, face),
         Verb::Cron(args) => cron::run(args, face),
         Verb::Fleet(args) => fleet::run(args, face),

@@ -1,6 +1,10 @@
 //! `plugin`.
 
-use crate::args::{self, PluginInstall, PluginServer, PluginStatus, PluginUninstall, PluginVerb};
+mod queue;
+
+use crate::args::{
+    self, PluginInstall, PluginName, PluginServer, PluginStatus, PluginUninstall, PluginVerb,
+};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
@@ -20,9 +24,18 @@ const LIBRARY_MAX: u64 = 1 << 30;
 /// Runs the command.
 pub fn run(args: &args::Plugin, face: &Face) -> Result<u8> {
     match &args.verb {
-        PluginVerb::Install(args) => install(args, face),
-        PluginVerb::Uninstall(args) => uninstall(args, face),
-        PluginVerb::Status(args) => status(args, face),
+        PluginVerb::Install(args) => match args.plugin {
+            PluginName::Url => install(args, face),
+            PluginName::Queue => queue::install(args, face),
+        },
+        PluginVerb::Uninstall(args) => match args.plugin {
+            PluginName::Url => uninstall(args, face),
+            PluginName::Queue => queue::uninstall(args, face),
+        },
+        PluginVerb::Status(args) => match args.plugin {
+            PluginName::Url => status(args, face),
+            PluginName::Queue => queue::status(args, face),
+        },
     }
 }
 
@@ -79,28 +92,39 @@ fn library(named: Option<&Path>) -> Result<Vec<u8>> {
         Some(path) => path.to_owned(),
         None => beside_the_program()?,
     };
+    elf(&path)
+}
+
+/// Reads a library.
+fn elf(path: &Path) -> Result<Vec<u8>> {
     let failed = |error| {
         Error::usage(format!("failed to read {}", path.display()))
             .because(error)
             .hint("give the library of this release with --library")
     };
     let mut bytes = Vec::new();
-    File::open(&path)
+    File::open(path)
         .and_then(|file| file.take(LIBRARY_MAX).read_to_end(&mut bytes))
         .map_err(failed)?;
     if !bytes.starts_with(b"\x7fELF") {
         return Err(Error::usage(format!("{} is no library", path.display()))
-            .hint("give libevenkeel_url.so of this release with --library"));
+            .hint("give the library of this release with --library"));
     }
     Ok(bytes)
 }
 
-fn beside_the_program() -> Result<PathBuf> {
+/// This program's file, and the directories where libraries lie.
+fn places() -> Result<(PathBuf, [PathBuf; 2])> {
     let program = std::env::current_exe()
         .and_then(fs::canonicalize)
         .map_err(|error| Error::failed("failed to find this program's file").because(error))?;
     let beside = program.parent().unwrap_or_else(|| Path::new("/"));
     let places = [beside.to_owned(), beside.join("../lib/evenkeel")];
+    Ok((program, places))
+}
+
+fn beside_the_program() -> Result<PathBuf> {
+    let (program, places) = places()?;
     places
         .iter()
         .flat_map(|place| NAMES.map(|name| place.join(name)))

@@ -1,0 +1,305 @@
+//! What `queue` answers.
+
+use super::Answer;
+use crate::show::{Align, Table};
+use evenkeel_op::units;
+use evenkeel_queues::{Compacted, FilesReport, Peeked, QueueState, StatusReport, TableFiles};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// Characters of a cell that are shown to people.
+const CELL: usize = 60;
+
+impl Answer for StatusReport {
+    const SCHEMA: &'static str = "evenkeel/queue-status/1";
+
+    fn text(&self) -> String {
+        if self.queues.is_empty() {
+            return "there are no queues\n".to_owned();
+        }
+        let mut table = Table::new(&[
+            ("queue", Align::Left),
+            ("rows", Align::Right),
+            ("owned", Align::Right),
+            ("waiters", Align::Right),
+            ("came", Align::Right),
+            ("went", Align::Right),
+            ("came/s", Align::Right),
+            ("went/s", Align::Right),
+            ("size", Align::Right),
+        ]);
+        for one in &self.queues {
+            table.row([
+                format!("{}.{}", one.database, one.table),
+                one.rows.to_string(),
+                one.owned.to_string(),
+                one.waiters.to_string(),
+                one.written.to_string(),
+                one.removed.to_string(),
+                format!("{:.1}", one.written_per_s),
+                format!("{:.1}", one.removed_per_s),
+                units::bytes(one.bytes),
+            ]);
+        }
+        table.text()
+    }
+}
+
+/// A number of a queue for Prometheus: name, kind, help, and where it is.
+type Metric = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&QueueState) -> u64,
+);
+
+/// What is told of each queue.
+const METRICS: [Metric; 6] = [
+    ("rows", "gauge", "Rows that are there.", |one| one.rows),
+    ("rows_owned", "gauge", "Rows that a consumer owns.", |one| {
+        one.owned
+    }),
+    ("waiters", "gauge", "Consumers that wait.", |one| {
+        one.waiters
+    }),
+    (
+        "rows_written_total",
+        "counter",
+        "Rows that came since the server opened the queue.",
+        |one| one.written,
+    ),
+    (
+        "rows_removed_total",
+        "counter",
+        "Rows that went since the server opened the queue.",
+        |one| one.removed,
+    ),
+    ("bytes", "gauge", "Bytes of its files.", |one| one.bytes),
+];
+
+/// Returns the whole of a file for node_exporter's textfile collector.
+#[must_use]
+pub fn queue_metrics(report: &StatusReport) -> String {
+    let mut text = String::new();
+    for (name, kind, help, value) in METRICS {
+        // Writing into a string cannot fail.
+        let _ = writeln!(
+            text,
+            "# HELP evenkeel_queue_{name} {help}\n# TYPE evenkeel_queue_{name} {kind}"
+        );
+        for one in &report.queues {
+            let _ = writeln!(
+                text,
+                "evenkeel_queue_{name}{{database=\"{}\",table=\"{}\"}} {}",
+                escaped(&one.database),
+                escaped(&one.table),
+                value(one)
+            );
+        }
+    }
+    text
+}
+
+/// Escapes a label's value.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\")
+        .replace('"', "\\\"")
+        .replace('\n', r"\n")
+}
+
+impl Answer for Peeked {
+    const SCHEMA: &'static str = "evenkeel/queue-peek/1";
+
+    fn text(&self) -> String {
+        if self.rows.is_empty() {
+            return format!("{}: no row that nobody owns\n", self.table);
+        }
+        let line = |cells: &mut dyn Iterator<Item = String>| {
+            let cells: Vec<String> = cells.collect();
+            format!("{}\n", cells.join("\t"))
+        };
+        let mut text = line(&mut self.columns.iter().cloned());
+        for row in &self.rows {
+            text.push_str(&line(&mut row.iter().map(|cell| shown(cell.as_deref()))));
+        }
+        text
+    }
+}
+
+/// A cell on one line, and not for ever.
+fn shown(cell: Option<&str>) -> String {
+    let Some(text) = cell else {
+        return "NULL".to_owned();
+    };
+    let mut short: String = text.chars().take(CELL).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short.replace(|character: char| character.is_control(), " ")
+}
+
+impl Answer for Compacted {
+    const SCHEMA: &'static str = "evenkeel/queue-compact/1";
+
+    fn text(&self) -> String {
+        format!(
+            "{}: {} rows; {} before, {} now\n",
+            self.table,
+            self.rows,
+            units::bytes(self.bytes_before),
+            units::bytes(self.bytes_after)
+        )
+    }
+}
+
+/// What `queue check` found.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct QueueCheckAnswer(pub FilesReport);
+
+impl Answer for QueueCheckAnswer {
+    const SCHEMA: &'static str = "evenkeel/queue-check/1";
+
+    fn text(&self) -> String {
+        let mut text: String = self.0.tables.iter().map(table).collect();
+        if !self.0.sound {
+            text.push_str("what is whole can be had with: evenkeel queue salvage\n");
+        }
+        text
+    }
+}
+
+/// What `queue salvage` kept.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct QueueSalvageAnswer(pub FilesReport);
+
+impl Answer for QueueSalvageAnswer {
+    const SCHEMA: &'static str = "evenkeel/queue-salvage/1";
+
+    fn text(&self) -> String {
+        let one = |found: &TableFiles| {
+            let written = found.written.as_ref();
+            let written = written.map(|path| format!("  written: {}\n", path.display()));
+            format!("{}{}", table(found), written.unwrap_or_default())
+        };
+        self.0.tables.iter().map(one).collect()
+    }
+}
+
+/// What is to be said of one table's files.
+fn table(found: &TableFiles) -> String {
+    if let Some(problem) = &found.problem {
+        return format!("{}: LOST: {problem}\n", found.table);
+    }
+    let verdict = match found.damage.is_empty() {
+        true => "sound",
+        false => "DAMAGED",
+    };
+    let mut text = format!(
+        "{}: {} rows in {} files, {}: {verdict}\n",
+        found.table,
+        found.rows,
+        found.files,
+        units::bytes(found.bytes)
+    );
+    // Writing into a string cannot fail.
+    for one in &found.damage {
+        let bytes = match one.bytes {
+            0 => String::new(),
+            bytes => format!(", {bytes} bytes"),
+        };
+        let _ = writeln!(
+            text,
+            "  {}, offset {}{bytes}: {}",
+            one.file.display(),
+            one.offset,
+            one.what
+        );
+    }
+    if found.rows_out_of_broken_frames > 0 {
+        let _ = writeln!(
+            text,
+            "  {} rows of broken statements are whole, and kept",
+            found.rows_out_of_broken_frames
+        );
+    }
+    if found.rows_missing > 0 {
+        let _ = writeln!(
+            text,
+            "  at most {} rows are missing, as far as is known{}",
+            found.rows_missing,
+            ids(found)
+        );
+    }
+    if found.may_repeat {
+        text.push_str("  removals may be lost: rows that were consumed may come again\n");
+    }
+    if found.torn_bytes > 0 {
+        let _ = writeln!(
+            text,
+            "  {} bytes at the end were torn by a crash: no statement that was acknowledged",
+            found.torn_bytes
+        );
+    }
+    text
+}
+
+fn ids(found: &TableFiles) -> String {
+    let Some(first) = found.missing.first() else {
+        return String::new();
+    };
+    let more = match found.missing.len() {
+        1 => "",
+        _ => " and others",
+    };
+    match first.count {
+        1 => format!(": id {}{more}", first.first),
+        count => format!(": ids {} to {}{more}", first.first, first.first + count - 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn report() -> StatusReport {
+        StatusReport {
+            uptime_s: 10,
+            queues: vec![QueueState {
+                database: "shop".into(),
+                table: "new \"jobs\"".into(),
+                rows: 3,
+                owned: 1,
+                waiters: 0,
+                written: 50,
+                removed: 47,
+                written_per_s: 5.0,
+                removed_per_s: 4.7,
+                bytes: 4096,
+                counters: BTreeMap::new(),
+            }],
+        }
+    }
+
+    #[test]
+    fn every_metric_has_one_type_and_every_line_a_value() {
+        let text = queue_metrics(&report());
+        let values: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(values.len(), METRICS.len());
+        assert!(values[3].starts_with("evenkeel_queue_rows_written_total{database=\"shop\""));
+        for line in values {
+            assert!(line.contains(r#"table="new \"jobs\"""#), "{line}");
+            let (_, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn cells_stay_on_their_line() {
+        assert_eq!(shown(Some("a\nb\tc")), "a b c");
+        assert_eq!(shown(None), "NULL");
+        assert_eq!(shown(Some(&"ä".repeat(100))).chars().count(), CELL + 1);
+    }
+}

@@ -1,0 +1,364 @@
+//! The files of queues whose server does not run.
+
+use evenkeel_op::{Context, Error, Result};
+use evenkeel_queue::salvage::{self, Checked};
+use evenkeel_queue::store::{ROOT, SUFFIX};
+use evenkeel_server::files::refuse_running;
+use serde::Serialize;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What was found in files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FilesReport {
+    /// The data directory.
+    pub datadir: PathBuf,
+    /// Whether a server would open all of them.
+    pub sound: bool,
+    /// The tables, by name.
+    pub tables: Vec<TableFiles>,
+}
+
+/// What was found in one table's files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TableFiles {
+    /// Database and table, as their files are called: `shop/jobs`.
+    pub table: String,
+    /// Why nothing can be said of it: its own file is none, or cannot be read.
+    pub problem: Option<String>,
+    /// Where its rows are.
+    pub directory: PathBuf,
+    /// Files of rows.
+    pub files: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Rows that are whole and were not removed.
+    pub rows: u64,
+    /// Those of them in frames that are not whole.
+    pub rows_out_of_broken_frames: u64,
+    /// Bytes that a crash left at the end: the server cuts them off when it starts.
+    pub torn_bytes: u64,
+    /// What broke otherwise.
+    pub damage: Vec<Damage>,
+    /// At most so many rows are missing, as far as is known.
+    pub rows_missing: u64,
+    /// Their ids, as far as they are known.
+    pub missing: Vec<IdRange>,
+    /// Removals may be lost: rows that were consumed may be there again.
+    pub may_repeat: bool,
+    /// The table that was written of it.
+    pub written: Option<PathBuf>,
+}
+
+/// A piece of a file that does not hold what was written to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// Where it starts, in bytes.
+    pub offset: u64,
+    /// How many bytes; 0 where that is not known.
+    pub bytes: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Row ids that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct IdRange {
+    /// The first.
+    pub first: u64,
+    /// How many.
+    pub count: u64,
+}
+
+/// What to salvage, and where to.
+#[derive(Debug, Clone)]
+pub struct Salvage {
+    /// A table's file, or a data directory.
+    pub path: PathBuf,
+    /// A directory that is not there yet, or empty: new files go there as in a data directory.
+    pub into: PathBuf,
+}
+
+/// A data directory and tables of it.
+struct Place {
+    datadir: PathBuf,
+    anchors: Vec<PathBuf>,
+}
+
+/// Checks the files of one table, or of all in a data directory. Nothing is written.
+///
+/// Errors: `Usage` for a path that is neither; `Refused` when a server runs there.
+pub fn check(path: &Path) -> Result<FilesReport> {
+    let place = Place::of(path)?;
+    refuse_running(&place.datadir)?;
+    let root = place.datadir.join(ROOT);
+    let look = |anchor: &PathBuf| TableFiles::of(anchor, salvage::check(anchor, &root));
+    Ok(FilesReport::new(
+        &place,
+        place.anchors.iter().map(look).collect(),
+    ))
+}
+
+/// Writes what is whole of one table, or of all in a data directory, into new files with the same row
+/// ids. Nothing is written into the old ones. A table whose own file is broken is named in the report.
+///
+/// Errors: as with [`check`]; `Usage` where the new place is not empty or in the data directory, `Failed`
+/// where new files cannot be written: what is there so far is no table.
+pub fn salvage(request: &Salvage) -> Result<FilesReport> {
+    let place = Place::of(&request.path)?;
+    refuse_running(&place.datadir)?;
+    let into = empty_directory(&request.into, &place.datadir)?;
+    let (old, new) = (place.datadir.join(ROOT), into.join(ROOT));
+    let mut tables = Vec::new();
+    for anchor in &place.anchors {
+        let to = into.join(anchor.strip_prefix(&place.datadir).unwrap_or(anchor));
+        let database = to.parent().unwrap_or(&into);
+        fs::create_dir_all(database)
+            .context(|| format!("failed to make {}", database.display()))?;
+        // Nothing can be kept of a table whose own file is none: the others are.
+        let salvaged = match salvage::check(anchor, &old) {
+            Ok(_) => Ok(salvage::salvage(anchor, &old, &to, &new).map_err(failed)?),
+            Err(why) => Err(why),
+        };
+        let mut table = TableFiles::of(anchor, salvaged);
+        if table.problem.is_none() {
+            keep_definition(anchor, &to)?;
+            table.written = Some(to);
+        }
+        tables.push(table);
+    }
+    Ok(FilesReport::new(&place, tables))
+}
+
+fn failed(why: evenkeel_queue::Error) -> Error {
+    Error::failed(why.to_string())
+        .hint("give a directory on a disk with space that is not there yet, and run this again")
+}
+
+/// MariaDB keeps a table's columns in a file of its own, too.
+fn keep_definition(anchor: &Path, to: &Path) -> Result<()> {
+    let (from, to) = (anchor.with_extension("frm"), to.with_extension("frm"));
+    if !from.exists() {
+        return Ok(());
+    }
+    fs::copy(&from, &to).context(|| format!("failed to copy {}", from.display()))?;
+    Ok(())
+}
+
+fn empty_directory(into: &Path, datadir: &Path) -> Result<PathBuf> {
+    let failed = || format!("failed to find {}", into.display());
+    // Before anything is made there.
+    let there = into.ancestors().find(|path| path.exists());
+    let there = there.filter(|path| !path.as_os_str().is_empty());
+    let there = fs::canonicalize(there.unwrap_or(Path::new("."))).context(failed)?;
+    if there.starts_with(datadir) {
+        return Err(
+            Error::usage(format!("{} is in the data directory", into.display())).hint(
+                "give a directory elsewhere with --into: the server would take it for a database",
+            ),
+        );
+    }
+    fs::create_dir_all(into).context(|| format!("failed to make {}", into.display()))?;
+    let seen = fs::canonicalize(into).context(failed)?;
+    let mut entries =
+        fs::read_dir(&seen).context(|| format!("failed to list {}", into.display()))?;
+    match entries.next() {
+        None => Ok(seen),
+        Some(_) => Err(Error::usage(format!("{} is not empty", into.display()))
+            .hint("give a directory with --into that is not there yet")),
+    }
+}
+
+impl Place {
+    fn of(path: &Path) -> Result<Self> {
+        let seen = fs::canonicalize(path).map_err(|error| {
+            Error::usage(format!("failed to find {}", path.display()))
+                .because(error)
+                .hint("give a data directory, or the file of one table in it: shop/jobs.QUE")
+        })?;
+        if seen.is_dir() {
+            let anchors = anchors(&seen)?;
+            return match anchors.is_empty() {
+                false => Ok(Self {
+                    datadir: seen,
+                    anchors,
+                }),
+                true => Err(
+                    Error::usage(format!("there is no queue in {}", path.display())).hint(
+                        "give the server's data directory, or the file of one table: shop/jobs.QUE",
+                    ),
+                ),
+            };
+        }
+        let datadir = seen.parent().and_then(Path::parent);
+        match datadir.filter(|_| is_anchor(&seen)) {
+            Some(datadir) => Ok(Self {
+                datadir: datadir.to_owned(),
+                anchors: vec![seen.clone()],
+            }),
+            None => Err(
+                Error::usage(format!("{} is no queue's file", path.display()))
+                    .hint("they end in .QUE and lie in their database's directory: shop/jobs.QUE"),
+            ),
+        }
+    }
+}
+
+fn is_anchor(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == SUFFIX)
+}
+
+/// The tables' files in all databases of a data directory.
+fn anchors(datadir: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for database in entries(datadir)?.into_iter().filter(|path| path.is_dir()) {
+        found.extend(
+            entries(&database)?
+                .into_iter()
+                .filter(|path| is_anchor(path)),
+        );
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let failed = || format!("failed to list {}", directory.display());
+    let entries = fs::read_dir(directory).context(failed)?;
+    entries
+        .map(|entry| Ok(entry.context(failed)?.path()))
+        .collect()
+}
+
+impl FilesReport {
+    fn new(place: &Place, tables: Vec<TableFiles>) -> Self {
+        let is_sound = |table: &TableFiles| table.problem.is_none() && table.damage.is_empty();
+        Self {
+            datadir: place.datadir.clone(),
+            sound: tables.iter().all(is_sound),
+            tables,
+        }
+    }
+}
+
+impl TableFiles {
+    fn of(anchor: &Path, found: evenkeel_queue::Result<Checked>) -> Self {
+        let name = anchor.file_stem().unwrap_or_default();
+        let database = anchor.parent().and_then(Path::file_name);
+        let table = format!(
+            "{}/{}",
+            database.unwrap_or_default().to_string_lossy(),
+            name.to_string_lossy()
+        );
+        let checked = match found {
+            Ok(checked) => checked,
+            Err(why) => {
+                return Self {
+                    table,
+                    problem: Some(why.to_string()),
+                    ..Self::default()
+                };
+            }
+        };
+        let damage = checked.damage.into_iter().map(|one| Damage {
+            file: one.file,
+            offset: one.offset,
+            bytes: one.bytes,
+            what: one.what,
+        });
+        let missing = checked.missing.into_iter();
+        Self {
+            table,
+            problem: None,
+            directory: checked.directory,
+            files: checked.files,
+            bytes: checked.bytes,
+            rows: checked.rows,
+            rows_out_of_broken_frames: checked.rows_out_of_broken_frames,
+            torn_bytes: checked.torn_bytes,
+            damage: damage.collect(),
+            rows_missing: checked.rows_missing,
+            missing: missing
+                .map(|(first, count)| IdRange { first, count })
+                .collect(),
+            may_repeat: checked.may_repeat,
+            written: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_op::ErrorKind;
+    use evenkeel_queue::io::Disk;
+    use evenkeel_queue::{Options, Store};
+    use std::sync::Arc;
+
+    /// A data directory with two tables of three rows.
+    fn datadir() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("shop")).unwrap();
+        let store = Store::new(Arc::new(Disk), &dir.path().join(ROOT)).unwrap();
+        for name in ["jobs", "mails"] {
+            let anchor = dir.path().join(format!("shop/{name}.QUE"));
+            store.create(&anchor, b"0\0").unwrap();
+            let (table, _) = store.open(&anchor, Options::default()).unwrap();
+            table.append(vec![vec![7; 100]; 3], None).unwrap();
+            table.close().unwrap();
+            fs::write(anchor.with_extension("frm"), name).unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn sound_tables_are_found_and_copied_whole() {
+        let dir = datadir();
+        let report = check(dir.path()).unwrap();
+        assert!(report.sound, "{report:?}");
+        let names: Vec<&str> = report.tables.iter().map(|one| &*one.table).collect();
+        assert_eq!(names, ["shop/jobs", "shop/mails"]);
+        let into = tempfile::tempdir().unwrap();
+        let request = Salvage {
+            path: dir.path().join("shop/mails.QUE"),
+            into: into.path().join("new"),
+        };
+        let report = salvage(&request).unwrap();
+        assert_eq!((report.tables.len(), report.tables[0].rows), (1, 3));
+        let again = check(&request.into).unwrap();
+        assert!(again.sound && again.tables[0].rows == 3, "{again:?}");
+        let definition = fs::read_to_string(request.into.join("shop/mails.frm"));
+        assert_eq!(definition.unwrap(), "mails");
+        assert_eq!(salvage(&request).unwrap_err().kind(), ErrorKind::Usage);
+    }
+
+    #[test]
+    fn one_broken_table_does_not_keep_others_from_being_salvaged() {
+        let dir = datadir();
+        fs::write(dir.path().join("shop/jobs.QUE"), "nonsense").unwrap();
+        let into = tempfile::tempdir().unwrap();
+        let report = salvage(&Salvage {
+            path: dir.path().to_owned(),
+            into: into.path().to_owned(),
+        });
+        let report = report.unwrap();
+        assert!(!report.sound);
+        assert!(report.tables[0].problem.is_some() && report.tables[1].written.is_some());
+    }
+
+    #[test]
+    fn other_places_are_refused() {
+        let dir = datadir();
+        let empty = tempfile::tempdir().unwrap();
+        for path in [empty.path().to_owned(), dir.path().join("shop/jobs.frm")] {
+            assert_eq!(check(&path).unwrap_err().kind(), ErrorKind::Usage);
+        }
+        let inside = salvage(&Salvage {
+            path: dir.path().to_owned(),
+            into: dir.path().join("new"),
+        });
+        assert_eq!(inside.unwrap_err().kind(), ErrorKind::Usage);
+    }
+}

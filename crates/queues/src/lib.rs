@@ -1,0 +1,15 @@
+//! Queues looked after: those of a server, and the files of one that does not run.
+//!
+//! | file | what |
+//! |---|---|
+//! | `name` | which table is meant |
+//! | `live` | what a server's queues look like; the first rows; compaction |
+//! | `files` | checks files, and salvages what is whole of damaged ones |
+
+mod files;
+mod live;
+mod name;
+
+pub use files::{Damage, FilesReport, IdRange, Salvage, TableFiles, check, salvage};
+pub use live::{Compacted, Peeked, QueueState, StatusReport, compact, peek, status};
+pub use name::QueueName;

@@ -1,0 +1,224 @@
+//! Queues in a server.
+
+use crate::name::QueueName;
+use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_server::connect::{Row, Session, quote};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What a server's queues look like.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StatusReport {
+    /// How long the server runs, in seconds.
+    pub uptime_s: u64,
+    /// The queues, by name.
+    pub queues: Vec<QueueState>,
+}
+
+/// What one queue looks like. Counts are since the server opened the table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QueueState {
+    /// Its database.
+    pub database: String,
+    /// Its name.
+    pub table: String,
+    /// Rows that are there, owned ones too.
+    pub rows: u64,
+    /// Those that a consumer owns.
+    pub owned: u64,
+    /// Consumers that wait.
+    pub waiters: u64,
+    /// Rows that came.
+    pub written: u64,
+    /// Rows that went.
+    pub removed: u64,
+    /// Both for each second of the server's uptime.
+    pub written_per_s: f64,
+    /// Both for each second of the server's uptime.
+    pub removed_per_s: f64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// All numbers that the server gives, by its names.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// The first rows that nobody owns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Peeked {
+    /// The table.
+    pub table: String,
+    /// The names of its columns; empty where there is no row.
+    pub columns: Vec<String>,
+    /// The rows, oldest first: each cell as text, or null.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+/// What compaction did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Compacted {
+    /// The table.
+    pub table: String,
+    /// Bytes of its files before.
+    pub bytes_before: u64,
+    /// Bytes of its files now.
+    pub bytes_after: u64,
+    /// Rows that are there now.
+    pub rows: u64,
+}
+
+/// Looks at a server's queues: those that are named, or all.
+///
+/// Errors: those of the session; `Refused` where a name is no queue's, or the functions are missing.
+pub fn status(session: &mut Session, names: &[QueueName]) -> Result<StatusReport> {
+    let uptime = session.one("SHOW GLOBAL STATUS LIKE 'Uptime'")?;
+    let uptime = uptime.as_ref().and_then(|row| row.at(1));
+    let uptime_s = uptime.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let names = match names {
+        [] => all(session)?,
+        some => {
+            for name in some {
+                must_be_queue(session, name)?;
+            }
+            some.to_vec()
+        }
+    };
+    let mut queues = Vec::new();
+    for name in names {
+        // It may be dropped meanwhile.
+        if let Some(counters) = counters(session, &name)? {
+            queues.push(QueueState::new(name, counters, uptime_s));
+        }
+    }
+    Ok(StatusReport { uptime_s, queues })
+}
+
+impl QueueState {
+    fn new(name: QueueName, counters: BTreeMap<String, u64>, uptime_s: u64) -> Self {
+        let number = |name: &str| counters.get(name).copied().unwrap_or(0);
+        let rate = |count: u64| count as f64 / uptime_s.max(1) as f64;
+        let (written, removed) = (number("rows_written"), number("rows_removed"));
+        Self {
+            database: name.database,
+            table: name.table,
+            rows: number("rows"),
+            owned: number("rows_owned"),
+            waiters: number("waiters"),
+            written,
+            removed,
+            written_per_s: rate(written),
+            removed_per_s: rate(removed),
+            bytes: number("bytes"),
+            counters,
+        }
+    }
+}
+
+/// Reads the first rows that nobody owns, and takes none.
+///
+/// Errors: those of the session; `Refused` where the table is no queue.
+pub fn peek(session: &mut Session, name: &QueueName, limit: u32) -> Result<Peeked> {
+    must_be_queue(session, name)?;
+    let found = session.rows(&format!("SELECT * FROM {} LIMIT {limit}", name.sql()))?;
+    let cells = |row: &Row| {
+        let cells = (0..row.names().len()).map(|at| row.at(at).map(str::to_owned));
+        cells.collect()
+    };
+    Ok(Peeked {
+        table: name.to_string(),
+        columns: found.first().map_or(Vec::new(), |row| row.names().to_vec()),
+        rows: found.iter().map(cells).collect(),
+    })
+}
+
+/// Has the server compact a queue.
+///
+/// Errors: those of the session; `Refused` where the table is no queue.
+pub fn compact(session: &mut Session, name: &QueueName) -> Result<Compacted> {
+    must_be_queue(session, name)?;
+    let before = counters(session, name)?.ok_or_else(|| no_queue(name))?;
+    let sql = format!("SELECT queue_compact({})", name.argument()?);
+    session.run(&sql).map_err(|error| told(error, name))?;
+    let after = counters(session, name)?.ok_or_else(|| no_queue(name))?;
+    let number = |of: &BTreeMap<String, u64>, what| of.get(what).copied().unwrap_or(0);
+    Ok(Compacted {
+        table: name.to_string(),
+        bytes_before: number(&before, "bytes"),
+        bytes_after: number(&after, "bytes"),
+        rows: number(&after, "rows"),
+    })
+}
+
+/// The names of all tables of the engine, in their order.
+fn all(session: &mut Session) -> Result<Vec<QueueName>> {
+    let rows = session.rows(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ENGINE = 'QUEUE' \
+         ORDER BY TABLE_SCHEMA, TABLE_NAME",
+    )?;
+    let name = |row: &Row| {
+        Some(QueueName {
+            database: row.at(0)?.to_owned(),
+            table: row.at(1)?.to_owned(),
+        })
+    };
+    Ok(rows.iter().filter_map(name).collect())
+}
+
+fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
+    let sql = format!(
+        "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+        quote(&name.database),
+        quote(&name.table)
+    );
+    match session.value(&sql)?.as_deref() {
+        Some("QUEUE") => Ok(()),
+        _ => Err(no_queue(name)),
+    }
+}
+
+fn no_queue(name: &QueueName) -> Error {
+    Error::refused(format!("there is no queue {name}"))
+        .hint("`evenkeel queue status` lists those that this account may see")
+}
+
+/// What the server counts of a queue; nothing where it is gone.
+fn counters(session: &mut Session, name: &QueueName) -> Result<Option<BTreeMap<String, u64>>> {
+    let sql = format!("SELECT queue_stats({})", name.argument()?);
+    let text = session.value(&sql).map_err(|error| told(error, name))?;
+    Ok(text.map(|text| read(&text)))
+}
+
+fn read(text: &str) -> BTreeMap<String, u64> {
+    let line = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.trim().to_owned(), value.trim().parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// Adds what to do.
+fn told(error: Error, name: &QueueName) -> Error {
+    let text = error.to_string();
+    if text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046") {
+        return Error::refused(text)
+            .hint("the server lacks the queues' functions: `evenkeel plugin install queue`");
+    }
+    match error.kind() {
+        ErrorKind::Refused => error.hint(format!("the account needs SELECT and DELETE on {name}")),
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_by_their_names() {
+        let numbers = read("rows: 7\nrows_owned: 2\nwhat: ever\n\nrows_written: 600\n");
+        assert_eq!(numbers.len(), 3);
+        let name = "shop.jobs".parse().unwrap();
+        let state = QueueState::new(name, numbers, 60);
+        assert_eq!((state.rows, state.owned, state.waiters), (7, 2, 0));
+        assert!((state.written_per_s - 10.0).abs() < 1e-9);
+    }
+}
