@@ -106,7 +106,7 @@ impl Site {
             self.scratch.join(&name)
         };
         let (one, other) = (place("one"), place("other"));
-        let mut bytes = fs::read(plugin()).unwrap();
+        let mut bytes = fs::read(plugin(Host::MariaDb10, &mariadb_10_11())).unwrap();
         fs::write(&one, &bytes).unwrap();
         bytes.push(0);
         fs::write(&other, bytes).unwrap();
