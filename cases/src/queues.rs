@@ -4,6 +4,7 @@ mod hosts;
 
 pub use hosts::Host;
 
+pub mod over_innodb;
 pub mod verbs;
 
 use evenkeel_server::connect::Session;

@@ -3,7 +3,7 @@
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::program::{Evenkeel, run};
-use evenkeel_cases::queues::plugin;
+use evenkeel_cases::queues::{Host, plugin};
 use evenkeel_cases::{Site, back_up};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11};

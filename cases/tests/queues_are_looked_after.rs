@@ -3,7 +3,7 @@
 
 use evenkeel_cases::SMALL;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
-use evenkeel_cases::queues::plugin;
+use evenkeel_cases::queues::{Host, plugin};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11};

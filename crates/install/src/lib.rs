@@ -14,6 +14,7 @@
 //! | `prove` | that they do what they should |
 //! | `refusal` | what the server's errors mean here |
 //! | `queue` | the same for the queue engine |
+//! | `queue_sql` | the same for a queue's verbs, which are made of SQL |
 
 mod found;
 mod names;
@@ -21,6 +22,7 @@ mod place;
 mod plan;
 mod prove;
 pub mod queue;
+pub mod queue_sql;
 mod refusal;
 mod register;
 

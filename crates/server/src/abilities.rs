@@ -96,6 +96,8 @@ pub struct Abilities {
     pub aria: bool,
     /// `SET PERSIST` keeps variables in `mysqld-auto.cnf`.
     pub persisted_variables: bool,
+    /// `SELECT … FOR UPDATE SKIP LOCKED`.
+    pub skip_locked: bool,
     /// A binary log is being written.
     pub binary_log_enabled: bool,
 }
@@ -160,6 +162,7 @@ impl Abilities {
             undo_tablespaces_by_sql: mysql(8, 0, 14),
             aria: maria(5, 1, 0),
             persisted_variables: mysql(8, 0, 0),
+            skip_locked: mysql(8, 0, 1) || maria(10, 6, 0),
             binary_log_enabled: false,
         })
     }
@@ -200,6 +203,12 @@ mod tests {
         assert!(!of("10.11.14-MariaDB-0+deb12u2").instance_lock);
         assert!(of("8.0.15").instance_lock);
         assert!(!of("5.7.22-log").instance_lock && !of("5.7.22-log").backup_stage);
+    }
+
+    #[test]
+    fn locked_rows_are_skipped_where_that_is_known() {
+        assert!(of("8.0.15").skip_locked && of("10.11.1-MariaDB").skip_locked);
+        assert!(!of("5.7.22").skip_locked && !of("10.5.9-MariaDB").skip_locked);
     }
 
     #[test]

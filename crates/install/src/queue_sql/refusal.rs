@@ -1,0 +1,49 @@
+//! What a server's errors mean to who puts routines into it.
+
+use crate::refusal::code;
+use evenkeel_op::{Error, ErrorKind};
+
+/// Adds what to do.
+pub(crate) fn told(error: Error) -> Error {
+    let Some(hint) = code(&error).and_then(hint) else {
+        return error;
+    };
+    match error.kind() {
+        ErrorKind::Failed => Error::refused(error.to_string()).hint(hint),
+        _ => error.hint(hint),
+    }
+}
+
+fn hint(code: u16) -> Option<&'static str> {
+    Some(match code {
+        // a database, a table, an operation, a routine
+        1044 | 1142 | 1227 | 1370 => {
+            "the account needs CREATE, DROP, ALTER, CREATE VIEW, CREATE ROUTINE, ALTER ROUTINE, EXECUTE, SELECT, \
+             INSERT, UPDATE and DELETE on the database"
+        }
+        // where a binary log is written
+        1418 | 1419 => {
+            "set log_bin_trust_function_creators=ON, on managed servers one of their parameters, or use an account \
+             with SUPER"
+        }
+        1290 | 1836 => "connect to the server that is written to: this one is read-only",
+        1304 => "another run has made it meanwhile: run this again",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_number_says_what_to_do() {
+        for number in [1044, 1142, 1227, 1370, 1418, 1419, 1290, 1836, 1304] {
+            let error = told(Error::failed(format!("ERROR {number} (HY000): text")));
+            assert_eq!(error.kind(), ErrorKind::Refused, "{number}");
+            assert_eq!(error.hints().len(), 1, "{number}");
+        }
+        let other = told(Error::failed("ERROR 1064 (42000): near"));
+        assert!(other.hints().is_empty() && other.kind() == ErrorKind::Failed);
+    }
+}
