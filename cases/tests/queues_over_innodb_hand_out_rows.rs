@@ -6,7 +6,7 @@ use evenkeel_cases::queues::verbs::{Queues, numbers};
 use evenkeel_install::queue_sql::{find, perform, plan_install, plan_uninstall};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_testkit::TestServer;
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
 use evenkeel_testkit::until;
 use std::fmt::Debug;
 use std::thread;
@@ -58,6 +58,13 @@ fn mysql_8() {
 #[test]
 fn mysql_5_7() {
     case(mysql_5_7_22());
+}
+
+#[test]
+fn newer() {
+    for server in newer_servers() {
+        case(server);
+    }
 }
 
 fn owners(site: &OverInnoDb) {
