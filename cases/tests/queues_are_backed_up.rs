@@ -51,7 +51,11 @@ impl Work {
 
 fn case(fs: LoopFs, snapshot: SnapshotChoice) {
     let plugins = Scratch::new();
-    fs::copy(plugin(Host::MariaDb10, &mariadb_10_11()), plugins.join("ha_queue.so")).unwrap();
+    fs::copy(
+        plugin(Host::MariaDb10, &mariadb_10_11()),
+        plugins.join("ha_queue.so"),
+    )
+    .unwrap();
     let plugin_dir = format!("--plugin-dir={}", plugins.path().display());
     let more = [&*plugin_dir, "--plugin-maturity=experimental"];
     let site = Site::start(mariadb_10_11(), fs, 100, &more);

@@ -231,8 +231,8 @@ impl Scan {
                 self.another_length(path, *real, previous);
                 self.checked.may_repeat |= previous > *real;
             }
-            self.frames(&file);
-            before = Some((file.path, file.bytes.len() as u64));
+            let end = self.frames(&file);
+            before = end.map(|end| (file.path, end as u64));
             expected = number + 1;
         }
         if numbers.is_empty() {
@@ -253,20 +253,25 @@ impl Scan {
 
     /// A file got its name, and the crash came before anything was written to it for good.
     fn was_never_used(&self, file: &Read) -> bool {
-        let (_, broken) = segment::walk(&file.bytes, file.origin, 0, |_, _, _| Ok(()));
+        let (_, broken) = segment::walk(&file.bytes, file.origin, (0, false), |_, _, _| Ok(()));
         let is_torn = segment::check(&file.bytes, self.table, file.name).is_err()
             || frame::read(&file.bytes, file.origin, START).is_err();
         is_torn && !broken.is_some_and(|broken| broken.was_durable)
     }
 
-    fn frames(&mut self, file: &Read) {
+    /// Does what the frames say. Returns where they end, before zeros that were filled in beforehand; `None`
+    /// where what is broken reaches to the end of the file.
+    fn frames(&mut self, file: &Read) -> Option<usize> {
+        let is_filled = matches!(file.name, Name::Segment(_));
         let mut from = START;
         loop {
-            let (_, broken) = segment::walk(&file.bytes, file.origin, from, |at, header, body| {
-                self.apply(file, header, body, at + HEADER)
-            });
+            let place = (from, is_filled);
+            let (end, broken) =
+                segment::walk(&file.bytes, file.origin, place, |at, header, body| {
+                    self.apply(file, header, body, at + HEADER)
+                });
             let Some(broken) = broken else {
-                return;
+                return (from < file.bytes.len()).then_some(end);
             };
             from = broken.next.unwrap_or(file.bytes.len());
             if file.is_last && !broken.was_durable {
