@@ -164,8 +164,9 @@ fn cut_short(mut site: QueueSite) {
         let before = ended.lock().unwrap().len();
         let pause = Duration::from_millis(u64::from(random.below(250)));
         thread::scope(|scope| {
-            let alters = scope.spawn(|| alter(&site));
-            scope.spawn(|| consume(&site, &ended, &doubtful));
+            let (one, other) = (site.open("cut"), site.open("cut"));
+            let alters = scope.spawn(|| alter(&site, one));
+            scope.spawn(|| consume(&site, other, (&ended, &doubtful)));
             evenkeel_testkit::until("it is consumed", || ended.lock().unwrap().len() > before);
             thread::sleep(pause);
             let server = Pid::from_raw(site.running.pid()).unwrap();
@@ -225,8 +226,7 @@ fn left_over(site: &QueueSite) -> Vec<String> {
 }
 
 /// Alters until the server is gone, and says how often it was done.
-fn alter(site: &QueueSite) -> u32 {
-    let mut session = site.open("cut");
+fn alter(site: &QueueSite, mut session: Session) -> u32 {
     let mut done = 0;
     loop {
         for change in [
@@ -241,8 +241,11 @@ fn alter(site: &QueueSite) -> u32 {
     }
 }
 
-fn consume(site: &QueueSite, ended: &Mutex<BTreeSet<i64>>, doubtful: &Mutex<BTreeSet<i64>>) {
-    let mut session = site.open("cut");
+fn consume(
+    site: &QueueSite,
+    mut session: Session,
+    (ended, doubtful): (&Mutex<BTreeSet<i64>>, &Mutex<BTreeSet<i64>>),
+) {
     while site.wait(&mut session, &["t"], 60.0) == Ok(Some(1)) {
         let Ok(Some(id)) = session.value("SELECT id FROM t") else {
             return;

@@ -9,8 +9,8 @@ use crate::fault::{Code, Fault};
 use evenkeel_queue::store::{ROOT, SUFFIX};
 use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -81,6 +81,11 @@ impl Tables {
         }
         if is_whole {
             store.sweep(&known)?;
+        }
+        // Anchors that were being written. DROP DATABASE would stop at them.
+        let halves = files(datadir, &format!(".{SUFFIX}.new"));
+        for half in halves.map_err(|error| unread(datadir, &error))? {
+            let _ = fs::remove_file(half);
         }
         Ok(Self {
             datadir: datadir.to_owned(),
@@ -234,11 +239,12 @@ impl Tables {
     ///
     /// `Missing`, or the file system refuses.
     pub fn drop_table(&self, path: &Path) -> Result<(), Fault> {
-        let mut known = self.settled(path)?;
         let anchor = anchor(path);
         if !anchor.exists() {
             return Err(missing(path));
         }
+        self.bequeath(path)?;
+        let mut known = self.settled(path)?;
         let table = known.open.get(path).map(|open| open.table.clone());
         self.store.drop_table(&anchor, table.as_deref())?;
         if let Some(open) = known.open.remove(path) {
@@ -315,6 +321,11 @@ fn unread(path: &Path, error: &std::io::Error) -> Fault {
 
 /// The anchors of all databases.
 fn anchors(datadir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    files(datadir, &format!(".{SUFFIX}"))
+}
+
+/// Files in the directories of all databases whose names end so.
+fn files(datadir: &Path, end: &str) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(datadir)? {
         let entry = entry?;
@@ -323,7 +334,8 @@ fn anchors(datadir: &Path) -> std::io::Result<Vec<PathBuf>> {
         }
         for file in fs::read_dir(entry.path())? {
             let path = file?.path();
-            if path.extension() == Some(OsStr::new(SUFFIX)) {
+            let name = path.file_name().unwrap_or_default();
+            if name.as_bytes().ends_with(end.as_bytes()) {
                 found.push(path);
             }
         }
@@ -396,6 +408,7 @@ mod tests {
             .create(&one, b"0\0")
             .unwrap();
         fs::write(dir.path().join("shop/bad.QUE"), "nonsense").unwrap();
+        fs::write(dir.path().join("shop/two.QUE.new"), "half").unwrap();
         fs::remove_file(anchor(&one)).unwrap();
         let count = || fs::read_dir(dir.path().join(ROOT)).unwrap().count();
         Tables::start(dir.path()).unwrap();
@@ -403,5 +416,7 @@ mod tests {
         fs::remove_file(dir.path().join("shop/bad.QUE")).unwrap();
         Tables::start(dir.path()).unwrap();
         assert_eq!(count(), 0);
+        let left = fs::read_dir(dir.path().join("shop")).unwrap().count();
+        assert_eq!(left, 0);
     }
 }

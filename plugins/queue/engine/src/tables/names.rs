@@ -7,7 +7,7 @@
 use super::{Known, Tables, anchor, anchors, unread};
 use crate::columns::Columns;
 use crate::fault::Fault;
-use evenkeel_queue::Table;
+use evenkeel_queue::{Error, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,12 @@ const MEANWHILE: [&str; 2] = ["#sql-backup", "#sql2-"];
 fn is_meanwhile(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     MEANWHILE.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether a file belongs to a table that a server is about to rename.
+fn is_for_now(anchor: &Path) -> bool {
+    let name = anchor.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("#sql")
 }
 
 impl Tables {
@@ -74,13 +80,42 @@ impl Tables {
         known.rename(from, to);
         self.changed.notify_all();
         drop(known);
-        // From now on it is a copy of nothing. If that is not written it is found out later.
-        let anchor = anchor(to);
-        if let Ok(content) = self.store.anchor(&anchor) {
-            let layout = Columns::with_origin(&content.layout, None);
-            let _ = self.store.set_layout(&anchor, &layout);
-        }
+        // If that is not written it is found out later that what it is a copy of is gone.
+        let _ = self.forget_origin(to);
         Ok(())
+    }
+
+    /// Says that a table is a copy of nothing any more.
+    fn forget_origin(&self, path: &Path) -> Result<(), Fault> {
+        let anchor = anchor(path);
+        let layout = self.store.anchor(&anchor)?.layout;
+        let layout = Columns::with_origin(&layout, None);
+        Ok(self.store.set_layout(&anchor, &layout)?)
+    }
+
+    /// Brings a copy up to date that a crash left, when what it is a copy of is about to be dropped: a
+    /// server may do that before it gives the copy its name.
+    pub(super) fn bequeath(&self, path: &Path) -> Result<(), Fault> {
+        let id = self.store.anchor(&anchor(path))?.id;
+        let all = anchors(&self.datadir).map_err(|error| unread(&self.datadir, &error))?;
+        let is_copy = |anchor: &PathBuf| {
+            let content = is_for_now(anchor).then(|| self.store.anchor(anchor).ok());
+            content
+                .flatten()
+                .and_then(|content| Columns::origin(&content.layout))
+                == Some(id)
+        };
+        let Some(copy) = all.into_iter().find(is_copy) else {
+            return Ok(());
+        };
+        let copy = copy.with_extension("");
+        let (old, new) = (self.table(path)?, self.table(&copy)?);
+        match old.hand_over(&new, || Ok(())) {
+            Ok(()) => self.forget_origin(&copy),
+            // It was never whole: nobody will want it.
+            Err(Error::NotCopied(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What a table is a copy of that a crash left, if that is still there. No one uses either: the server
@@ -220,20 +255,30 @@ mod tests {
         assert_eq!(anchor.layout, b"1\0");
     }
 
+    /// Of the two ways in which a server goes on one renames the old table first, the other drops it.
     #[test]
     fn after_a_crash_a_copy_is_brought_up_to_date() {
-        let scene = scene();
-        let mut connection = Connection::default();
-        scene.copy(&mut connection);
-        assert_eq!(scene.wait(&mut connection, 0), Ended::Rows(0));
-        connection.end().unwrap();
-        scene.tables.rename(&scene.mails, &scene.backup).unwrap();
-        scene.tables.close().unwrap();
-        let tables = Tables::start(scene.dir.path()).unwrap();
-        tables.rename(&scene.copy, &scene.mails).unwrap();
-        tables.drop_table(&scene.backup).unwrap();
-        let table = tables.table(&scene.mails).unwrap();
-        assert_eq!(table.next_row(0), Some(2));
-        assert_eq!(table.stats().rows, 3);
+        for is_renamed in [true, false] {
+            let scene = scene();
+            let mut connection = Connection::default();
+            scene.copy(&mut connection);
+            assert_eq!(scene.wait(&mut connection, 0), Ended::Rows(0));
+            connection.end().unwrap();
+            if is_renamed {
+                scene.tables.rename(&scene.mails, &scene.backup).unwrap();
+            }
+            scene.tables.close().unwrap();
+            let tables = Tables::start(scene.dir.path()).unwrap();
+            if is_renamed {
+                tables.rename(&scene.copy, &scene.mails).unwrap();
+                tables.drop_table(&scene.backup).unwrap();
+            } else {
+                tables.drop_table(&scene.mails).unwrap();
+                tables.rename(&scene.copy, &scene.mails).unwrap();
+            }
+            let table = tables.table(&scene.mails).unwrap();
+            assert_eq!(table.next_row(0), Some(2), "renamed: {is_renamed}");
+            assert_eq!(table.stats().rows, 3);
+        }
     }
 }
