@@ -86,6 +86,10 @@ fn numbers_of_one_table_and_of_all(site: &QueueSite) {
         assert!((grown - number as f64).abs() < 0.1, "{name}: {grown}");
     }
     assert!(now["syncs"] > before["syncs"] && now["statements_per_write"] >= 1.0);
+    shown_to_users(site, &mut session, bytes, removed);
+}
+
+fn shown_to_users(site: &QueueSite, session: &mut Session, bytes: u64, removed: u64) {
     let engine = session.one("SHOW ENGINE QUEUE STATUS").unwrap().unwrap();
     let text = engine.at(2).unwrap();
     assert!(text.contains("TABLE told.t\n"), "{text}");
@@ -101,7 +105,7 @@ fn numbers_of_one_table_and_of_all(site: &QueueSite) {
     assert_eq!(shown.at(2), Some(&*removed.to_string()));
     // OPTIMIZE is compaction.
     session.rows("OPTIMIZE TABLE t").unwrap();
-    assert!(site.stat(&mut session, "t", "bytes") < bytes);
+    assert!(site.stat(session, "t", "bytes") < bytes);
     session.run("DELETE FROM t").unwrap();
     let shown = session.one(about).unwrap().unwrap();
     assert_eq!(shown.at(0), Some("0"), "and not what the optimizer is told");
