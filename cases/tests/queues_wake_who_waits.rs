@@ -337,6 +337,9 @@ fn waiting_and_reading_are_one_statement(queues: &dyn Queues) {
     until("what that one had is back", || {
         queues.stat(&mut session, "t", "rows_owned") == 0
     });
+    session.rows(&format!("EXPLAIN {sql}")).unwrap();
+    let owned = queues.stat(&mut session, "t", "rows_owned");
+    assert_eq!(owned, 0, "it is explained, not done");
     for id in 1..=5 {
         assert_eq!(numbers(&mut session, sql), [id]);
     }
