@@ -215,11 +215,12 @@ fn decimal(cell: &[u8], (digits, behind): (u32, u32)) -> Option<Decimal> {
     let groups = |count: u32| std::iter::repeat_n(9, count as usize / 9);
     let sizes = [whole % 9].into_iter().chain(groups(whole));
     let sizes = sizes.chain(groups(behind)).chain([behind % 9]);
-    let number = sizes.fold(Some(0), |number: Option<i128>, size| {
-        number?
+    let mut number: i128 = 0;
+    for size in sizes {
+        number = number
             .checked_mul(10_i128.pow(size))?
-            .checked_add(take(size))
-    })?;
+            .checked_add(take(size))?;
+    }
     Decimal::new(if is_negative { -number } else { number }, behind)
 }
 
