@@ -13,13 +13,15 @@ BEGIN
   SET @evq_pending = CONCAT('evq.', @evq_row_tag, '.', @evq_row), @evq_there = 0;
   SET got = GET_LOCK(@evq_pending, 0);
   IF got = 1 THEN
-    SET @evq_sql = CONCAT('SELECT 1 INTO @evq_there FROM ', @evq_row_base, ' WHERE `_queue_row` = ', @evq_row,
-                          ' FOR UPDATE{skip}');
-    PREPARE evq_look FROM @evq_sql;
+    IF NOT (@evq_looked <=> @evq_row_base) THEN
+      SET @evq_looked = NULL;
+      SET @evq_sql = CONCAT('SELECT 1 INTO @evq_there FROM ', @evq_row_base, ' WHERE `_queue_row` = ? FOR UPDATE{skip}');
+      PREPARE evq_look FROM @evq_sql;
+      SET @evq_looked = @evq_row_base;
+    END IF;
     {impatient}
-    EXECUTE evq_look;
+    EXECUTE evq_look USING @evq_row;
     {patient}
-    DEALLOCATE PREPARE evq_look;
     IF @evq_there = 1 THEN
       SET @evq_low = IF(@evq_rows = '', @evq_row, @evq_low), @evq_high = @evq_row,
           @evq_tag = @evq_row_tag, @evq_base = @evq_row_base,

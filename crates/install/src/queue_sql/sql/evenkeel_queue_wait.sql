@@ -20,10 +20,15 @@ main: BEGIN
   IF gone OR @evq_ask IS NULL THEN
     LEAVE main;
   END IF;
-  -- A wrong condition is told here, before anything is consumed.
-  PREPARE evq_ask FROM @evq_ask;
-  IF gone THEN
-    LEAVE main;
+  -- A wrong condition is told here, before anything is consumed. The statement stays for the next call: to
+  -- prepare it costs more than to run it.
+  IF NOT (@evq_asked <=> @evq_ask) THEN
+    SET @evq_asked = NULL;
+    PREPARE evq_ask FROM @evq_ask;
+    IF gone THEN
+      LEAVE main;
+    END IF;
+    SET @evq_asked = @evq_ask;
   END IF;
   IF @evq_mode IS NULL THEN
     SET got = GET_LOCK(CONCAT('evq.mode.', CONNECTION_ID()), 0);
@@ -77,5 +82,4 @@ main: BEGIN
     SET slept = slept + remains, pause = LEAST(pause * 1.5, 0.1);
   END LOOP;
   CALL evenkeel_queue_tidy();
-  DEALLOCATE PREPARE evq_ask;
 END
