@@ -11,17 +11,13 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value}"))
 }
 
-#[test]
-fn in_a_few_seconds() {
+/// What the script says after a quick run.
+fn told() -> Value {
     let scratch = Scratch::new();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../queue");
     let output = Command::new(script)
-        .args([
-            "--quick",
-            "--json",
-            "--client",
-            env!("CARGO_BIN_EXE_evenkeel-bench-queues"),
-        ])
+        .args(["--quick", "--json", "--client"])
+        .arg(env!("CARGO_BIN_EXE_evenkeel-bench-queues"))
         .arg("--plugin")
         .arg(queues::plugin())
         .arg("--dir")
@@ -31,12 +27,15 @@ fn in_a_few_seconds() {
     let told = String::from_utf8_lossy(&output.stderr);
     println!("{told}");
     assert!(output.status.success(), "{told}");
-    let all: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    serde_json::from_slice(&output.stdout).expect("one document")
+}
+
+#[test]
+fn in_a_few_seconds() {
+    let all = told();
     let list = |part: &str| {
-        all[part]
-            .as_array()
-            .unwrap_or_else(|| panic!("{part}: {all}"))
-            .clone()
+        let runs = all[part].as_array();
+        runs.unwrap_or_else(|| panic!("{part}: {all}")).clone()
     };
 
     // Two ways put messages in, two take them out again, five do so beside producers.

@@ -172,8 +172,8 @@ impl Tail {
     /// Takes away what was filled beforehand.
     pub(crate) fn cut(&mut self) -> Result<()> {
         if self.filled > self.end {
-            let cut = self.file.io.set_len(self.end);
-            cut.during("cut", &self.file.path)?;
+            let done = self.file.io.set_len(self.end);
+            done.during("cut", &self.file.path)?;
         }
         (self.filled, self.reserved) = (self.end, self.end);
         Ok(())
