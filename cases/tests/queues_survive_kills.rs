@@ -133,7 +133,7 @@ impl Ledger {
 
 /// Bytes of a message's text.
 fn length(id: u64) -> u64 {
-    if id % 2 == 0 { id % 3000 } else { 6 }
+    if id.is_multiple_of(2) { id % 3000 } else { 6 }
 }
 
 /// So many rounds, unless `EVENKEEL_QUEUE_KILLS` says another number: `bench/queue --kills N` sets it.
