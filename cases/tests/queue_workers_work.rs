@@ -20,7 +20,8 @@ gate*)
     until [ -e "$2" ]; do
         kill -0 "$PPID" || exit 8
         sleep 0.02
-    done ;;
+    done
+    kill -0 "$PPID" || exit 8 ;;
 fails)
     if [ ! -e failed ]; then
         touch failed
