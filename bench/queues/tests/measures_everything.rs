@@ -1,8 +1,9 @@
 //! Does `bench/queue` measure what it says: each way and shape, waking, waiting, and a queue through a
 //! crash and a compaction?
 
-use evenkeel_cases::queues;
+use evenkeel_cases::queues::{self, Host};
 use evenkeel_testkit::Scratch;
+use evenkeel_testkit::servers::mariadb_10_11;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +20,7 @@ fn told() -> Value {
         .args(["--quick", "--json", "--client"])
         .arg(env!("CARGO_BIN_EXE_evenkeel-bench-queues"))
         .arg("--plugin")
-        .arg(queues::plugin())
+        .arg(queues::plugin(Host::MariaDb10, &mariadb_10_11()))
         .arg("--dir")
         .arg(scratch.path())
         .output()
