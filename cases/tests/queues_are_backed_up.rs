@@ -55,7 +55,8 @@ impl Work {
     }
 }
 
-fn case(fs: LoopFs, snapshot: SnapshotChoice) {
+/// A server with an empty queue, and where its plugin is.
+fn site(fs: LoopFs) -> (Site, Scratch) {
     let plugins = Scratch::new();
     fs::copy(
         plugin(Host::MariaDb10, &mariadb_10_11()),
@@ -75,6 +76,11 @@ fn case(fs: LoopFs, snapshot: SnapshotChoice) {
     ] {
         session.run(sql).unwrap();
     }
+    (site, plugins)
+}
+
+fn case(fs: LoopFs, snapshot: SnapshotChoice) {
+    let (site, _plugins) = site(fs);
     let work = Work::default();
     let (before, after) = thread::scope(|scope| {
         let (one, other) = (site.running().session(), site.running().session());
