@@ -12,7 +12,9 @@ fn in_each_form() {
     each(|queues| {
         many_producers_and_consumers(queues);
         rows_that_are_there_already(queues);
-        compaction_beside_them(queues);
+        if queues.can(Ability::CompactsBeside) {
+            compaction_beside_them(queues);
+        }
         a_forwarder_that_is_interrupted_sends_each_row_once(queues);
         rows_of_four_megabytes(queues);
     });

@@ -1,6 +1,7 @@
 //! Does a queue that is SQL over InnoDB hand out each row to one consumer at a time, in order, whatever
 //! consumers do, on each server?
 
+use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_cases::queues::over_innodb::{OverInnoDb, call};
 use evenkeel_cases::queues::verbs::{Queues, numbers};
 use evenkeel_install::queue_sql::{find, perform, plan_install, plan_uninstall};
@@ -43,6 +44,7 @@ fn case(server: TestServer) {
     changes(&site);
     privileges(&site);
     versions(&site);
+    program(&site);
 }
 
 #[test]
@@ -411,4 +413,39 @@ fn versions(site: &OverInnoDb) {
     assert!(refused.to_string().contains("queue_wait"), "{refused}");
     assert!(plan_uninstall(&mut session, "versions").unwrap().is_done());
     assert!(find(&mut session, "nowhere").is_err());
+}
+
+/// The command does what the tests did through the library.
+fn program(site: &OverInnoDb) {
+    let mut session = site.open("program");
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let plugin = |words: &[&str]| {
+        let mut command = evenkeel.command(&["plugin"]);
+        command
+            .args(words)
+            .args(["queue", "--sql", "--no-defaults"]);
+        command.args(["-u", "root", "--database", "program", "-S"]);
+        command.arg(site.running.socket());
+        run(command)
+    };
+    let state = || plugin(&["status"]).answer["state"].clone();
+    assert_eq!(state(), "working", "the site has put them there");
+    site.create(&mut session, "t", COLUMNS).unwrap();
+    let ended = plugin(&["uninstall", "--execute"]);
+    assert_eq!(ended.code, Some(14), "{ended:?}");
+    site.discard(&mut session, "t").unwrap();
+    let planned = plugin(&["uninstall"]);
+    assert_eq!(planned.answer["executed"], false, "{planned:?}");
+    assert_eq!(state(), "working");
+    let ended = plugin(&["uninstall", "--execute"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(state(), "absent");
+    let ended = plugin(&["install"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(
+        ended.answer["schema"],
+        "evenkeel/plugin-install-queue-sql/1"
+    );
+    assert_eq!(state(), "working");
+    site.create(&mut session, "t", COLUMNS).unwrap();
 }

@@ -68,9 +68,11 @@ impl Queues for OverInnoDb {
 
     fn can(&self, ability: Ability) -> bool {
         match ability {
-            Ability::OneStatement | Ability::WakesAtOnce | Ability::Sources | Ability::IsTable => {
-                false
-            }
+            Ability::OneStatement
+            | Ability::WakesAtOnce
+            | Ability::Sources
+            | Ability::CompactsBeside
+            | Ability::IsTable => false,
             Ability::Durable | Ability::AltersOwned | Ability::TruncatesAround => true,
         }
     }

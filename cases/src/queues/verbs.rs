@@ -5,7 +5,9 @@
 //! in any. All else goes through here.
 
 use super::QueueSite;
+use super::over_innodb::OverInnoDb;
 use evenkeel_server::connect::{Session, quote};
+use evenkeel_testkit::servers::{mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::until;
 
 /// What went wrong, in the server's words.
@@ -20,6 +22,8 @@ pub enum Ability {
     WakesAtOnce,
     /// A statement of many rows whose source has sent it before is passed over as a whole.
     Sources,
+    /// Rows are read and consumed while a queue is compacted.
+    CompactsBeside,
     /// A server that was killed has lost nothing that was acknowledged, and brings nothing back.
     Durable,
     /// Columns are added, changed and dropped while rows are owned, and their owners keep them.
@@ -121,7 +125,11 @@ const LARGE: [&str; 1] = ["--max-allowed-packet=64M"];
 
 /// Asks a question of each form of queues that there is here, each on a server of its own.
 pub fn each(question: impl Fn(&dyn Queues)) {
-    let forms: [fn() -> Box<dyn Queues>; 1] = [|| Box::new(QueueSite::start(&LARGE))];
+    let forms: [fn() -> Box<dyn Queues>; 3] = [
+        || Box::new(QueueSite::start(&LARGE)),
+        || Box::new(OverInnoDb::start(mysql_8_0_15(), &LARGE)),
+        || Box::new(OverInnoDb::start(mysql_5_7_22(), &LARGE)),
+    ];
     for start in forms {
         let queues = start();
         println!("{}", queues.form());

@@ -53,6 +53,7 @@ pub use lock::{Lock, LockMethod, Locking, LongQueryKind};
 pub use mount::{Mount, MountedGeneration};
 pub use plugin::{
     Plugin, PluginInstall, PluginName, PluginServer, PluginStatus, PluginUninstall, PluginVerb,
+    SqlForm,
 };
 pub use prewarm::{Pages, Prewarm, Reader};
 pub use queue::{Queue, QueueCheck, QueueCompact, QueuePeek, QueueSalvage, QueueStatus, QueueVerb};

@@ -12,6 +12,7 @@ Examples:
   evenkeel plugin uninstall url                               The plan
   evenkeel plugin uninstall url --execute
   evenkeel plugin install queue                               Queues as tables: ENGINE=QUEUE
+  evenkeel plugin install queue --sql --database shop         Where no library can be loaded
 
 The functions of url are url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
 url_table_id(); those of queue are queue_wait(), queue_end() and others, and the
@@ -58,11 +59,24 @@ pub struct PluginServer {
     pub connection: Connection,
 }
 
+/// Queues without a library.
+#[derive(Args, Debug, Clone)]
+pub struct SqlForm {
+    /// The form of queue for servers that load no library, such as rented ones: procedures over
+    /// InnoDB in one database.
+    #[arg(long, requires = "database")]
+    pub sql: bool,
+    /// The database that has or gets the procedures; with --sql.
+    #[arg(long, value_name = "DATABASE", requires = "sql")]
+    pub database: Option<String>,
+}
+
 const INSTALL: &str = "\
 Examples:
   evenkeel plugin install url -S /run/mysqld/mysqld.sock
   evenkeel plugin install url --table shop.urltable --library /opt/evenkeel/libevenkeel_url.so
   evenkeel plugin install queue -S /run/mysqld/mysqld.sock
+  evenkeel plugin install queue --sql --database shop -h db.example.com -u admin
 
 Run it on the server's host as a user who may write into its plugin directory; from elsewhere it says
 what to copy where. Where functions are there already and differ, it shows what it would drop and make
@@ -88,6 +102,9 @@ pub struct PluginInstall {
     /// The server may get another table: there are no codes of the old one, or nobody needs them.
     #[arg(long)]
     pub change_table: bool,
+    /// Which form of queue.
+    #[command(flatten)]
+    pub form: SqlForm,
     /// Replace what is there.
     #[arg(long)]
     pub execute: bool,
@@ -100,6 +117,7 @@ const UNINSTALL: &str = "\
 Examples:
   evenkeel plugin uninstall url             The plan
   evenkeel plugin uninstall url --execute
+  evenkeel plugin uninstall queue --sql --database shop --execute
 
 The table's file of url goes too. Without it nobody can read what was compressed: keep a copy. Queues are
 not taken out of a server that has any: drop them first.";
@@ -111,6 +129,9 @@ pub struct PluginUninstall {
     /// What to take out.
     #[arg(value_name = "PLUGIN")]
     pub plugin: PluginName,
+    /// Which form of queue.
+    #[command(flatten)]
+    pub form: SqlForm,
     /// Do it.
     #[arg(long)]
     pub execute: bool,
@@ -134,6 +155,9 @@ pub struct PluginStatus {
     /// Of what.
     #[arg(value_name = "PLUGIN", default_value = "url")]
     pub plugin: PluginName,
+    /// Which form of queue.
+    #[command(flatten)]
+    pub form: SqlForm,
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,

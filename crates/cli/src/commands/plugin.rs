@@ -1,9 +1,11 @@
 //! `plugin`.
 
 mod queue;
+mod queue_sql;
 
 use crate::args::{
     self, PluginInstall, PluginName, PluginServer, PluginStatus, PluginUninstall, PluginVerb,
+    SqlForm,
 };
 use crate::settings;
 use crate::show::Face;
@@ -24,18 +26,30 @@ const LIBRARY_MAX: u64 = 1 << 30;
 /// Runs the command.
 pub fn run(args: &args::Plugin, face: &Face) -> Result<u8> {
     match &args.verb {
-        PluginVerb::Install(args) => match args.plugin {
-            PluginName::Url => install(args, face),
-            PluginName::Queue => queue::install(args, face),
+        PluginVerb::Install(args) => match (args.plugin, is_sql(args.plugin, &args.form)?) {
+            (PluginName::Url, _) => install(args, face),
+            (PluginName::Queue, false) => queue::install(args, face),
+            (PluginName::Queue, true) => queue_sql::install(args, face),
         },
-        PluginVerb::Uninstall(args) => match args.plugin {
-            PluginName::Url => uninstall(args, face),
-            PluginName::Queue => queue::uninstall(args, face),
+        PluginVerb::Uninstall(args) => match (args.plugin, is_sql(args.plugin, &args.form)?) {
+            (PluginName::Url, _) => uninstall(args, face),
+            (PluginName::Queue, false) => queue::uninstall(args, face),
+            (PluginName::Queue, true) => queue_sql::uninstall(args, face),
         },
-        PluginVerb::Status(args) => match args.plugin {
-            PluginName::Url => status(args, face),
-            PluginName::Queue => queue::status(args, face),
+        PluginVerb::Status(args) => match (args.plugin, is_sql(args.plugin, &args.form)?) {
+            (PluginName::Url, _) => status(args, face),
+            (PluginName::Queue, false) => queue::status(args, face),
+            (PluginName::Queue, true) => queue_sql::status(args, face),
         },
+    }
+}
+
+/// Whether the form in SQL is meant.
+fn is_sql(plugin: PluginName, form: &SqlForm) -> Result<bool> {
+    match plugin {
+        PluginName::Url if form.sql => Err(Error::usage("url has no form in SQL")
+            .hint("leave out --sql: its functions are a library")),
+        _ => Ok(form.sql),
     }
 }
 

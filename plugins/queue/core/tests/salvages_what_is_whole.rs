@@ -97,7 +97,8 @@ impl Site {
         for file in [self.files(".part"), self.files(".seg")].concat() {
             let bytes = fs::read(&file).unwrap();
             let mut at = 64;
-            while at < bytes.len() {
+            // Behind the frames there may be space that was filled with zeros.
+            while at < bytes.len() && word(&bytes, at) > 0 {
                 found.push(Frame::read(&file, &bytes, at));
                 at = found.last().unwrap().bytes.end.next_multiple_of(8);
             }

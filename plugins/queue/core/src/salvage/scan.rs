@@ -10,6 +10,7 @@ use crate::log::segment::{self, START};
 use crate::table::{CHECKPOINT, Checkpoint};
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Where a row starts.
@@ -205,7 +206,7 @@ impl Scan {
 
     fn log(&mut self, first: u64, numbers: &[u64]) {
         let mut expected = first;
-        let mut before: Option<(PathBuf, u64)> = None;
+        let mut before: Option<(PathBuf, RangeInclusive<u64>)> = None;
         for (at, number) in numbers.iter().enumerate() {
             let is_last = at + 1 == numbers.len();
             let Some(file) = self.read(Name::Segment(*number), is_last, None) else {
@@ -225,14 +226,14 @@ impl Scan {
                 // The one behind the gap says how long the last one in it was.
                 let bytes = previous.filter(|_| *number == expected + 1);
                 self.gap(expected, *number, bytes.unwrap_or(0));
-            } else if let (Some((path, real)), Some(previous)) = (&before, previous)
-                && *real != previous
+            } else if let (Some((path, end)), Some(previous)) = (&before, previous)
+                && !end.contains(&previous)
             {
-                self.another_length(path, *real, previous);
-                self.checked.may_repeat |= previous > *real;
+                self.another_length(path, *end.end(), previous);
+                self.checked.may_repeat |= previous > *end.end();
             }
             let end = self.frames(&file);
-            before = end.map(|end| (file.path, end as u64));
+            before = Some((file.path, end));
             expected = number + 1;
         }
         if numbers.is_empty() {
@@ -259,11 +260,11 @@ impl Scan {
         is_torn && !broken.is_some_and(|broken| broken.was_durable)
     }
 
-    /// Does what the frames say. Returns where they end, before zeros that were filled in beforehand; `None`
-    /// where what is broken reaches to the end of the file.
-    fn frames(&mut self, file: &Read) -> Option<usize> {
+    /// Does what the frames say. Returns where they end, before zeros that were filled in beforehand: somewhere
+    /// in what is broken, where that reaches to the end of the file.
+    fn frames(&mut self, file: &Read) -> RangeInclusive<u64> {
         let is_filled = matches!(file.name, Name::Segment(_));
-        let mut from = START;
+        let (mut from, mut broken_at) = (START, START);
         loop {
             let place = (from, is_filled);
             let (end, broken) =
@@ -271,8 +272,13 @@ impl Scan {
                     self.apply(file, header, body, at + HEADER)
                 });
             let Some(broken) = broken else {
-                return (from < file.bytes.len()).then_some(end);
+                return if from < file.bytes.len() {
+                    end as u64..=end as u64
+                } else {
+                    broken_at as u64..=end as u64
+                };
             };
+            broken_at = broken.at;
             from = broken.next.unwrap_or(file.bytes.len());
             if file.is_last && !broken.was_durable {
                 // A server cuts here.

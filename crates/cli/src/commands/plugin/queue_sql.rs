@@ -1,0 +1,56 @@
+//! `plugin … queue --sql`.
+
+use crate::args::{PluginInstall, PluginStatus, PluginUninstall, SqlForm};
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::{QueueSqlInstallAnswer, QueueSqlStatusAnswer, QueueSqlUninstallAnswer};
+use evenkeel_install::queue_sql;
+use evenkeel_op::{Error, Result, exit};
+use evenkeel_server::connect::Session;
+
+pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
+    if args.library.is_some() || args.table.is_some() || args.change_table {
+        return Err(
+            Error::usage("with --sql nothing is loaded: there is no library and no table")
+                .hint("leave out --library, --table and --change-table"),
+        );
+    }
+    let mut session = Session::open(&settings::connect(&args.server.connection, "plugin", face)?)?;
+    let plan = queue_sql::plan_install(&mut session, database(&args.form)?)?;
+    let executed = args.execute || !plan.is_destructive();
+    if executed {
+        queue_sql::perform(&mut session, &plan)?;
+    }
+    face.answer(&QueueSqlInstallAnswer::new(&plan, executed));
+    Ok(exit::DONE)
+}
+
+pub(super) fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
+    let mut session = Session::open(&settings::connect(&args.server.connection, "plugin", face)?)?;
+    let plan = queue_sql::plan_uninstall(&mut session, database(&args.form)?)?;
+    if args.execute {
+        queue_sql::perform(&mut session, &plan)?;
+    }
+    let answer = QueueSqlInstallAnswer::new(&plan, args.execute);
+    face.answer(&QueueSqlUninstallAnswer(answer));
+    Ok(exit::DONE)
+}
+
+pub(super) fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
+    let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
+    let found = queue_sql::find(&mut session, database(&args.form)?)?;
+    let answer = QueueSqlStatusAnswer::new(found);
+    let broken = answer.state == "broken";
+    face.answer(&answer);
+    Ok(match broken {
+        true => exit::DIFFERS,
+        false => exit::DONE,
+    })
+}
+
+fn database(form: &SqlForm) -> Result<&str> {
+    form.database.as_deref().ok_or_else(|| {
+        Error::usage("--sql needs the database that is to have queues")
+            .hint("name it with --database")
+    })
+}
