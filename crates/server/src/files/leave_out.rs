@@ -23,6 +23,10 @@ pub(super) fn by_name(name: &str, top: bool) -> Option<&'static str> {
     if moving_redo::is_spare(name) {
         return Some("a spare redo log file, made anew when it is needed");
     }
+    // Servers make it for a moment whenever a binary log begins or goes.
+    if name.ends_with(".~rec~") {
+        return Some("a note about binary logs that begin or go, made anew each time");
+    }
     if !top {
         return None;
     }
@@ -68,5 +72,7 @@ mod tests {
         assert!(by_name(".nfs0001", false).is_some());
         assert!(by_name("#ib_redo12_tmp", false).is_some());
         assert!(by_name("#ib_redo12", false).is_none());
+        assert!(by_name("binlog.~rec~", false).is_some());
+        assert!(by_name("binlog.000001", false).is_none());
     }
 }

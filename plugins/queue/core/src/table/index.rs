@@ -76,7 +76,7 @@ impl Rows {
     }
 
     fn dead_bytes(&self) -> u64 {
-        let bytes = self.file.io.len().unwrap_or(0);
+        let bytes = self.file.len();
         let all = self.offsets.len() as u64;
         let dead = (self.offsets.len() - self.count) as u64;
         (bytes * dead).checked_div(all).unwrap_or(0)
