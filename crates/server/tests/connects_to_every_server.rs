@@ -5,7 +5,9 @@ use evenkeel_server::abilities::{Abilities, Flavour, GtidKind, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
 use evenkeel_server::options::{ConnectOptions, Secret, SslMode};
-use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};
+use evenkeel_testkit::servers::{
+    give_to_server, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
+};
 use evenkeel_testkit::{Scratch, TestServer, servers, until};
 use std::path::Path;
 use std::process::Command;
@@ -258,6 +260,7 @@ fn certificates(dir: &Path, name: &str) {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
+    give_to_server(dir);
 }
 
 #[test]

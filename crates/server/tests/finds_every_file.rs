@@ -8,6 +8,7 @@ use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{
     SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
 };
+use evenkeel_testkit::servers::{give_to_server, make_server_dir};
 use evenkeel_testkit::{Bank, Scratch, TestServer, servers};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -125,7 +126,7 @@ impl Spread {
     fn new(server: TestServer) -> Self {
         let scratch = Scratch::new();
         for dir in ["redo", "undo", "home", "binlog", "aria", "tables", "far"] {
-            std::fs::create_dir(scratch.join(dir)).unwrap();
+            make_server_dir(&scratch.join(dir));
         }
         let at = |option: &str, dir: &str| format!("--{option}={}", scratch.join(dir).display());
         let mut args = vec![
@@ -259,7 +260,7 @@ fn a_session_that_holds_tables_is_not_waited_for() {
     for server in servers() {
         let scratch = Scratch::new();
         let tables = scratch.join("tables");
-        std::fs::create_dir(&tables).unwrap();
+        make_server_dir(&tables);
         let known = format!("--innodb-directories={}", tables.display());
         let args = match server.id {
             "mysql-8.0.15" => vec![known.as_str()],
@@ -312,6 +313,7 @@ fn copy_out(files: &ServerFiles, to: &Path) {
 fn put_back(files: &ServerFiles, from: &Path) {
     for root in &files.roots {
         copy_tree(&from.join(&root.id), &root.path);
+        give_to_server(&root.path);
         if let Some(schema) = root.id.strip_prefix("schema-") {
             let link = files.datadir.join(schema);
             std::os::unix::fs::symlink(&root.path, link).unwrap();
@@ -347,7 +349,7 @@ fn tablespaces_that_only_the_dictionary_knows_are_found() {
     let server = mysql_8_0_15();
     let scratch = Scratch::new();
     let more = scratch.join("more");
-    std::fs::create_dir(&more).unwrap();
+    make_server_dir(&more);
     let known = format!("--innodb-directories={}", more.display());
     let running = server.start(&scratch.join("source"), &[&known]);
     let mut session = running.session().unwrap();
@@ -406,7 +408,7 @@ fn a_myisam_file_behind_a_link_keeps_its_name() {
     let running = server.start(&scratch.join("source"), &["--symbolic-links=1"]);
     let mut session = running.session().unwrap();
     let far = scratch.join("far");
-    std::fs::create_dir(&far).unwrap();
+    make_server_dir(&far);
     run_all(
         &mut session,
         &[
@@ -469,7 +471,7 @@ fn a_lost_tablespace_is_refused_by_name() {
     let server = mariadb_10_11();
     let scratch = Scratch::new();
     let tables = scratch.join("tables");
-    std::fs::create_dir(&tables).unwrap();
+    make_server_dir(&tables);
     let running = server.start(&scratch.join("source"), &[]);
     let mut session = running.session().unwrap();
     run_all(

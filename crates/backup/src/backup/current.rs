@@ -2,10 +2,12 @@
 //! tables where nothing stops DDL.
 
 use super::freeze::source;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_snapshot::Provider;
+use rustix::io::Errno;
 use std::collections::BTreeSet;
+use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -48,6 +50,24 @@ pub(super) fn same_tables(one: &ServerFiles, other: &ServerFiles) -> bool {
     // A table that was dropped and made again has another file of the same name, and is whole
     // before and after; one that appears or goes may be in the snapshot by half.
     tables(one) == tables(other)
+}
+
+/// Whether an error is about a file that is not there. It may be there again by now: servers replace the
+/// list of their binary logs in two steps.
+pub(super) fn is_about_a_missing_file(error: &Error) -> bool {
+    let missing = |cause: &(dyn StdError + 'static)| {
+        let is_io = cause.downcast_ref::<io::Error>();
+        is_io.is_some_and(|io| io.kind() == io::ErrorKind::NotFound)
+            || cause.downcast_ref::<Errno>() == Some(&Errno::NOENT)
+    };
+    let mut next: Option<&(dyn StdError + 'static)> = Some(error);
+    while let Some(cause) = next {
+        if missing(cause) {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// Whether any listed file is gone by now.

@@ -130,9 +130,7 @@ pub(super) fn freeze(
                 });
             }
             Ok(Turn::Again(again)) => again,
-            Err(_) if attempt < TRIES && freezer.listed.as_ref().is_some_and(current::vanished) => {
-                Again::Changed
-            }
+            Err(error) if attempt < TRIES && freezer.lost_a_file(&error) => Again::Changed,
             Err(error) => {
                 // The first error is the one to report; a leftover is healed by the next run.
                 let _ = freezer.provider.abandon();
@@ -170,6 +168,14 @@ struct Freezer<'a> {
 }
 
 impl Freezer<'_> {
+    /// Whether a try came to nothing because of a file that went meanwhile.
+    fn lost_a_file(&self, error: &Error) -> bool {
+        let Some(listed) = &self.listed else {
+            return false;
+        };
+        current::vanished(listed) || current::is_about_a_missing_file(error)
+    }
+
     fn run(&mut self) -> Result<Turn> {
         match (&self.request.source, self.choice.method) {
             (Source::Live(options), method) if method != Method::Still => {

@@ -31,7 +31,7 @@ pub use survey::layout_of;
 
 use crate::Run;
 use crate::engine::Tool;
-use crate::facts::Facts;
+use crate::facts::{Facts, VOLUME_ROOT};
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Begin, FileKind, FileMeta, Repository, Writer};
@@ -210,7 +210,11 @@ fn store(
     run: Run<'_>,
 ) -> Result<(ReadTotals, Settled)> {
     let totals = read::read(frozen, writer, request, run)?;
-    for (name, path) in &frozen.files.dirs {
+    // The roots too: a server cannot work in a directory that is not its own.
+    let roots = frozen.files.roots.iter().map(|root| (&root.id, &root.path));
+    let roots = roots.filter(|(id, _)| *id != VOLUME_ROOT);
+    let dirs = frozen.files.dirs.iter().map(|(name, path)| (name, path));
+    for (name, path) in roots.chain(dirs) {
         writer.add(dir_meta(name, path)?)?;
     }
     let settled = suspects::settle(frozen, &totals, request, run)?;

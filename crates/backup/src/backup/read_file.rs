@@ -3,7 +3,7 @@
 
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;
-use evenkeel_server::files::FoundFile;
+use evenkeel_server::files::{Access, FoundFile};
 use evenkeel_snapshot::volume;
 use rustix::fs::{Advice, SeekFrom};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// An open frozen file.
@@ -170,14 +170,19 @@ impl Shape {
     }
 }
 
-/// Describes a file: size from the frozen copy, the rest from the original, as long as it exists.
+/// Describes a file: size from the frozen copy, the rest from the original; when that is gone, what was seen
+/// of it before. A frozen copy may be a clone, which belongs to us: a server could not open it.
 pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Result<FileMeta> {
     let original = fs::metadata(&found.path);
     let shown = original.as_ref().unwrap_or(&frozen.metadata);
     let mut meta = FileMeta::file(&found.name, frozen.size(), block_size);
-    meta.mode = shown.permissions().mode() & 0o7777;
-    meta.uid = shown.uid();
-    meta.gid = shown.gid();
+    let access = match original {
+        Ok(_) => Access::of(shown),
+        Err(_) => found.access.unwrap_or_else(|| Access::of(shown)),
+    };
+    meta.mode = access.mode;
+    meta.uid = access.uid;
+    meta.gid = access.gid;
     meta.mtime = (
         shown.mtime(),
         u32::try_from(shown.mtime_nsec()).unwrap_or(0),

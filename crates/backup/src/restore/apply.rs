@@ -10,6 +10,7 @@ use crate::workers::first_error;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Unit};
 use evenkeel_repository::{FileKind, FileMeta, FileReader};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -24,6 +25,9 @@ const STRETCH: u64 = 4;
 const FLUSHES: usize = 32;
 /// Files with fewer blocks than a leaf has are left to the end: each flush waits for the journal.
 const FLUSHED_MIN_LEAVES: u64 = 2;
+
+/// The mode of a root of which the generation tells nothing.
+const ROOT_MODE: u32 = 0o700;
 
 struct Open {
     path: PathBuf,
@@ -214,11 +218,28 @@ fn work(
 
 /// Directories get their times and modes last: writing into them changes both or needs them.
 fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
+    let mut roots: BTreeMap<String, FileMeta> = BTreeMap::new();
     for record in plan.reader.files() {
         let meta = record?.meta;
+        let (root, relative) = names::split(&meta.name)?;
+        if relative.as_os_str().is_empty() {
+            roots.insert(root.to_owned(), meta);
+            continue;
+        }
         if meta.kind == FileKind::Dir {
             let (staging, relative) = names::place(&plan.roots, &meta.name)?;
             entries::dress(&staging.dir().join(relative), &meta, request.owner)?;
+        }
+        // Generations of old do not tell of the roots themselves: those are their files' owner's.
+        roots.entry(root.to_owned()).or_insert_with(|| FileMeta {
+            mode: ROOT_MODE,
+            ..meta.clone()
+        });
+    }
+    if !plan.facts.is_of_volumes() {
+        for (root, meta) in &roots {
+            let (staging, _) = names::place(&plan.roots, root)?;
+            entries::dress(staging.own_dir(), meta, request.owner)?;
         }
     }
     Ok(())

@@ -150,6 +150,11 @@ impl Staging {
         &self.dir
     }
 
+    /// Returns the directory that becomes the target: in a mount point, which cannot be replaced, that itself.
+    pub(super) fn own_dir(&self) -> &Path {
+        if self.inside { &self.target } else { &self.dir }
+    }
+
     /// Returns where the directory will be.
     pub(super) fn target(&self) -> &Path {
         &self.target

@@ -57,7 +57,7 @@ impl Found {
                         systems.entry(dir.clone()).or_default().push((path, size));
                     } else if has_pages(&name) {
                         self.plain.push((path, size));
-                    } else if name.starts_with("ib_logfile") || is_moving_redo(&name) {
+                    } else if is_numbered(&name, "ib_logfile") || is_numbered(&name, "#ib_redo") {
                         self.redo.push(path);
                     } else if name.ends_with(".dblwr") {
                         self.doublewrite.push(path);
@@ -77,22 +77,16 @@ impl Found {
 /// Whether a file has pages, by its name; the system tablespace's among them.
 pub(super) fn has_pages(name: &str) -> bool {
     let own = own_name(name);
-    let digits = |prefix: &str| {
-        own.strip_prefix(prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
-    };
     own.ends_with(".ibd")
         || own.ends_with(".ibu")
-        || digits("undo")
-        || digits("undo_")
+        || is_numbered(own, "undo")
+        || is_numbered(own, "undo_")
         || is_system(name)
 }
 
 /// Whether it is a file of a system tablespace.
 pub(super) fn is_system(name: &str) -> bool {
-    own_name(name)
-        .strip_prefix("ibdata")
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+    is_numbered(own_name(name), "ibdata")
 }
 
 /// The number at the end of a name.
@@ -101,9 +95,10 @@ pub(super) fn number(name: &str) -> u64 {
     name[name.len() - digits..].parse().unwrap_or(0)
 }
 
-/// Spare files of the log have a name that goes on behind the number.
-fn is_moving_redo(name: &str) -> bool {
-    name.strip_prefix("#ib_redo")
+/// Whether a name ends in a number and is nothing else. That of a spare file of the log goes on behind it; that of
+/// a table which is called like a log has an extension.
+fn is_numbered(name: &str, stem: &str) -> bool {
+    name.strip_prefix(stem)
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
 }
 
@@ -138,7 +133,9 @@ mod tests {
             assert!(!has_pages(name), "{name}");
         }
         assert_eq!(number("/x/ibdata12"), 12);
-        assert!(is_moving_redo("#ib_redo12") && !is_moving_redo("#ib_redo12_tmp"));
+        assert!(
+            is_numbered("#ib_redo12", "#ib_redo") && !is_numbered("#ib_redo12_tmp", "#ib_redo")
+        );
     }
 
     #[test]

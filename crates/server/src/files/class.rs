@@ -55,7 +55,8 @@ fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
     if numbered("undo_") || numbered("ibdata") {
         return Some(FileClass::InnodbData);
     }
-    if name.starts_with("ib_logfile") || moving_redo::is_redo(name) {
+    // Tables may be called ib_logfile_imports: theirs have an extension.
+    if numbered("ib_logfile") || moving_redo::is_redo(name) {
         return Some(FileClass::InnodbRedo);
     }
     // MariaDB 13's archived redo log.
@@ -65,7 +66,7 @@ fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
     if name.ends_with(".dblwr") || name.ends_with(".bdblwr") || name == "xb_doublewrite" {
         return Some(FileClass::InnodbDoublewrite);
     }
-    if name.starts_with("aria_log") {
+    if numbered("aria_log.") || name == "aria_log_control" {
         return Some(FileClass::EngineLog);
     }
     match name {
@@ -153,6 +154,10 @@ mod tests {
             ("ib_buffer_pool", C::ServerState),
             ("server-key.pem", C::ServerState),
             ("notes.txt", C::Other),
+            ("ib_logfile_imports.ibd", C::InnodbData),
+            ("ib_logfile0.frm", C::Definition),
+            ("aria_log_rows.MAD", C::EngineTable),
+            ("aria_log.MAI", C::EngineTable),
         ] {
             assert_eq!(C::of(name, Path::new("/d"), &plan), class, "{name}");
         }

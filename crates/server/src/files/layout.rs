@@ -17,6 +17,15 @@ pub(super) struct Special {
     pub(super) classes: &'static [FileClass],
 }
 
+/// What settings name that is no part of a generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    pub(super) path: PathBuf,
+    /// Whether it is a directory; else a file or a socket.
+    pub(super) directory: bool,
+    pub(super) why: &'static str,
+}
+
 /// Everything that a walk has to know.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
@@ -27,7 +36,7 @@ pub(super) struct Plan {
     pub(super) system_tablespace: Vec<String>,
     pub(super) logs: Logs,
     /// Files that are left out, and why.
-    pub(super) leave_out: Vec<(PathBuf, &'static str)>,
+    pub(super) leave_out: Vec<LeftOut>,
     /// Files that hold keys.
     pub(super) keyring: Vec<PathBuf>,
     /// Tablespaces that the server or its dictionary names, as it names them.
@@ -182,14 +191,16 @@ impl Places<'_> {
         }
     }
 
-    fn leave_out(&self) -> Vec<(PathBuf, &'static str)> {
-        let named = [
+    fn leave_out(&self) -> Vec<LeftOut> {
+        let files = [
             ("pid_file", "the pid file of the running server"),
             ("socket", "a socket"),
             ("log_error", "the error log"),
             ("slow_query_log_file", "the slow query log"),
             ("general_log_file", "the general query log"),
             ("log_slow_query_file", "the slow query log"),
+        ];
+        let directories = [
             ("tmpdir", "temporary files"),
             ("innodb_tmpdir", "temporary files"),
             (
@@ -197,25 +208,32 @@ impl Places<'_> {
                 "temporary tablespaces, made anew at every start",
             ),
         ];
-        named
-            .iter()
-            .filter_map(|(name, why)| Some((self.absolute(self.value(name)?), *why)))
-            .filter(|(path, _)| path != self.datadir)
+        let left_out = |(name, why): &(&str, &'static str), directory| {
+            Some(LeftOut {
+                path: self.absolute(self.value(name)?),
+                directory,
+                why,
+            })
+        };
+        let files = files.iter().filter_map(|one| left_out(one, false));
+        let directories = directories.iter().filter_map(|one| left_out(one, true));
+        files
+            .chain(directories)
+            .filter(|left_out| left_out.path != self.datadir)
             .chain(self.temporary_tablespace())
             .collect()
     }
 
-    fn temporary_tablespace(&self) -> impl Iterator<Item = (PathBuf, &'static str)> {
+    fn temporary_tablespace(&self) -> impl Iterator<Item = LeftOut> {
         let files = self.value("innodb_temp_data_file_path").unwrap_or("ibtmp1");
         let home = self.directory("innodb_data_home_dir");
         files
             .split(';')
             .filter_map(|spec| spec.split(':').next())
-            .map(|file| {
-                (
-                    home.join(file),
-                    "the temporary tablespace, made anew at every start",
-                )
+            .map(|file| LeftOut {
+                path: home.join(file),
+                directory: false,
+                why: "the temporary tablespace, made anew at every start",
             })
             .collect::<Vec<_>>()
             .into_iter()

@@ -15,8 +15,21 @@ pub(super) fn by_kind(kind: FileType) -> Option<&'static str> {
     }
 }
 
+/// Says why a directory of this name is left out; `top` when it is at the top of a data directory.
+///
+/// Whatever can be the name of a schema is none of these: servers write every other character than letters,
+/// digits, `_` and `$` of it as `@` and a number.
+pub(super) fn directory(name: &str, top: bool) -> Option<&'static str> {
+    match name {
+        "lost+found" if top => Some("the filesystem's own"),
+        "#innodb_temp" if top => Some("temporary tablespaces, made anew at every start"),
+        _ if top && name.starts_with(".evenkeel-") => Some("evenkeel's own snapshots"),
+        _ => None,
+    }
+}
+
 /// Says why a file of this name is left out, wherever it is or at the top of a data directory.
-pub(super) fn by_name(name: &str, top: bool) -> Option<&'static str> {
+pub(super) fn file(name: &str, top: bool) -> Option<&'static str> {
     if name.starts_with(".nfs") {
         return Some("a deleted file that a process holds open");
     }
@@ -35,8 +48,6 @@ pub(super) fn by_name(name: &str, top: bool) -> Option<&'static str> {
             .strip_prefix("core.")
             .is_some_and(|pid| pid.bytes().all(|b| b.is_ascii_digit()));
     match name {
-        "lost+found" => Some("the filesystem's own"),
-        "#innodb_temp" => Some("temporary tablespaces, made anew at every start"),
         "ibtmp1" => Some("the temporary tablespace, made anew at every start"),
         _ if is_core => Some("a core dump"),
         _ if name.starts_with(".evenkeel-") => Some("evenkeel's own snapshots"),
@@ -53,9 +64,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_top_of_a_data_directory_has_such_names() {
+    fn only_the_top_of_a_data_directory_has_such_files() {
         for name in [
-            "lost+found",
             "ibtmp1",
             "core",
             "core.77",
@@ -63,16 +73,27 @@ mod tests {
             "db1.err",
             ".evenkeel-0",
         ] {
-            assert!(by_name(name, true).is_some(), "{name}");
-            assert!(by_name(name, false).is_none(), "{name}");
+            assert!(file(name, true).is_some(), "{name}");
+            assert!(file(name, false).is_none(), "{name}");
         }
         for name in ["ibdata1", "core.ibd", "corep", "mysql", "undo001"] {
-            assert!(by_name(name, true).is_none(), "{name}");
+            assert!(file(name, true).is_none(), "{name}");
         }
-        assert!(by_name(".nfs0001", false).is_some());
-        assert!(by_name("#ib_redo12_tmp", false).is_some());
-        assert!(by_name("#ib_redo12", false).is_none());
-        assert!(by_name("binlog.~rec~", false).is_some());
-        assert!(by_name("binlog.000001", false).is_none());
+        assert!(file(".nfs0001", false).is_some());
+        assert!(file("#ib_redo12_tmp", false).is_some());
+        assert!(file("#ib_redo12", false).is_none());
+        assert!(file("binlog.~rec~", false).is_some());
+        assert!(file("binlog.000001", false).is_none());
+    }
+
+    #[test]
+    fn no_schema_is_left_out() {
+        for name in ["lost+found", "#innodb_temp", ".evenkeel-0"] {
+            assert!(directory(name, true).is_some(), "{name}");
+            assert!(directory(name, false).is_none(), "{name}");
+        }
+        for schema in ["core", "ibtmp1", "core@002e77", "db1@002epid", "sys"] {
+            assert!(directory(schema, true).is_none(), "{schema}");
+        }
     }
 }

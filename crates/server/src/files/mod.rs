@@ -39,7 +39,32 @@ use crate::connect::Session;
 use evenkeel_op::{Context, Error, Result};
 use layout::Plan;
 use std::collections::BTreeMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+/// Whose a file is, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The owner's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// Permissions, without the file's type.
+    pub mode: u32,
+}
+
+impl Access {
+    /// Reads it out of what the kernel says of a file.
+    #[must_use]
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            mode: metadata.mode() & 0o7777,
+        }
+    }
+}
 
 /// One file of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +77,9 @@ pub struct FoundFile {
     pub class: FileClass,
     /// Its length in bytes when it was looked at.
     pub size: u64,
+    /// Whose it was then; `None` where there is no server. A clone is ours, and the original may be gone by
+    /// the time it is read.
+    pub access: Option<Access>,
 }
 
 /// A directory that a server keeps files in.
@@ -119,6 +147,7 @@ impl ServerFiles {
             path,
             class: FileClass::Other,
             size,
+            access: None,
         };
         Ok(Self {
             datadir: dir.to_owned(),

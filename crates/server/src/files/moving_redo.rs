@@ -4,12 +4,14 @@
 //! A list that was made before the snapshot may lack the newest file, and with it what was
 //! committed last. So which files there are is asked of the image itself.
 
-use super::{FileClass, FoundFile, ServerFiles};
+use super::{Access, FileClass, FoundFile, ServerFiles};
 use evenkeel_op::{Context, Error, Result};
 use std::path::{Path, PathBuf};
 
 /// What such a directory is called, wherever it is.
 pub(super) const DIRECTORY: &str = "#innodb_redo";
+/// The permissions that servers give to redo log files.
+const REDO_MODE: u32 = 0o640;
 
 impl FoundFile {
     /// Returns whether it is a redo log file that comes and goes by itself.
@@ -49,6 +51,10 @@ impl ServerFiles {
 /// Lists the redo log files in `image`, a frozen copy of the directory `dir` that is called `name`.
 fn redo_in(image: &Path, name: &str, dir: &Path) -> Result<Vec<FoundFile>> {
     let failed = || format!("failed to list {}", image.display());
+    // A clone is ours: only the original knows its owner, and that may have gone.
+    let directory = std::fs::metadata(dir)
+        .context(|| format!("failed to look at {}", dir.display()))
+        .map(|meta| Access::of(&meta))?;
     let mut found = Vec::new();
     for entry in std::fs::read_dir(image).context(failed)? {
         let entry = entry.context(failed)?;
@@ -60,6 +66,10 @@ fn redo_in(image: &Path, name: &str, dir: &Path) -> Result<Vec<FoundFile>> {
             continue;
         }
         found.push(FoundFile {
+            access: Some(Access {
+                mode: REDO_MODE,
+                ..directory
+            }),
             name: format!("{name}/{leaf}"),
             path: dir.join(leaf),
             class: FileClass::InnodbRedo,

@@ -1,8 +1,8 @@
 //! Walks the directories once and sorts what lies there.
 
-use super::layout::Plan;
+use super::layout::{LeftOut, Plan};
 use super::listing::{below, entries, file_type, looked_at};
-use super::{FileClass, FoundFile, Root, generation_name, leave_out, moving_redo, outside};
+use super::{Access, FileClass, FoundFile, Root, generation_name, leave_out, moving_redo, outside};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{FileType, Metadata};
@@ -133,10 +133,18 @@ impl<'a> Walk<'a> {
     fn reason_to_leave_out(&self, path: &Path, kind: FileType, top: bool) -> Option<&'static str> {
         leave_out::by_kind(kind)
             .or_else(|| {
-                let named = self.plan.leave_out.iter().find(|(out, _)| out == path);
-                named.map(|(_, why)| *why)
+                // A schema may be called like a file that is left out.
+                let is_it = |out: &&LeftOut| out.path == path && out.directory == kind.is_dir();
+                let named = self.plan.leave_out.iter().find(is_it);
+                named.map(|out| out.why)
             })
-            .or_else(|| leave_out::by_name(path.file_name()?.to_str()?, top))
+            .or_else(|| {
+                let name = path.file_name()?.to_str()?;
+                match kind.is_dir() {
+                    true => leave_out::directory(name, top),
+                    false => leave_out::file(name, top),
+                }
+            })
     }
 
     /// Adds one file, unless it is there already or was removed since it was listed.
@@ -185,6 +193,7 @@ impl<'a> Walk<'a> {
             path: path.to_owned(),
             class,
             size: meta.len(),
+            access: Some(Access::of(&meta)),
         });
         Ok(())
     }
