@@ -11,7 +11,8 @@ use evenkeel_testkit::replicas::{status, wait_until_it_applies};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Bank, BankTraffic, By, LoopFs, TestServer, until};
 use std::fs;
-use std::process::Command;
+use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
 
 const GIB: u64 = 1 << 30;
 const MARK: &str = "EVENKEEL_TEST_CASE";
@@ -193,6 +194,26 @@ fn what_others_stopped_stays_stopped() {
     assert!(!said.contains("the applier"), "{said}");
     assert_eq!(case.applier(), ThreadState::Stopped);
     assert_eq!(case.notes(), 0);
+}
+
+/// The command that sees to it is the one for this server, also while one for another server, which does not
+/// answer yet, looks what there is to see to.
+#[test]
+fn by_the_command_for_its_server_while_another_waits() {
+    let case = Case::start(mariadb_10_11());
+    case.kill_at("applier::stands", true);
+    let silent = UnixListener::bind(case.site.fs.join("silent")).unwrap();
+    let mut other = case
+        .evenkeel
+        .command(&["doctor", "--no-defaults", "-u", "root"]);
+    other.arg("-S").arg(case.site.fs.join("silent"));
+    let mut other = other.stdout(Stdio::null()).spawn().unwrap();
+    let _waits = silent.accept().unwrap();
+    let said = case.doctor();
+    assert!(said.contains("the applier was still stopped"), "{said}");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    case.assert_goes_on("while another waits");
 }
 
 /// A server that was restarted has its own way with its appliers.

@@ -207,6 +207,24 @@ fn by_the_next_command_after_pauser_and_watchdog_were_killed() {
     assert!(healed(&busy).is_empty());
 }
 
+/// A command that is to do with another server looks at the note for a moment: this one's must not take it for
+/// that of a run that lives.
+#[test]
+fn by_the_command_it_concerns_while_another_looks() {
+    let busy = Busy::start();
+    pause_and_kill(&busy, kill_with_the_watchdog);
+    let mut done = Vec::new();
+    let of_another = heal(|pid| {
+        if pid == busy.pid() {
+            done = healed(&busy);
+        }
+        false
+    });
+    assert!(of_another.is_empty());
+    assert_eq!(done.len(), 1, "{done:?}");
+    assert!(done[0].resumed.is_ok());
+}
+
 #[test]
 fn not_when_somebody_else_stopped_it_since() {
     use rustix::process::Signal;

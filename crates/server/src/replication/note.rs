@@ -11,11 +11,12 @@ use super::status::{Position, Replication, ThreadState};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::ConnectOptions;
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_op::claim::{claim, is_at};
+use evenkeel_op::{Context, Error, Result};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -94,39 +95,17 @@ impl Note {
     /// Notes what is about to be stopped. `Busy` when another run does so now.
     pub(super) fn write(noted: &Noted) -> Result<Self> {
         let path = own_directory()?.join(noted.process.name());
-        let place = path.display().to_string();
-        let failed = || format!("failed to write {place}");
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&path)
-            .context(failed)?;
-        file.try_lock().map_err(|error| {
-            Error::new(
-                ErrorKind::Busy,
-                "another run of evenkeel holds this server's applier now",
-            )
-            .hint("try again")
-            .because(error)
-        })?;
+        let failed = || format!("failed to write {}", path.display());
+        let busy = "another run of evenkeel holds this server's applier now";
+        let file = claim(&path, 0o600, busy)?;
         file.set_len(0).context(failed)?;
-        let note = Self { path, file };
-        note.line(noted).context(failed)?;
-        Ok(note)
+        line(&file, noted).context(failed)?;
+        Ok(Self { path, file })
     }
 
     /// Adds where the appliers stand. Without it a later run can only go by that they stand.
     pub(super) fn stands(&self, stands: &Stands) {
-        let _ = self.line(stands);
-    }
-
-    fn line(&self, value: &impl Serialize) -> io::Result<()> {
-        let mut text = serde_json::to_string(value)?;
-        text.push('\n');
-        (&self.file).write_all(text.as_bytes())
+        let _ = line(&self.file, stands);
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -136,6 +115,12 @@ impl Note {
     pub(super) fn remove(self) {
         let _ = fs::remove_file(&self.path);
     }
+}
+
+fn line(mut file: &File, value: &impl Serialize) -> io::Result<()> {
+    let mut text = serde_json::to_string(value)?;
+    text.push('\n');
+    file.write_all(text.as_bytes())
 }
 
 /// An applier that a killed run left standing.
@@ -161,18 +146,21 @@ pub fn heal(options: &ConnectOptions) -> Option<LeftStanding> {
 }
 
 fn heal_one(path: &Path, options: &ConnectOptions) -> Option<LeftStanding> {
-    let (file, noted, stands) = open(path)?;
-    // Locked: its writer lives, and starts the applier itself.
-    file.try_lock().ok()?;
+    let mut file = open(path)?;
+    let noted = read(&mut file)?.noted;
     if !noted.process.is_there() {
         // The server was restarted, and its appliers with it, or they are not meant to run.
-        let _ = fs::remove_file(path);
+        if locked(&file, path) {
+            let _ = fs::remove_file(path);
+        }
         return None;
     }
+    // Not locked before it is known to be this server's: its own command could not have it then.
     let mut session = Session::open(options).ok()?;
-    if identity(&mut session).ok()? != noted.server {
+    if identity(&mut session).ok()? != noted.server || !locked(&file, path) {
         return None;
     }
+    let Content { noted, stands } = read(&mut file)?;
     let abilities = Abilities::probe(&mut session).ok()?;
     let statement = |channel: &String| statements::applier(Order::Start, channel, &abilities);
     let statements: Vec<String> = noted.channels.iter().map(statement).collect();
@@ -192,26 +180,38 @@ fn heal_one(path: &Path, options: &ConnectOptions) -> Option<LeftStanding> {
     })
 }
 
-fn open(path: &Path) -> Option<(File, Noted, Option<Stands>)> {
-    let mut file = OpenOptions::new()
+fn open(path: &Path) -> Option<File> {
+    let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
         .open(path)
         .ok()?;
-    file.metadata()
-        .ok()
-        .filter(|meta| meta.is_file() && meta.uid() == geteuid().as_raw())?;
+    let meta = file.metadata().ok()?;
+    (meta.is_file() && meta.uid() == geteuid().as_raw()).then_some(file)
+}
+
+/// Locks a note. When it is locked, its writer lives, and starts the applier itself; one that is not
+/// there any more was seen to by another command.
+fn locked(file: &File, path: &Path) -> bool {
+    file.try_lock().is_ok() && is_at(file, path)
+}
+
+struct Content {
+    noted: Noted,
+    stands: Option<Stands>,
+}
+
+fn read(file: &mut File) -> Option<Content> {
+    file.rewind().ok()?;
     let mut text = String::new();
-    Read::by_ref(&mut file)
-        .take(LENGTH_MAX)
-        .read_to_string(&mut text)
-        .ok()?;
+    file.take(LENGTH_MAX).read_to_string(&mut text).ok()?;
     let mut lines = text.lines();
-    let noted = serde_json::from_str(lines.next()?).ok()?;
-    let stands = lines
-        .next()
-        .and_then(|line| serde_json::from_str(line).ok());
-    Some((file, noted, stands))
+    Some(Content {
+        noted: serde_json::from_str(lines.next()?).ok()?,
+        stands: lines
+            .next()
+            .and_then(|line| serde_json::from_str(line).ok()),
+    })
 }
 
 /// Starts those of `channels` that stand where they were left, and returns them.

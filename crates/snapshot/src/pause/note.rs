@@ -16,13 +16,13 @@
 
 use super::Target;
 use super::threads::{self, Standstill, Stat};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_op::claim::{claim, is_at};
+use evenkeel_op::{Context, Error, Result};
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 const MAGIC: &str = "evenkeel pause 1";
 /// Where root's notes are; everybody may read them.
@@ -30,10 +30,6 @@ const OF_ROOT: &str = "/run/evenkeel";
 /// Where everybody else's are, each in a directory of their own.
 const OF_OTHERS: &str = "/tmp";
 const OF_OTHERS_PREFIX: &str = "evenkeel-pause-";
-/// How long another pause of the same process is waited for: the watchdog of a run that was killed
-/// outlives it for a moment.
-const PATIENCE: Duration = Duration::from_secs(5);
-const POLL: Duration = Duration::from_millis(20);
 /// More than any note is long.
 const LENGTH_MAX: u64 = 4096;
 
@@ -51,7 +47,8 @@ impl Note {
         let directory = own_directory()?;
         let path = directory.join(format!("{}-{}", target.pid, target.start_time));
         let failed = || format!("failed to write {}", path.display());
-        let file = claim(&path, target.pid)?;
+        let busy = format!("another run of evenkeel pauses process {} now", target.pid);
+        let file = claim(&path, 0o644, &busy)?;
         let boot = boot_id().context(failed)?;
         let text = format!(
             "{MAGIC}\nboot {boot}\nprocess {} {}\n",
@@ -73,44 +70,6 @@ impl Note {
 impl Drop for Note {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
-    }
-}
-
-/// Opens the note and locks it; a stale one of the same process is taken over.
-fn claim(path: &Path, pid: i32) -> Result<File> {
-    let failed = || format!("failed to write {}", path.display());
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o644)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(path)
-            .context(failed)?;
-        match file.try_lock() {
-            Ok(()) if is_at(&file, path) => return Ok(file),
-            // A run that healed it removed it just before the lock was ours.
-            Ok(()) if Instant::now() < until => {}
-            Ok(()) => return Err(Error::failed(failed()).because("it is removed time and again")),
-            Err(error) if Instant::now() >= until => {
-                return Err(Error::new(
-                    ErrorKind::Busy,
-                    format!("another run of evenkeel pauses process {pid} now"),
-                )
-                .hint("try again")
-                .because(error));
-            }
-            Err(_) => std::thread::sleep(POLL),
-        }
-    }
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::symlink_metadata(path)) {
-        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
-        _ => false,
     }
 }
 
@@ -144,18 +103,18 @@ fn heal_one(path: &Path, is_meant: &mut impl FnMut(i32) -> bool) -> Option<LeftS
         .open(path)
         .ok()?;
     let meta = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    // Not locked before it is known whom it is about: the command that it concerns could not have it then.
+    if let Some(noted) = read(&mut file).filter(Noted::is_there)
+        && !is_meant(noted.pid)
+    {
+        return None;
+    }
     // Locked: its writer lives, and ends the pause itself.
     file.try_lock().ok()?;
     if !is_at(&file, path) {
         return None;
     }
-    let mut text = String::new();
-    let read = Read::by_ref(&mut file)
-        .take(LENGTH_MAX)
-        .read_to_string(&mut text);
-    let noted = read.ok().and_then(|_| Noted::parse(&text));
-    let left = match noted.filter(Noted::is_there) {
-        Some(noted) if !is_meant(noted.pid) => return None,
+    let left = match read(&mut file).filter(Noted::is_there) {
         Some(noted) if noted.stands_still(meta.uid()) => Some(LeftStopped {
             pid: noted.pid,
             resumed: Target::started_at(noted.pid, noted.start_time)
@@ -169,6 +128,13 @@ fn heal_one(path: &Path, is_meant: &mut impl FnMut(i32) -> bool) -> Option<LeftS
         let _ = fs::remove_file(path);
     }
     left
+}
+
+fn read(file: &mut File) -> Option<Noted> {
+    file.rewind().ok()?;
+    let mut text = String::new();
+    file.take(LENGTH_MAX).read_to_string(&mut text).ok()?;
+    Noted::parse(&text)
 }
 
 /// What a note says.
