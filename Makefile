@@ -17,13 +17,19 @@ INSTALL := cargo install --locked --config profile.release.opt-level=1
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
-.PHONY: help setup build queue-plugin demo test test-vm lint tidy docs bench
+.PHONY: help setup setup-demo setup-bench build queue-plugin demo test test-vm soak lint tidy docs bench
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
-setup: ## Install the packages and servers that the demo and the tests need.
-	testkit/setup
+setup: ## Install the packages and servers that the tests need.
+	testkit/setup tests
+
+setup-demo:
+	testkit/setup demo
+
+setup-bench:
+	testkit/setup bench
 
 build: ## Build the program, and beside it the library that `evenkeel plugin install` puts into servers.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url
@@ -36,7 +42,7 @@ queue-plugin: ## Build the queue engine for this machine's MariaDB, beside the p
 	    "$$CARGO_TARGET_DIR/release/libevenkeel_queue_engine.a" \
 	    "$$CARGO_TARGET_DIR/release/evenkeel_queue-mariadb-$$version.so"
 
-demo: setup ## Back up, kill, restore and check a private server under load.
+demo: setup-demo ## Back up, kill, restore and check a private server under load.
 	cargo build --release --locked --package evenkeel-cli
 	"$$CARGO_TARGET_DIR/release/evenkeel" demo $(ARGS)
 
@@ -47,6 +53,10 @@ test: setup ## Run every test.
 
 test-vm: setup ## Run the tests that need LVM, in a virtual machine with a kernel of its own.
 	cargo xtask machine $(ARGS)
+
+soak: setup ## Run the loops of the tests in full: hours. Goes on where it was interrupted; writes a record.
+	@command -v cargo-nextest >/dev/null || $(INSTALL) cargo-nextest@$(NEXTEST_VERSION)
+	cargo xtask soak $(ARGS)
 
 lint: tidy ## Check format, clippy, dependencies and the rules of the house.
 	cargo fmt --all --check
@@ -64,7 +74,7 @@ docs: ## Build the book, the man pages and the completions under target/.
 	cargo xtask completions --out "$$CARGO_TARGET_DIR/completions"
 	mdbook build docs --dest-dir "$$CARGO_TARGET_DIR/book"
 
-bench: setup ## Measure against mariadb-backup, restic, innochecksum, cat | zstd, and ssh: hours.
+bench: setup-bench ## Measure against mariadb-backup, restic, innochecksum, cat | zstd, and ssh: hours.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench-traffic
 	for one in incremental full impact pause ssh store pitr mount check baseline recovery engine dump load import tpcc oltp queue; do \
 	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" bench/$$one $(ARGS); \

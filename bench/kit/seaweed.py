@@ -72,7 +72,7 @@ class Seaweed:
 
 
 def program():
-    cache = os.environ.get("EVENKEEL_TEST_CACHE") or os.path.expanduser("~/.cache/evenkeel-test")
+    cache = os.environ.get("EVENKEEL_TEST_CACHE") or "/var/cache/evenkeel-test"
     found = glob.glob(os.path.join(cache, "seaweedfs-*", "weed"))
     if not found:
         raise RuntimeError("SeaweedFS is not there: run testkit/setup")

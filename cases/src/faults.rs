@@ -2,6 +2,7 @@
 //! are closed to it, files that are gone when it comes to them.
 
 use crate::program::{Ended, run};
+use evenkeel_testkit::servers::account;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -30,13 +31,28 @@ pub fn gone(command: &Command, path: &Path) -> Ended {
     failing(command, path, "openat", "error=ENOENT")
 }
 
-/// Runs a command to which one path is closed: its mode forbids it, and so do root's powers.
+/// Runs a command to which one path is closed, as it is to who may not open it.
 #[must_use]
 pub fn closed(command: &Command, path: &Path) -> Ended {
+    failing(command, path, "openat", "error=EACCES")
+}
+
+/// The same where strace does not see how it is opened: as root who may read a data directory by its group
+/// alone, and is in that group.
+#[must_use]
+pub fn closed_by_mode(command: &Command, datadir: &Path, path: &Path) -> Ended {
+    let chmod = Command::new("chmod")
+        .args(["-R", "g+rX"])
+        .arg(datadir)
+        .status();
+    assert!(chmod.expect("chmod runs").success());
     let mode = fs::metadata(path).expect("a path").permissions();
     fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("a mode");
     let mut powerless = Command::new("setpriv");
     powerless.args(["--bounding-set", POWERS, "--inh-caps", POWERS]);
+    if let Some(account) = account() {
+        powerless.args(["--groups", &account.gid.to_string()]);
+    }
     powerless
         .arg(command.get_program())
         .args(command.get_args());

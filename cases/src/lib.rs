@@ -102,6 +102,13 @@ impl Site {
         self.bank.start(&options, clients).expect("traffic")
     }
 
+    /// Starts clients that move money as fast as the server takes it.
+    #[must_use]
+    pub fn rush(&self, clients: u32) -> BankTraffic {
+        let options = self.running().connect_options();
+        self.bank.rush(&options, clients).expect("traffic")
+    }
+
     /// Returns the repository's path.
     #[must_use]
     pub fn repository(&self) -> PathBuf {

@@ -12,6 +12,7 @@ use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::relative_path;
 use evenkeel_server::launch::Running;
 use evenkeel_testkit::bank::BankState;
+use evenkeel_testkit::servers::give_to_server;
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{BankTraffic, Marks};
 use std::fs::{self, File};
@@ -43,16 +44,6 @@ const FLEETING: [&str; 3] = [
     "--sync-binlog=0",
 ];
 
-/// Returns how many rounds each provider is put through, shared out over the servers:
-/// `EVENKEEL_ROUNDS`, or a hundred.
-#[must_use]
-pub fn rounds() -> u32 {
-    let set = std::env::var("EVENKEEL_ROUNDS").ok();
-    set.map_or(100, |text| {
-        text.parse().expect("EVENKEEL_ROUNDS is a number")
-    })
-}
-
 /// Puts a site through rounds; `request` says how to freeze. Panics at the first image that is
 /// not of one instant.
 pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
@@ -60,7 +51,7 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
     let others = not_transfers(site, &mut site.running().session().expect("a session"));
     for round in 1..=rounds {
         // Only while it is needed: the throwaway server is to have the processors afterwards.
-        let traffic = Arc::new(site.traffic(4));
+        let traffic = Arc::new(site.rush(4));
         traffic.wait_for(u64::from(7 + round * 13 % 40));
         let before = Arc::new(Mutex::new(traffic.marks()));
         meanwhile(site, &traffic, &before);
@@ -207,4 +198,5 @@ pub fn clone_image(image: &HeldImage, to: &Path) {
         rustix::fs::ioctl_ficlone(&to, &from)
             .unwrap_or_else(|e| panic!("failed to clone {}: {e}", frozen.display()));
     }
+    give_to_server(to);
 }

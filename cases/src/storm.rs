@@ -28,6 +28,10 @@ pub fn wait_through(traffic: &BankTraffic, transfers: u64) {
     });
 }
 
+/// How long a storm rests after a statement on MySQL 5.7: there nothing stops it while files are listed and
+/// cloned, and a backup gives up when tables come and go all the time.
+const BREATH: Duration = Duration::from_millis(50);
+
 /// How many tables there are at most.
 const TABLES: u32 = 8;
 
@@ -60,6 +64,9 @@ impl Storm {
                     // Tables that are there already, or not yet.
                     _ => counted.fetch_add(1, Ordering::SeqCst),
                 };
+                if upwards {
+                    std::thread::sleep(BREATH);
+                }
             }
         });
         Self {

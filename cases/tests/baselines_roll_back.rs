@@ -4,7 +4,10 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::baselines::{Rolled, make_subvolume};
 use evenkeel_cases::program::run;
-use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_server::launch::Account;
+use evenkeel_testkit::servers::{
+    account, mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9,
+};
 use evenkeel_testkit::{LoopFs, TestServer};
 use std::fs;
 
@@ -175,6 +178,13 @@ fn a_stopped_server_stays_stopped() {
 }
 
 /// One that a container looks after, or anything else: it is asked to stop it, and to start it.
+/// What runs a command as the servers' account.
+fn as_account() -> String {
+    account().map_or_else(String::new, |Account { uid, gid }| {
+        format!("setpriv --reuid {uid} --regid {gid} --clear-groups")
+    })
+}
+
 #[test]
 fn others_stop_and_start_it() {
     let rolled = start(mariadb_10_11(), LoopFs::xfs(GIB));
@@ -194,8 +204,9 @@ fn others_stop_and_start_it() {
     let note = |what: &str| format!("echo {what} >> {}", said.display());
     let stop = format!("{}; kill {}", note("stop"), first[0]);
     let start = format!(
-        "{}; setsid {} > /dev/null 2>&1 < /dev/null &",
+        "{}; setsid {} {} > /dev/null 2>&1 < /dev/null &",
         note("start"),
+        as_account(),
         words.join(" ")
     );
     let commands = ["--stop-with", &stop, "--start-with", &start];

@@ -22,7 +22,7 @@ fn case(server: TestServer) {
         back_up(&request).expect("a backup").report.rested_s
     };
     assert_eq!(rested(5, SLOW), 0.0, "the server is idle");
-    let traffic = site.traffic(4);
+    let traffic = site.rush(4);
     traffic.wait_for(50);
     assert!(rested(5, SLOWER) > 0.0, "the server is busy");
     assert_eq!(rested(100, SLOW), 0.0, "nobody asked to rest");

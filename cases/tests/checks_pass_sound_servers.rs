@@ -60,7 +60,7 @@ fn case(server: TestServer) {
     ] {
         session.run(sql).expect("a flush");
     }
-    let traffic = site.traffic(4);
+    let traffic = site.rush(4);
     for round in 0..4 {
         traffic.wait_for(100);
         // Tables come and go while it looks.

@@ -8,7 +8,8 @@ use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_cases::{SMALL, Site, back_up, quiet};
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::Session;
-use evenkeel_server::launch::{Launch, Running};
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Marks, TestServer, servers};
 use std::fs;
@@ -33,7 +34,7 @@ fn value(session: &mut Session, sql: &str) -> Option<String> {
 
 /// Starts a server on restored files with nothing but what the restore says.
 fn boot(server: &TestServer, restored: &RestoreReport, more: &[&str]) -> Running {
-    let mut launch = Launch::new(server.binary.clone(), &restored.target);
+    let mut launch = server.plan(&restored.target, &[]);
     launch.extra_args.clone_from(&restored.start_options);
     launch
         .extra_args
@@ -44,7 +45,7 @@ fn boot(server: &TestServer, restored: &RestoreReport, more: &[&str]) -> Running
 /// Makes a server whose files are everywhere: below `here`, and its redo log below `there`.
 fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
     let at = |option: &str, top: &Path, dir: &str| {
-        fs::create_dir_all(top.join(dir)).unwrap();
+        make_server_dir(&top.join(dir));
         format!("--{option}={}", top.join(dir).display())
     };
     let here = fs.path().to_owned();
@@ -54,7 +55,7 @@ fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
     args.push(at("innodb-data-home-dir", &here, "home"));
     args.push(format!("{}/log", at("log-bin", &here, "binlog")));
     args.push("--symbolic-links=1".to_owned());
-    fs::create_dir_all(here.join("tables")).unwrap();
+    make_server_dir(&here.join("tables"));
     match server.id {
         "mariadb-10.11" => {
             args.push(at("aria-log-dir-path", &here, "aria"));
@@ -67,7 +68,7 @@ fn spread(server: TestServer, fs: LoopFs, there: &Path) -> Site {
     let launch = server.plan(&here.join("data"), &args);
     launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
     if server.id != "mysql-8.0.15" {
-        fs::create_dir_all(here.join("schemas/far")).unwrap();
+        make_server_dir(&here.join("schemas/far"));
         std::os::unix::fs::symlink(here.join("schemas/far"), here.join("data/far")).unwrap();
     }
     let site = Site::of(server, fs, launch, 200);

@@ -3,11 +3,14 @@
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::Site;
-use evenkeel_cases::rounds::{RESTLESS, clone_only_while_stopped, go_round, rounds};
+use evenkeel_cases::rounds::{RESTLESS, clone_only_while_stopped, go_round};
+use evenkeel_testkit::effort::rounds;
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 
 const GIB: u64 = 1 << 30;
+/// Rounds of each provider in full, shared out over the servers.
+const ALL: u32 = 200;
 
 #[derive(Clone, Copy)]
 enum Way {
@@ -21,7 +24,8 @@ enum Way {
 
 /// Every provider's rounds are shared out over the servers that it works with; those that start faster
 /// take more of them.
-fn case(server: TestServer, fs: LoopFs, way: Way, (part, of): (u32, u32)) {
+fn case(server: TestServer, fs: LoopFs, way: Way, sample: u32, (part, of): (u32, u32)) {
+    let rounds = rounds("frozen images", sample, (ALL * part).div_ceil(of));
     let scenario = fail::FailScenario::setup();
     let site = Site::start(server, fs, 10_000, &RESTLESS);
     let top = site.fs.path().display();
@@ -40,30 +44,30 @@ fn case(server: TestServer, fs: LoopFs, way: Way, (part, of): (u32, u32)) {
     if request.stop_server {
         clone_only_while_stopped(&site);
     }
-    go_round(&site, &request, (rounds() * part).div_ceil(of));
+    go_round(&site, &request, rounds);
     scenario.teardown();
 }
 
 macro_rules! cases {
-    ($($name:ident: $server:ident on $fs:ident by $way:ident, $part:literal of $all:literal;)*) => {
+    ($($name:ident: $server:ident on $fs:ident by $way:ident, $sample:literal or $part:literal of $all:literal;)*) => {
         $(#[test]
         fn $name() {
-            case($server(), LoopFs::$fs(4 * GIB), Way::$way, ($part, $all));
+            case($server(), LoopFs::$fs(4 * GIB), Way::$way, $sample, ($part, $all));
         })*
     };
 }
 
 cases! {
-    mariadb_splice: mariadb_10_11 on xfs by Splice, 3 of 4;
-    mysql8_splice: mysql_8_0_15 on xfs by Splice, 1 of 4;
-    mariadb_pause: mariadb_10_11 on xfs by Pause, 1 of 3;
-    mysql8_pause: mysql_8_0_15 on xfs by Pause, 1 of 3;
-    mysql57_pause: mysql_5_7_22 on xfs by Pause, 1 of 3;
-    mariadb_btrfs: mariadb_10_11 on btrfs by Btrfs, 1 of 3;
-    mysql8_btrfs: mysql_8_0_15 on btrfs by Btrfs, 1 of 3;
-    mysql57_btrfs: mysql_5_7_22 on btrfs by Btrfs, 1 of 3;
-    mariadb_hook: mariadb_10_11 on btrfs by Hook, 1 of 3;
-    mysql8_hook: mysql_8_0_15 on btrfs by Hook, 1 of 3;
-    mysql57_hook: mysql_5_7_22 on btrfs by Hook, 1 of 3;
-    mariadb_11_8_splice: mariadb_11_8 on xfs by Splice, 1 of 12;
+    mariadb_splice: mariadb_10_11 on xfs by Splice, 8 or 3 of 4;
+    mysql8_splice: mysql_8_0_15 on xfs by Splice, 5 or 1 of 4;
+    mariadb_pause: mariadb_10_11 on xfs by Pause, 3 or 1 of 3;
+    mysql8_pause: mysql_8_0_15 on xfs by Pause, 3 or 1 of 3;
+    mysql57_pause: mysql_5_7_22 on xfs by Pause, 3 or 1 of 3;
+    mariadb_btrfs: mariadb_10_11 on btrfs by Btrfs, 3 or 1 of 3;
+    mysql8_btrfs: mysql_8_0_15 on btrfs by Btrfs, 3 or 1 of 3;
+    mysql57_btrfs: mysql_5_7_22 on btrfs by Btrfs, 3 or 1 of 3;
+    mariadb_hook: mariadb_10_11 on btrfs by Hook, 3 or 1 of 3;
+    mysql8_hook: mysql_8_0_15 on btrfs by Hook, 3 or 1 of 3;
+    mysql57_hook: mysql_5_7_22 on btrfs by Hook, 3 or 1 of 3;
+    mariadb_11_8_splice: mariadb_11_8 on xfs by Splice, 3 or 1 of 12;
 }

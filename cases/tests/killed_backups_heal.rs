@@ -10,12 +10,19 @@ use evenkeel_cases::leftovers::{
 use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_cases::{Site, quiet};
 use evenkeel_op::Cancel;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{BankTraffic, LoopFs, TestServer};
 use std::fs;
 use std::path::Path;
 
 const GIB: u64 = 1 << 30;
+/// Of the points of every backup, those that MySQL 5.7 comes by, which cannot block DDL.
+const WITHOUT_DDL_LOCK: [&str; 3] = [
+    "backup::freeze::moment",
+    "backup::freeze::taken",
+    "backup::stored",
+];
 
 /// A site whose first generation is taken, and what it restores to.
 struct Case {
@@ -77,8 +84,9 @@ impl Case {
         fs::remove_dir_all(restored.target).unwrap();
     }
 
-    fn at_each(&self, points: &[&str]) {
-        for point in points {
+    /// The servers share a kind of points: in a sample each is put through some of them.
+    fn at_each(&self, points: &[&str], part: Part) {
+        for point in share("kill points of a backup", points, part) {
             println!("killed at {point}");
             self.kill_at(point);
             self.check(point);
@@ -86,8 +94,8 @@ impl Case {
     }
 
     /// Without a place for snapshots, as before the very first run.
-    fn at_each_of_the_first(&self) {
-        for point in FIRST_BACKUP {
+    fn at_each_of_the_first(&self, part: Part) {
+        for point in share("kill points of a first backup", &FIRST_BACKUP, part) {
             println!("killed at {point}");
             for holding in holding_directories(self.site.fs.path()) {
                 // A btrfs snapshot cannot be removed as a directory.
@@ -114,10 +122,10 @@ fn mariadb_splice_on_xfs() {
         LoopFs::xfs(4 * GIB),
         &["--snapshot=reflink"],
     );
-    case.at_each_of_the_first();
-    case.at_each(&EVERY_BACKUP);
-    case.at_each(&REFLINK);
-    case.at_each(&SPLICE);
+    case.at_each_of_the_first(Part::new(0, 2));
+    case.at_each(&EVERY_BACKUP, Part::new(0, 3));
+    case.at_each(&REFLINK, Part::new(0, 3));
+    case.at_each(&SPLICE, Part::new(0, 2));
     case.end();
 }
 
@@ -128,9 +136,9 @@ fn mariadb_snapshot_on_btrfs() {
         LoopFs::btrfs(4 * GIB),
         &["--snapshot=btrfs"],
     );
-    case.at_each_of_the_first();
-    case.at_each(&EVERY_BACKUP);
-    case.at_each(&BTRFS);
+    case.at_each_of_the_first(Part::new(1, 2));
+    case.at_each(&EVERY_BACKUP, Part::new(1, 3));
+    case.at_each(&BTRFS, Part::WHOLE);
     case.end();
 }
 
@@ -142,10 +150,9 @@ fn mysql8_splice_on_xfs() {
         LoopFs::xfs(4 * GIB),
         &["--snapshot=reflink"],
     );
-    case.at_each(&["backup::freeze::ddl_blocked", "backup::freeze::moment"]);
-    case.at_each(&["backup::freeze::taken", "backup::committed"]);
-    case.at_each(&REFLINK);
-    case.at_each(&SPLICE);
+    case.at_each(&EVERY_BACKUP, Part::new(2, 3));
+    case.at_each(&REFLINK, Part::new(1, 3));
+    case.at_each(&SPLICE, Part::new(1, 2));
     case.end();
 }
 
@@ -157,12 +164,8 @@ fn mysql57_pause_on_xfs() {
         LoopFs::xfs(4 * GIB),
         &["--snapshot=reflink"],
     );
-    case.at_each(&[
-        "backup::freeze::moment",
-        "backup::freeze::taken",
-        "backup::stored",
-    ]);
-    case.at_each(&REFLINK);
+    case.at_each(&WITHOUT_DDL_LOCK, Part::new(0, 3));
+    case.at_each(&REFLINK, Part::new(2, 3));
     case.end();
 }
 

@@ -6,6 +6,7 @@ use evenkeel_cases::failpoints::RESTORE;
 use evenkeel_cases::leftovers::{assert_same_tree, names_in};
 use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_op::Cancel;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 use std::fs;
@@ -48,8 +49,8 @@ impl Case {
         })
     }
 
-    fn at_each(&self, target: &Path, clear: impl Fn()) {
-        for point in RESTORE {
+    fn at_each(&self, target: &Path, part: Part, clear: impl Fn()) {
+        for point in share("kill points of a restore", &RESTORE, part) {
             println!("killed at {point}");
             let killed = self.restore(target, Some(point));
             assert_eq!(
@@ -122,10 +123,13 @@ impl Case {
     }
 }
 
-fn case(server: TestServer) {
+/// The servers share the points, and none has the same ones in both places.
+fn case(server: TestServer, nth: usize) {
     let case = Case::start(server);
     let plain = case.site.fs.join("plain");
-    case.at_each(&plain, || fs::remove_dir_all(&plain).unwrap());
+    case.at_each(&plain, Part::new(nth, 3), || {
+        fs::remove_dir_all(&plain).unwrap()
+    });
 
     // A data directory is often a mount point: the volume cannot be renamed onto.
     let volume = LoopFs::ext4(GIB);
@@ -141,7 +145,7 @@ fn case(server: TestServer) {
         }
     };
     clear();
-    case.at_each(volume.path(), clear);
+    case.at_each(volume.path(), Part::new((nth + 1) % 3, 3), clear);
     let last = case.restore(volume.path(), None);
     assert_eq!(last.code, Some(0), "{last:?}");
     case.site
@@ -150,17 +154,17 @@ fn case(server: TestServer) {
 
 #[test]
 fn of_mariadb() {
-    case(mariadb_10_11());
+    case(mariadb_10_11(), 0);
 }
 
 #[test]
 fn of_mysql8() {
-    case(mysql_8_0_15());
+    case(mysql_8_0_15(), 1);
 }
 
 #[test]
 fn of_mysql57() {
-    case(mysql_5_7_22());
+    case(mysql_5_7_22(), 2);
 }
 
 #[test]

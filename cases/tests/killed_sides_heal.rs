@@ -7,6 +7,7 @@ use evenkeel_cases::far::FarHost;
 use evenkeel_cases::leftovers::{assert_no_unfinished, assert_unharmed};
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_op::exit;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{BankTraffic, LoopFs, until};
 use std::process::Stdio;
@@ -54,7 +55,9 @@ impl Case {
 #[test]
 fn the_far_side_killed_at_each_step() {
     let case = Case::start();
-    for point in EVERY_BACKUP.iter().chain(&REFLINK).chain(&SPLICE) {
+    let points = [&EVERY_BACKUP[..], &REFLINK, &SPLICE].concat();
+    // Where the program is local, other tests come by each of them.
+    for point in share("kill points of the far side", &points, Part::new(0, 3)) {
         println!("killed at {point}");
         // Some points are come by only with a base from a run that was not killed.
         let whole = run(case.evenkeel.backup(&case.site, &[]));

@@ -6,6 +6,7 @@ use evenkeel_cases::mounting::Mounting;
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_op::Cancel;
 use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 use serde_json::Value;
@@ -94,7 +95,7 @@ impl Case {
     }
 
     fn launch(&self, datadir: &Path, options: Vec<String>) -> Launch {
-        let mut launch = Launch::new(self.site.server.binary.clone(), datadir);
+        let mut launch = self.site.server.plan(datadir, &[]);
         launch.extra_args = options;
         launch
             .extra_args
@@ -321,7 +322,7 @@ fn fills_alone(server: TestServer) {
 fn follows_its_roots(server: TestServer) {
     let fs = LoopFs::xfs(4 * GIB);
     let logs = fs.join("logs");
-    fs::create_dir(&logs).unwrap();
+    make_server_dir(&logs);
     let log_bin = format!("--log-bin={}", logs.join("binlog").display());
     let mut site = Site::start(server, fs, 200, &[&log_bin]);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
@@ -338,7 +339,7 @@ fn follows_its_roots(server: TestServer) {
             index.lines().all(|line| line.starts_with(&below)),
             "{index}"
         );
-        let mut launch = Launch::new(site.server.binary.clone(), top.join("data"));
+        let mut launch = site.server.plan(&top.join("data"), &[]);
         launch.extra_args = options;
         let running = launch.start(SERVER_DEADLINE, &Cancel::new());
         let running = running.unwrap_or_else(|e| panic!("{}", e.chain()));

@@ -6,7 +6,6 @@ use evenkeel_cases::bucket::Bucket;
 use evenkeel_cases::mounting::Mounting;
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_op::Cancel;
-use evenkeel_server::launch::Launch;
 use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11};
 use serde_json::Value;
@@ -42,7 +41,7 @@ fn encrypted_and_in_s3() {
         .arg("--writable-scratch")
         .arg(&scratch);
     let mounting = Mounting::run(mount, &mountpoint);
-    let mut launch = Launch::new(site.server.binary.clone(), mountpoint.join("data"));
+    let mut launch = site.server.plan(&mountpoint.join("data"), &[]);
     launch.extra_args = mounting.start_options();
     let running = launch
         .start(SERVER_DEADLINE, &Cancel::new())

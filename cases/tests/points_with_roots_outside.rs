@@ -5,7 +5,7 @@ use evenkeel_cases::points::{add, archive, make_table, restore_to};
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_cases::{SMALL, Site};
 use evenkeel_op::Cancel;
-use evenkeel_server::launch::Launch;
+use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer};
 use std::fs;
@@ -15,7 +15,7 @@ fn spread(server: TestServer) -> Site {
     let fs = LoopFs::xfs(3 << 30);
     let here = fs.path().to_owned();
     let at = |option: &str, dir: &str| {
-        fs::create_dir_all(here.join(dir)).unwrap();
+        make_server_dir(&here.join(dir));
         format!("--{option}={}", here.join(dir).display())
     };
     let mut args: Vec<String> = SMALL[1..].iter().map(|arg| (*arg).to_owned()).collect();
@@ -35,7 +35,7 @@ fn spread(server: TestServer) -> Site {
     let launch = server.plan(&here.join("data"), &args);
     launch.initialise(SERVER_DEADLINE, &Cancel::new()).unwrap();
     if server.id != "mysql-8.0.15" {
-        fs::create_dir_all(here.join("schemas/far")).unwrap();
+        make_server_dir(&here.join("schemas/far"));
         std::os::unix::fs::symlink(here.join("schemas/far"), here.join("data/far")).unwrap();
     }
     let site = Site::of(server, fs, launch, 20);
@@ -85,7 +85,7 @@ fn case(server: TestServer, far: &str) {
     ] {
         assert!(!site.fs.join(name).exists(), "{name}");
     }
-    let mut launch = Launch::new(site.server.binary.clone(), &target);
+    let mut launch = site.server.plan(&target, &[]);
     let options = ended.answer["start_options"].as_array().unwrap();
     launch
         .extra_args
@@ -122,7 +122,7 @@ fn tables_that_are_bound_to_their_place_are_refused() {
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let mut session = site.running().session().unwrap();
     let tables = site.fs.join("tables");
-    fs::create_dir_all(&tables).unwrap();
+    make_server_dir(&tables);
     let away = format!(
         "CREATE TABLE points.away (id INT PRIMARY KEY) ENGINE=InnoDB DATA DIRECTORY='{}'",
         tables.display()

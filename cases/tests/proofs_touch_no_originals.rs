@@ -6,6 +6,7 @@ use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_cases::{SMALL, Site, back_up};
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer, servers};
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 fn start(server: TestServer, more: impl Fn(&Path) -> Vec<String>) -> Site {
     let fs = LoopFs::xfs(4 << 30);
-    fs::create_dir(fs.join("elsewhere")).unwrap();
+    make_server_dir(&fs.join("elsewhere"));
     let own = more(&fs.join("elsewhere"));
     let mut args = SMALL.to_vec();
     args.extend(own.iter().map(String::as_str));

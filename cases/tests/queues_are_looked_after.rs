@@ -6,6 +6,7 @@ use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_cases::queues::{Host, plugin};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::servers::give_to_server;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11};
 use evenkeel_testkit::{Scratch, TestServer, until};
 use serde_json::{Value, json};
@@ -317,6 +318,7 @@ fn is_salvaged(site: &mut Site) {
     );
     fs::rename(&table, site.scratch.join("aside")).unwrap();
     put(&into, &datadir);
+    give_to_server(&datadir);
     site.again();
     let rows = "SELECT GROUP_CONCAT(id ORDER BY id) FROM shop.jobs";
     let expected: Vec<String> = (3..=50)

@@ -5,6 +5,7 @@ use evenkeel_cases::queues::verbs::{Queues, numbers};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::SERVER_DEADLINE;
+use evenkeel_testkit::servers::make_server_dir;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -20,7 +21,7 @@ fn consuming_makes_room() {
         running.stop(SERVER_DEADLINE).unwrap();
         fs::remove_dir(&rows).unwrap();
         symlink(small.join("queue"), &rows).unwrap();
-        fs::create_dir(small.join("queue")).unwrap();
+        make_server_dir(&small.join("queue"));
     });
     let mut session = site.open("full");
     let columns = "id INT NOT NULL, what LONGTEXT NOT NULL";

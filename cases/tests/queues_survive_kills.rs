@@ -3,6 +3,7 @@
 
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::{Row, Session};
+use evenkeel_testkit::effort::rounds;
 use evenkeel_testkit::traffic::Random;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -136,9 +137,9 @@ fn length(id: u64) -> u64 {
     if id.is_multiple_of(2) { id % 3000 } else { 6 }
 }
 
-/// So many rounds, unless `EVENKEEL_QUEUE_KILLS` says another number: `bench/queue --kills N` sets it.
-fn nothing_is_lost_and_nothing_comes_back(host: Host, rounds: u64) {
-    let rounds = std::env::var("EVENKEEL_QUEUE_KILLS").map_or(rounds, |text| text.parse().unwrap());
+/// A sample, unless `EVENKEEL_ROUNDS` says another number: `bench/queue --kills N` sets it.
+fn nothing_is_lost_and_nothing_comes_back(host: Host, sample: u32) {
+    let rounds = u64::from(rounds("kills of a server with queues", sample, 200));
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
     let mut random = Random::new(seed);
@@ -183,7 +184,7 @@ fn nothing_is_lost_and_nothing_comes_back(host: Host, rounds: u64) {
 
 #[test]
 fn on_mariadb_10_11() {
-    nothing_is_lost_and_nothing_comes_back(Host::MariaDb10, 6);
+    nothing_is_lost_and_nothing_comes_back(Host::MariaDb10, 4);
 }
 
 #[test]

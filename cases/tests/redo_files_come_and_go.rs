@@ -1,10 +1,11 @@
 //! Is an image whole although the files of the redo log come and go while it is frozen?
 
 use evenkeel_backup::backup::{BackupRequest, SnapshotChoice, hold};
-use evenkeel_cases::rounds::{RESTLESS, boot, clone_image, rounds};
+use evenkeel_cases::rounds::{RESTLESS, boot, clone_image};
 use evenkeel_cases::{Site, quiet};
 use evenkeel_op::Cancel;
 use evenkeel_server::launch::Running;
+use evenkeel_testkit::effort::rounds;
 use evenkeel_testkit::servers::mysql_9;
 use evenkeel_testkit::wait::until;
 use evenkeel_testkit::{LoopFs, TestServer};
@@ -49,7 +50,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
     };
     let request = site.request(snapshot);
     let ahead = ahead_of_ledger(site.running());
-    for round in 1..=rounds().div_ceil(17) {
+    for round in 1..=rounds("images beside redo files", 2, 12) {
         let told = format!("round {round}");
         go_round(&site, &request, ahead, &told);
     }
@@ -61,7 +62,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way) {
 /// from a future that its log knows nothing of.
 fn go_round(site: &Site, request: &BackupRequest, ahead: i64, told: &str) {
     let copy = site.fs.join("copy");
-    let traffic = site.traffic(2);
+    let traffic = site.rush(2);
     traffic.wait_for(20);
     let before = traffic.marks();
     let image =

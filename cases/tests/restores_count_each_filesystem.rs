@@ -6,6 +6,7 @@ use evenkeel_cases::leftovers::names_in;
 use evenkeel_cases::{SMALL, Site, back_up, quiet};
 use evenkeel_op::Cancel;
 use evenkeel_testkit::LoopFs;
+use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mysql_5_7_22};
 use std::fs;
 
@@ -14,7 +15,7 @@ const MIB: u64 = 1 << 20;
 /// A server whose redo log, two files of 32 MiB, lies outside the data directory.
 fn start(fs: LoopFs) -> Site {
     let redo = fs.join("redo");
-    fs::create_dir(&redo).unwrap();
+    make_server_dir(&redo);
     let place = format!("--innodb-log-group-home-dir={}", redo.display());
     let mut args = SMALL.to_vec();
     args.push(&place);

@@ -8,6 +8,7 @@ use evenkeel_cases::storm::Storm;
 use evenkeel_cases::{Site, back_up, quiet};
 use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_repository::Repository;
+use evenkeel_testkit::servers::make_server_dir;
 use evenkeel_testkit::servers::mariadb_10_11;
 use evenkeel_testkit::{LoopFs, Marks};
 use std::fs;
@@ -260,7 +261,7 @@ fn what_a_tool_cannot_do_is_refused_before_anything_is_done() {
     assert_eq!(back_up(&request).unwrap_err().kind(), ErrorKind::Usage);
     let mut session = site.running().session().unwrap();
     let elsewhere = site.fs.join("elsewhere");
-    fs::create_dir(&elsewhere).unwrap();
+    make_server_dir(&elsewhere);
     let sql = format!(
         "CREATE TABLE bank.far (id INT PRIMARY KEY) DATA DIRECTORY='{}'",
         elsewhere.display()

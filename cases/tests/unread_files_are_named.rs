@@ -3,7 +3,7 @@
 
 use evenkeel_cases::Site;
 use evenkeel_cases::checking::{VICTIM, check_live, make_victim, stop, victim};
-use evenkeel_cases::faults::{closed, failing, gone};
+use evenkeel_cases::faults::{closed, closed_by_mode, failing, gone};
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_testkit::servers::{mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, TestServer, servers};
@@ -106,7 +106,7 @@ fn warmed(server: TestServer) {
     }
     // By the ring, which opens files in its own way.
     let ring = stopped("prewarm", &data, &["--reader", "io-uring"]);
-    let ended = closed(&ring, &table);
+    let ended = closed_by_mode(&ring, &data, &table);
     assert_eq!(ended.code, Some(3), "{told}: {ended:?}");
     assert_eq!(ended.answer["unread_files"], 1, "{told}: {ended:?}");
 

@@ -5,6 +5,7 @@
 //! while a failed test unwinds; what a killed test left is removed by the next one.
 
 pub mod bank;
+pub mod effort;
 pub mod http_faults;
 pub mod loopfs;
 pub mod lvm;

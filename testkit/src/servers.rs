@@ -1,15 +1,19 @@
 //! The servers of the test matrix.
 
 use evenkeel_op::Cancel;
-use evenkeel_server::launch::{Binary, Launch, Running};
+use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// How long a test waits for a server to be made, started or stopped. Only hangs take that long.
 pub const SERVER_DEADLINE: Duration = Duration::from_secs(120);
+
+/// The account that `testkit/setup` makes.
+const ACCOUNT_NAME: &str = "evenkeel-test";
 
 /// One server of the matrix.
 #[derive(Debug, Clone)]
@@ -76,13 +80,9 @@ pub fn mysql_9() -> TestServer {
 /// Returns the directory of fetched servers and of data directories to copy.
 #[must_use]
 pub fn cache() -> PathBuf {
-    let home = || std::env::var_os("HOME").unwrap_or_else(|| "/root".into());
     std::env::var_os("EVENKEEL_TEST_CACHE")
         .filter(|set| !set.is_empty())
-        .map_or_else(
-            || Path::new(&home()).join(".cache/evenkeel-test"),
-            PathBuf::from,
-        )
+        .map_or_else(|| PathBuf::from("/var/cache/evenkeel-test"), PathBuf::from)
 }
 
 fn test_server(name: &'static str, id: &'static str, program: &Path) -> TestServer {
@@ -109,6 +109,7 @@ impl TestServer {
     #[must_use]
     pub fn plan(&self, datadir: &Path, args: &[&str]) -> Launch {
         let mut launch = Launch::new(self.binary.clone(), datadir);
+        launch.account = account();
         launch.extra_args = args.iter().map(|arg| (*arg).to_owned()).collect();
         launch
     }
@@ -134,7 +135,7 @@ impl TestServer {
         shaping.hash(&mut hasher);
         // The layout of this cache: raise the number when what is made here changes.
         let name = format!(
-            "template-2-{}-{:016x}",
+            "template-3-{}-{:016x}",
             self.binary.version,
             hasher.finish()
         );
@@ -180,6 +181,43 @@ fn shapes(arg: &str) -> bool {
         "lower-case-table-names",
     ]
     .contains(&name)
+}
+
+/// Returns the account that the servers of tests belong to, as users' servers belong to one without rights:
+/// that of `testkit/setup`, when the tests run as root.
+#[must_use]
+pub fn account() -> Option<Account> {
+    static ACCOUNT: OnceLock<Option<Account>> = OnceLock::new();
+    *ACCOUNT.get_or_init(|| {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let number = |option: &str| {
+            let asked = Command::new("id").args([option, ACCOUNT_NAME]).output();
+            let said = String::from_utf8_lossy(&asked.expect("id runs").stdout).into_owned();
+            let number = said.trim().parse().ok();
+            number.unwrap_or_else(|| panic!("no account {ACCOUNT_NAME}: run testkit/setup tests"))
+        };
+        Some(Account {
+            uid: number("-u"),
+            gid: number("-g"),
+        })
+    })
+}
+
+/// Gives a tree that a test has made to the servers' account.
+pub fn give_to_server(tree: &Path) {
+    if let Some(Account { uid, gid }) = account() {
+        let mut chown = Command::new("chown");
+        chown.args(["-R", "-h", &format!("{uid}:{gid}")]).arg(tree);
+        crate::loopfs::run(&mut chown);
+    }
+}
+
+/// Makes a directory for a server to write into.
+pub fn make_server_dir(path: &Path) {
+    std::fs::create_dir_all(path).expect("failed to create a directory");
+    give_to_server(path);
 }
 
 /// Copies a tree with everything that matters, sharing blocks where the filesystem can.

@@ -1,4 +1,5 @@
-//! Clients of the bank: random transfers, as fast as the server takes them.
+//! Clients of the bank: random transfers, one after the other, at a pace that leaves the machine for what is
+//! tested; or as fast as the server takes them.
 
 use crate::bank::{Bank, SCHEMA, number};
 use evenkeel_op::{Error, ErrorKind, Result};
@@ -8,6 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a client rests after each transfer. Without a rest, clients and server take both processors
+/// for as long as a test runs, whatever it waits for.
+const REST: Duration = Duration::from_millis(5);
 
 /// The number of each client's last transfer, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,21 +46,46 @@ struct Counters {
 }
 
 impl Bank {
-    /// Starts `clients` clients with random choices from a seed of their own, which is printed: a
-    /// failed test shows it.
+    /// Starts `clients` clients that rest between transfers; each goes on numbering after its last transfer
+    /// in the ledger.
     pub fn start(&self, options: &ConnectOptions, clients: u32) -> Result<BankTraffic> {
+        self.start_with(options, clients, REST)
+    }
+
+    /// The same without a rest: as many transfers as the server takes.
+    pub fn rush(&self, options: &ConnectOptions, clients: u32) -> Result<BankTraffic> {
+        self.start_with(options, clients, Duration::ZERO)
+    }
+
+    /// The same with random choices from a given seed.
+    pub fn rush_seeded(
+        &self,
+        options: &ConnectOptions,
+        clients: u32,
+        seed: u64,
+    ) -> Result<BankTraffic> {
+        self.start_seeded(options, clients, Duration::ZERO, seed)
+    }
+
+    /// Random choices come from a seed that is printed: a failed test shows it.
+    fn start_with(
+        &self,
+        options: &ConnectOptions,
+        clients: u32,
+        rest: Duration,
+    ) -> Result<BankTraffic> {
         let seed = std::time::SystemTime::now()
             .duration_since(std::time::UNIX_EPOCH)
             .map_or(1, |now| now.as_nanos() as u64);
         println!("bank traffic: seed {seed}");
-        self.start_seeded(options, clients, seed)
+        self.start_seeded(options, clients, rest, seed)
     }
 
-    /// Starts `clients` clients; each goes on numbering after its last transfer in the ledger.
-    pub fn start_seeded(
+    fn start_seeded(
         &self,
         options: &ConnectOptions,
         clients: u32,
+        rest: Duration,
         seed: u64,
     ) -> Result<BankTraffic> {
         let mut traffic = BankTraffic {
@@ -79,6 +110,7 @@ impl Bank {
                 random: Random::new(seed ^ (u64::from(client) << 32)),
                 counters: Arc::clone(&counters),
                 stop: Arc::clone(&traffic.stop),
+                rest,
             };
             traffic.clients.push(Client {
                 number: client,
@@ -170,6 +202,7 @@ struct Worker {
     random: Random,
     counters: Arc<Counters>,
     stop: Arc<AtomicBool>,
+    rest: Duration,
 }
 
 impl Worker {
@@ -180,6 +213,9 @@ impl Worker {
                     *lost = Some(error.chain());
                 }
                 return;
+            }
+            if !self.rest.is_zero() {
+                std::thread::sleep(self.rest);
             }
         }
     }

@@ -206,7 +206,9 @@ mod tests {
         // A closed loop would tell of one slow unit; here those that were due meanwhile are as slow.
         let slow = run.total.done() - run.total.kinds[0].within(MS(40));
         assert!(slow >= 50, "{slow} of {}", run.total.done());
-        assert!(run.total.done() <= 202, "{}", run.total.done());
+        // No more than were due, however late a busy machine ended the run.
+        let due = run.seconds * 1000.0 + 5.0;
+        assert!((run.total.done() as f64) < due, "{} of {due}", run.total.done());
     }
 
     #[test]

@@ -5,7 +5,10 @@ use evenkeel_innodb::redo::{RedoHeader, RedoLayout, capacity, log_end, wrapped};
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, Verdict, verify};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::Running;
-use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::effort::rounds;
+use evenkeel_testkit::servers::{
+    SERVER_DEADLINE, give_to_server, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
+};
 use evenkeel_testkit::traffic::Random;
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{Bank, BankTraffic, LoopFs, Scratch, TestServer};
@@ -22,7 +25,6 @@ const BUSY: &[&str] = &[
     "--innodb-flush-log-at-trx-commit=2",
 ];
 const CLIENTS: u32 = 4;
-const ROUNDS: u64 = 4;
 const LIMIT: Duration = Duration::from_secs(60);
 
 struct Subject {
@@ -118,7 +120,7 @@ fn spliced_clones_recover(subject: &Subject) {
     let mut random = Random::new(seed);
     let fs = LoopFs::xfs(2 << 30);
     let live = Live::start(subject, &fs, &[], seed);
-    for round in 0..ROUNDS {
+    for round in 0..rounds("spliced clones", 2, 50) {
         let image = fs.join(format!("image-{round}"));
         let taken = live.clone_slowly(&image, &mut random);
         let name = format!("{} round {round}, seed {seed}", subject.server.name);
@@ -205,7 +207,7 @@ impl<'a> Live<'a> {
             session.run(sql).unwrap();
         }
         let traffic = bank
-            .start_seeded(&running.connect_options(), CLIENTS, seed)
+            .rush_seeded(&running.connect_options(), CLIENTS, seed)
             .unwrap();
         traffic.wait_for(100);
         Self {
@@ -293,6 +295,7 @@ impl<'a> Live<'a> {
 
     /// Starts a second server on an image and looks at the bank.
     fn boot(&self, image: &Path) -> Result<evenkeel_testkit::BankState, String> {
+        give_to_server(image);
         let cancel = evenkeel_op::Cancel::new();
         let options: Vec<&str> = self.subject.options.iter().map(String::as_str).collect();
         let launch = self.subject.server.plan(image, &options);

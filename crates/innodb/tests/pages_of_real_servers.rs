@@ -7,6 +7,7 @@ use evenkeel_innodb::{
     ChecksumKind, PageHeader, Probe, SpaceFormat, Verdict, has_stray_bits, verify,
 };
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::effort::{Part, share};
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::traffic::Random;
 use evenkeel_testkit::{Scratch, TestServer};
@@ -309,7 +310,7 @@ const MYSQL_COMPRESSION: &[Table<'_>] =
 #[test]
 fn mariadb_page_sizes_and_row_formats() {
     let compressed: &[Table<'_>] = &[("page_compressed", "PAGE_COMPRESSED=1")];
-    for page_size in PAGE_SIZES {
+    for page_size in share("page sizes", &PAGE_SIZES, Part::new(0, 2)) {
         let args = [
             &*format!("--innodb-page-size={page_size}"),
             "--innodb-undo-tablespaces=2",
@@ -323,16 +324,16 @@ fn mariadb_page_sizes_and_row_formats() {
 
 #[test]
 fn mysql_8_0_page_sizes_and_row_formats() {
-    mysql_page_sizes(&mysql_8_0_15());
+    mysql_page_sizes(&mysql_8_0_15(), Part::new(1, 2));
 }
 
 #[test]
 fn mysql_5_7_page_sizes_and_row_formats() {
-    mysql_page_sizes(&mysql_5_7_22());
+    mysql_page_sizes(&mysql_5_7_22(), Part::new(0, 2));
 }
 
-fn mysql_page_sizes(server: &TestServer) {
-    for page_size in PAGE_SIZES {
+fn mysql_page_sizes(server: &TestServer, part: Part) {
+    for page_size in share("page sizes", &PAGE_SIZES, part) {
         let arg = format!("--innodb-page-size={page_size}");
         let found = check(server, &[&arg], &formats(page_size, MYSQL_COMPRESSION));
         assert_eq!(found.unchecked("written with"), 0);
@@ -360,11 +361,11 @@ fn mariadb_checksum_algorithms() {
 #[test]
 fn mysql_checksum_algorithms() {
     // The strict ones write the same as the others.
-    for (server, algorithms) in [
-        (mysql_8_0_15(), &["strict_innodb", "none"][..]),
-        (mysql_5_7_22(), &["innodb", "strict_none", "strict_crc32"]),
+    for (server, algorithms, part) in [
+        (mysql_8_0_15(), &["strict_innodb", "none"][..], 0),
+        (mysql_5_7_22(), &["innodb", "strict_none", "strict_crc32"], 1),
     ] {
-        for algorithm in algorithms {
+        for algorithm in share("checksum algorithms", algorithms, Part::new(part, 2)) {
             let arg = format!("--innodb-checksum-algorithm={algorithm}");
             let found = check(&server, &[&arg], &formats("16k", &[]));
             let skipped = found.unchecked("written with innodb_checksum_algorithm=none");

@@ -4,6 +4,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use evenkeel_testkit::effort::{rounds, seed};
 use support::memory::{MemoryStore, Objects};
 use support::way::Way;
 use support::{Model, check, small, verify};
@@ -55,13 +56,21 @@ fn flip(way: Way, wanted: impl Fn(usize) -> bool + Sync) {
     });
 }
 
+/// In a sample, one bit of every byte, another from byte to byte.
 #[test]
 fn every_single_bit() {
-    flip(Way::Plain, |_| true);
+    let turn = rounds("bits of each byte", 1, 8) as usize;
+    let first = seed() as usize;
+    flip(Way::Plain, |bit| (bit + bit / 8 + first) % 8 < turn);
 }
 
-/// One bit of every byte, another from byte to byte: opening keys takes its time.
+/// One bit of every byte, another from byte to byte: opening keys takes its time. In a sample, of every fourth.
 #[test]
 fn a_bit_of_every_byte_of_an_encrypted_repository() {
-    flip(Way::Sealed, |bit| bit % 8 == bit / 8 % 8);
+    let turn = rounds("bytes of four", 1, 4) as usize;
+    let first = seed() as usize;
+    flip(Way::Sealed, |bit| {
+        let byte = bit / 8;
+        bit % 8 == byte % 8 && (byte / 8 + byte + first) % 4 < turn
+    });
 }

@@ -17,6 +17,7 @@ use crate::abilities::{Flavour, Version};
 use evenkeel_op::{Cancel, Context, Error, Result};
 use rustix::fs::Mode;
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,6 +28,15 @@ pub const SOCKET_PATH_MAX: usize = 107;
 
 /// How many free ports are tried when another process takes the one that was found.
 const PORT_TRIES: usize = 3;
+
+/// An account of this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Account {
+    /// Its number.
+    pub uid: u32,
+    /// The number of its group.
+    pub gid: u32,
+}
 
 /// How a private server is to be started. Make it with [`Launch::new`], then set what differs.
 #[derive(Debug, Clone)]
@@ -44,6 +54,8 @@ pub struct Launch {
     pub user: String,
     /// Where the short-lived directory for socket, pid file and log is made: `/tmp`.
     pub run_parent: PathBuf,
+    /// Whom the server's process belongs to, when this one is root's. Without it, to root.
+    pub account: Option<Account>,
 }
 
 impl Launch {
@@ -56,6 +68,7 @@ impl Launch {
             networking: false,
             user: "root".to_owned(),
             run_parent: PathBuf::from("/tmp"),
+            account: None,
         }
     }
 
@@ -78,7 +91,7 @@ impl Launch {
     pub fn initialise(&self, deadline: Duration, cancel: &Cancel) -> Result<()> {
         let until = Instant::now() + deadline;
         self.make_empty_datadir()?;
-        let run_dir = RunDir::create(&self.run_parent)?;
+        let run_dir = self.make_run_dir()?;
         let output = run_dir.path().join("initialise.log");
         let mut command = match &self.binary.install {
             Install::InitializeInsecure => {
@@ -104,6 +117,7 @@ impl Launch {
         };
         command.args(&self.extra_args);
         redirect(&mut command, &output)?;
+        self.become_account(&mut command);
         let mut child = spawn::spawn(command)
             .context(|| format!("failed to run {}", self.binary.path.display()))?;
         let ended = spawn::wait(&mut child, until, cancel);
@@ -136,7 +150,36 @@ impl Launch {
             return Err(Error::refused(format!("{place} is not empty"))
                 .hint("name a directory that is empty or does not exist"));
         }
-        Ok(())
+        self.hand_over(&self.datadir)
+    }
+
+    fn make_run_dir(&self) -> Result<RunDir> {
+        let run_dir = RunDir::create(&self.run_parent)?;
+        self.hand_over(run_dir.path())?;
+        Ok(run_dir)
+    }
+
+    /// The account, when there is one to become.
+    fn other_account(&self) -> Option<Account> {
+        self.account
+            .filter(|_| rustix::process::geteuid().is_root())
+    }
+
+    /// Gives a directory that was just made to the server's account.
+    fn hand_over(&self, dir: &Path) -> Result<()> {
+        let Some(Account { uid, gid }) = self.other_account() else {
+            return Ok(());
+        };
+        std::os::unix::fs::lchown(dir, Some(uid), Some(gid))
+            .context(|| format!("failed to set the owner of {}", dir.display()))
+    }
+
+    /// The child leaves root's rights and groups behind before it runs the program. A server that is told
+    /// `--user` does so itself, but would then outlive us: the kernel forgets whose death kills it.
+    fn become_account(&self, command: &mut Command) {
+        if let Some(Account { uid, gid }) = self.other_account() {
+            command.uid(uid).gid(gid);
+        }
     }
 
     /// Starts the server and waits until it greets a client on its socket. When it exits first,
@@ -154,7 +197,7 @@ impl Launch {
     }
 
     fn start_once(&self, until: Instant, cancel: &Cancel) -> Result<Running> {
-        let run_dir = RunDir::create(&self.run_parent)?;
+        let run_dir = self.make_run_dir()?;
         let socket = run_dir.path().join("s");
         if socket.as_os_str().len() > SOCKET_PATH_MAX {
             return Err(Error::usage(format!(
@@ -190,6 +233,7 @@ impl Launch {
         command.args(&self.extra_args);
         // No --log-error: MySQL 8.0 that fails early then says nothing at all, anywhere.
         redirect(&mut command, &log_path)?;
+        self.become_account(&mut command);
         let child = spawn::spawn(command)
             .context(|| format!("failed to run {}", self.binary.path.display()))?;
         let mut running = Running::new(child, run_dir, socket, port, log_path, self.user.clone());
@@ -211,7 +255,7 @@ impl Launch {
             args.push(joined("--lc-messages-dir=", share));
             args.push(joined("--character-sets-dir=", &share.join("charsets")));
         }
-        if rustix::process::geteuid().is_root() {
+        if rustix::process::geteuid().is_root() && self.account.is_none() {
             args.push(OsString::from("--user=root"));
         }
         args
