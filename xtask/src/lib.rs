@@ -1,13 +1,20 @@
 //! Developer tasks: the rules of the house as a test, the pages made from the command line's own
-//! declaration, the proof that tests fail when what they guard is broken, and the machine for tests that
-//! need a kernel of their own.
+//! declaration, the proof that tests fail when what they guard is broken, the machine for tests that
+//! need a kernel of their own, the long loops in full, which tests a change touches, and where their
+//! time goes.
 
+pub mod affected;
+mod git;
 pub mod machine;
 pub mod pages;
+mod record;
 pub mod sabotage;
+pub mod soak;
+mod stop;
 pub mod tidy;
+pub mod times;
+mod workspace;
 
-use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -33,12 +40,5 @@ fn cargo() -> Command {
 
 /// Returns where cargo puts what it builds.
 fn target_directory(root: &Path) -> anyhow::Result<PathBuf> {
-    let told = cargo()
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-        .current_dir(root)
-        .output()
-        .context("failed to run cargo metadata")?;
-    let metadata: serde_json::Value = serde_json::from_slice(&told.stdout)?;
-    let path = metadata["target_directory"].as_str();
-    Ok(path.context("cargo names no target directory")?.into())
+    Ok(workspace::Workspace::read(root)?.target_directory)
 }

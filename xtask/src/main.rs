@@ -1,8 +1,9 @@
 //! Developer tasks: `cargo xtask tidy | reference [--write] | man | completions | sabotage |
-//! machine`.
+//! machine | times | affected | soak`.
 
 use anyhow::Result;
 use clap::Parser;
+use evenkeel_xtask::{sabotage, soak};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -25,12 +26,23 @@ enum Task {
         out: PathBuf,
     },
     /// Break the code on purpose, one place at a time: exit code 4 if a test does not notice.
-    Sabotage {
-        /// The entries to try, by name; all of them when left out.
-        names: Vec<String>,
-        /// Only list them.
+    Sabotage(sabotage::Options),
+    /// Run the long loops in full, going on where a run was cut short: exit code 4 if a test fails.
+    Soak(soak::Options),
+    /// Print the arguments of nextest for the tests that a change touches: make test
+    /// ARGS="$(cargo xtask affected)".
+    Affected {
+        /// What the work tree is compared with.
+        #[arg(long, value_name = "REF", default_value = "HEAD")]
+        base: String,
+    },
+    /// Print where the seconds of the tests went, by crate and by file.
+    Times {
+        /// The file that nextest left; by default that of the last run of this checkout.
+        junit: Option<PathBuf>,
+        /// Write the tables into CONTRIBUTING.md instead.
         #[arg(long)]
-        list: bool,
+        write: bool,
     },
     /// Run the tests that need a kernel of their own in a virtual machine: exit code 4 if one fails.
     Machine {
@@ -69,17 +81,21 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Reference { write: false } => evenkeel_xtask::pages::check_reference(&root),
         Task::Man { out } => evenkeel_xtask::pages::write_man(&out),
         Task::Completions { out } => evenkeel_xtask::pages::write_completions(&out),
-        Task::Sabotage { list: true, .. } => evenkeel_xtask::sabotage::list(&root),
-        Task::Sabotage { names, .. } => match evenkeel_xtask::sabotage::run(&root, &names)? {
-            true => Ok(()),
-            false => return Ok(FOUND.into()),
-        },
+        Task::Affected { base } => evenkeel_xtask::affected::run(&root, &base),
+        Task::Times { junit, write } => evenkeel_xtask::times::run(&root, junit.as_deref(), write),
+        Task::Sabotage(options) => return sabotage::run(&root, &options).map(found),
+        Task::Soak(options) => return soak::run(&root, &options).map(found),
         Task::Machine { filters, list } => {
-            match evenkeel_xtask::machine::run(&root, &filters, list)? {
-                true => Ok(()),
-                false => return Ok(FOUND.into()),
-            }
+            return evenkeel_xtask::machine::run(&root, &filters, list).map(found);
         }
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the exit code of a check that found nothing wrong, or something.
+fn found(is_good: bool) -> ExitCode {
+    match is_good {
+        true => ExitCode::SUCCESS,
+        false => FOUND.into(),
+    }
 }

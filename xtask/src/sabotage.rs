@@ -1,24 +1,46 @@
 //! Breaks the code on purpose, one place at a time, and demands that a test notices.
 //!
 //! `xtask/sabotage.toml` lists what is broken and which test stands guard. Each entry is tried in a
-//! throwaway checkout of `HEAD`, never in the one that somebody works in.
+//! throwaway checkout of `HEAD`, never in the one that somebody works in. What became of each stands in
+//! a record, so that a run that was cut short can go on.
 
 mod entries;
+mod line;
 mod tree;
 mod trial;
 
 pub use entries::{Entry, FAULTS, LIST, check, read};
 
+use crate::record::{self, Record};
+use crate::stop::{Limit, Stop};
 use anyhow::{Result, bail};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use line::Line;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use tree::Tree;
 use trial::Outcome;
 
+/// How to try.
+#[derive(Debug, Default, clap::Args)]
+pub struct Options {
+    /// The entries to try, by name; all of them when left out.
+    names: Vec<String>,
+    /// Only list them.
+    #[arg(long)]
+    list: bool,
+    /// Only show what became of them, and when.
+    #[arg(long, conflicts_with = "list")]
+    record: bool,
+    /// Leave out those that were killed at this commit.
+    #[arg(long)]
+    resume: bool,
+    /// Begin nothing more after this time.
+    #[arg(long, value_name = "N")]
+    limit_minutes: Option<u64>,
+}
+
 /// Prints every entry: its name, the fault it stands for, and the test that guards it.
-pub fn list(root: &Path) -> Result<()> {
+fn list(root: &Path) -> Result<()> {
     for entry in read(root)? {
         println!("{:<36} {:<4} {}", entry.name, entry.fault, entry.guard());
     }
@@ -26,37 +48,72 @@ pub fn list(root: &Path) -> Result<()> {
 }
 
 /// Tries the entries of these names, or all of them, and prints what became of each. Returns whether
-/// every one was noticed. An error when one does not compile, or names a test that is not there.
-pub fn run(root: &Path, names: &[String]) -> Result<bool> {
-    let entries = chosen(read(root)?, names)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+/// every one that was tried was noticed. An error when one does not compile, or names a test that is
+/// not there.
+pub fn run(root: &Path, options: &Options) -> Result<bool> {
+    if options.list {
+        return list(root).map(|()| true);
     }
-    // The same for the throwaway checkout, so that dependencies are not built again.
+    let mut entries = chosen(read(root)?, &options.names)?;
     let target = crate::target_directory(root)?;
-    let tree = Tree::make(root, &target.join("sabotage"))?;
-    let mut outcomes = Vec::new();
+    let room = target.join("sabotage");
+    let record = Record::at(room.join("record.jsonl"));
+    if options.record {
+        print!("{}", line::page(&entries, &record.read()?));
+        return Ok(true);
+    }
+    let commit = crate::git::head(root)?;
+    if options.resume {
+        let lines = record.read()?;
+        let before = entries.len();
+        entries.retain(|entry| !line::was_killed(&lines, &commit, &entry.name));
+        let killed = before - entries.len();
+        println!("{killed} of {before} were killed at this commit already");
+    }
+    if entries.is_empty() {
+        return Ok(true);
+    }
+    let stop = Stop::on_signals()?;
+    let limit = Limit::after(options.limit_minutes);
+    // The same for the throwaway checkout, so that dependencies are not built again.
+    let tree = Tree::make(root, &room.join("tree"))?;
+    let mut tried = Vec::new();
     for entry in &entries {
+        if limit.is_over() {
+            let left = entries.len() - tried.len();
+            println!("the time is over: {left} are left, so this is not whole; --resume goes on");
+            break;
+        }
+        let (started, begin) = (record::now(), Instant::now());
         let outcome = trial::run(entry, &tree, &target, &stop)?;
-        if stop.load(Ordering::SeqCst) {
-            bail!("interrupted");
+        if stop.is_told() {
+            bail!("interrupted; `cargo xtask sabotage --resume` goes on");
         }
         println!("{:<36} {outcome}", entry.name);
-        outcomes.push(outcome);
+        record.append(&Line {
+            commit: commit.clone(),
+            name: entry.name.clone(),
+            outcome: outcome.clone(),
+            started,
+            seconds: begin.elapsed().as_secs(),
+        })?;
+        tried.push((entry, outcome));
     }
+    judge(&tried)
+}
+
+/// Prints what became of each. Returns whether all were killed.
+fn judge(tried: &[(&Entry, Outcome)]) -> Result<bool> {
     println!("\n| fault | broken | test | seen |\n|---|---|---|---|");
-    for (entry, outcome) in entries.iter().zip(&outcomes) {
+    for (entry, outcome) in tried {
         let guard = entry.guard();
         println!("| {} | {} | {guard} | {outcome} |", entry.fault, entry.why);
     }
-    let invalid = outcomes.iter().filter(|one| one.is_invalid()).count();
+    let invalid = tried.iter().filter(|(_, one)| one.is_invalid()).count();
     if invalid > 0 {
         bail!("{invalid} of the entries prove nothing: mend {LIST}");
     }
-    Ok(outcomes
-        .iter()
-        .all(|one| matches!(one, Outcome::Killed { .. })))
+    Ok(tried.iter().all(|(_, one)| one.is_killed()))
 }
 
 fn chosen(entries: Vec<Entry>, names: &[String]) -> Result<Vec<Entry>> {

@@ -63,7 +63,7 @@ fn command(root: &Path, kernel: &Path, room: &Room) -> Command {
     command.args(["-serial", "stdio", "-serial"]);
     command.arg(format!("file:{}", room.path.join("verdict").display()));
     command.arg("-append").arg(format!(
-        "console=ttyS0 loglevel=3 panic=-1 rdinit=/init evenkeel.inside={} evenkeel.run={}",
+        "console=ttyS0 loglevel=3 panic=-1 mitigations=off rdinit=/init evenkeel.inside={} evenkeel.run={}",
         root.join("vm/inside").display(),
         room.path.display()
     ));

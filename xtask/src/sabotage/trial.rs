@@ -1,14 +1,13 @@
 //! One entry: break, build, test, look.
 
 use super::{Entry, tree::Tree};
+use crate::stop::Stop;
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// What `cargo nextest` exits with.
 const TESTS_FAILED: i32 = 100;
@@ -17,6 +16,8 @@ const BUILD_FAILED: i32 = 101;
 const MACHINE_FAILED: i32 = 4;
 
 /// What became of an entry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 pub(super) enum Outcome {
     /// The test failed, saying this.
     Killed { said: String },
@@ -29,6 +30,10 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
+    pub(super) fn is_killed(&self) -> bool {
+        matches!(self, Self::Killed { .. })
+    }
+
     pub(super) fn is_invalid(&self) -> bool {
         matches!(self, Self::DidNotCompile | Self::NoTest { .. })
     }
@@ -45,8 +50,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Tries one entry. What cargo and the test printed is kept beside the tree as `<name>.log`.
-pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &AtomicBool) -> Result<Outcome> {
+/// Tries one entry. What cargo and the test printed is kept as `<name>.log`.
+pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &Stop) -> Result<Outcome> {
     let log = target.join("sabotage.logs");
     fs::create_dir_all(&log)?;
     let log = log.join(format!("{}.log", entry.name));
@@ -55,7 +60,7 @@ pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &AtomicBool) 
             File::create(&log).with_context(|| format!("failed to make {}", log.display()))?;
         let mut command = command(entry, tree.path(), target);
         command.stdout(out.try_clone()?).stderr(out);
-        wait(command, stop)
+        stop.wait(command)
     })?;
     forget_plugins(target)?;
     Ok(match code {
@@ -97,6 +102,8 @@ fn command(entry: &Entry, tree: &Path, target: &Path) -> Command {
             "lib" => command.arg("--lib"),
             test => command.args(["--test", test]),
         };
+        // What a sample leaves out could hide the fault.
+        command.env("EVENKEEL_EFFORT", "full");
         command.args(&entry.only).envs(&entry.env);
     }
     command
@@ -104,24 +111,6 @@ fn command(entry: &Entry, tree: &Path, target: &Path) -> Command {
         .env("CARGO_TARGET_DIR", target)
         .env("CARGO_TERM_COLOR", "never");
     command
-}
-
-/// Waits for a command's end; when told to stop, hands that on, so that tests clean up.
-fn wait(mut command: Command, stop: &AtomicBool) -> Result<Option<i32>> {
-    let mut child = command.spawn().context("failed to run cargo nextest")?;
-    let mut told = false;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status.code());
-        }
-        if stop.load(Ordering::SeqCst) && !told {
-            told = true;
-            if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
-                let _ = kill_process(pid, Signal::TERM);
-            }
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// Returns the beginning of what the first panic said.

@@ -14,7 +14,7 @@ pub struct Tracked {
 }
 
 /// Returns all files git tracks or would track; files that are gone from the work tree are left out.
-pub(super) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
+pub(crate) fn tracked(root: &Path) -> Result<Vec<Tracked>> {
     let listed = Command::new("git")
         .args([
             "ls-files",

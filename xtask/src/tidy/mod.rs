@@ -7,6 +7,8 @@ mod links;
 mod text;
 
 pub use files::Tracked;
+#[cfg(test)]
+pub(crate) use files::tracked;
 
 use anyhow::{Result, bail};
 use std::path::Path;

@@ -1,0 +1,183 @@
+//! The long loops in full: every test that can be run for hours, one after the other, with a record
+//! of what was done when. A run that is cut short goes on where it was.
+
+mod find;
+mod line;
+mod log;
+mod table;
+
+use crate::record::{self, Record};
+use crate::stop::{Limit, Stop};
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail, ensure};
+use find::Entry;
+use line::{Line, Outcome};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// What `cargo nextest` exits with when a test failed.
+const TESTS_FAILED: i32 = 100;
+
+/// How to soak.
+#[derive(Debug, Default, clap::Args)]
+pub struct Options {
+    /// Parts of the names of the entries to run; all of them when left out.
+    filters: Vec<String>,
+    /// Where all chance comes from; by default that of the run that did not end at this commit, else
+    /// a new one.
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run those as well that have passed at this commit.
+    #[arg(long)]
+    again: bool,
+    /// Only show what there is, and what became of it.
+    #[arg(long)]
+    list: bool,
+    /// Begin nothing more after this time.
+    #[arg(long, value_name = "N")]
+    limit_minutes: Option<u64>,
+}
+
+/// Runs the entries and prints their record. Returns whether none failed.
+pub fn run(root: &Path, options: &Options) -> Result<bool> {
+    let workspace = Workspace::read(root)?;
+    let all = find::entries(&workspace)?;
+    let is_wanted = |entry: &&Entry| {
+        let name = entry.to_string();
+        let mut filters = options.filters.iter();
+        options.filters.is_empty() || filters.any(|part| name.contains(part))
+    };
+    let wanted: Vec<&Entry> = all.iter().filter(is_wanted).collect();
+    ensure!(
+        !wanted.is_empty(),
+        "no test that asks how long to go on is called like {:?}",
+        options.filters
+    );
+    let room = workspace.target_directory.join("soak");
+    let record = Record::at(room.join("record.jsonl"));
+    if options.list {
+        print!("{}", table::page(&wanted, &record.read()?));
+        return Ok(true);
+    }
+    let stop = Stop::on_signals()?;
+    let limit = Limit::after(options.limit_minutes);
+    let lines = record.read()?;
+    let commit = crate::git::commit(root)?;
+    let seed = match options.seed {
+        Some(seed) => seed,
+        None => line::unfinished(&lines, &commit, &all)
+            .unwrap_or_else(|| record::now().as_second().unsigned_abs()),
+    };
+    let todo: Vec<&Entry> = wanted
+        .iter()
+        .copied()
+        .filter(|entry| options.again || !line::has_passed(&lines, &commit, entry, options.seed))
+        .collect();
+    println!(
+        "{} of {} to run, at {}, --seed {seed}; the record is {}",
+        todo.len(),
+        wanted.len(),
+        crate::git::short(&commit),
+        record.path().display()
+    );
+    let mut failed = 0;
+    for (index, entry) in todo.iter().enumerate() {
+        if limit.is_over() {
+            let left = todo.len() - index;
+            println!("the time is over: {left} are left, so this soak is not whole");
+            break;
+        }
+        let line = try_one(root, entry, seed, &room, &stop)?;
+        record.append(&line)?;
+        failed += usize::from(line.outcome != Outcome::Passed);
+        println!("[{}/{}] {line}", index + 1, todo.len());
+    }
+    print!("\n{}", table::page(&wanted, &record.read()?));
+    Ok(failed == 0)
+}
+
+/// Runs one entry. An error when told to stop meanwhile: then nothing is known of it.
+fn try_one(root: &Path, entry: &Entry, seed: u64, room: &Path, stop: &Stop) -> Result<Line> {
+    let logs = room.join("logs");
+    fs::create_dir_all(&logs)?;
+    let path = logs.join(format!("{}.log", entry.to_string().replace("::", ".")));
+    let out = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
+    let mut command = command(root, entry, seed);
+    command.stdout(out.try_clone()?).stderr(out);
+    // Somebody may commit while others run.
+    let commit = crate::git::commit(root)?;
+    let (started, begin) = (record::now(), Instant::now());
+    let code = stop.wait(command)?;
+    if stop.is_told() {
+        bail!("interrupted in {entry}; `cargo xtask soak` goes on there");
+    }
+    let told = log::read(&String::from_utf8_lossy(&fs::read(&path)?));
+    let outcome = match code {
+        Some(0) => Outcome::Passed,
+        Some(TESTS_FAILED) => Outcome::Failed,
+        _ => Outcome::DidNotRun,
+    };
+    if outcome != Outcome::Passed {
+        println!("{entry}: exit code {code:?}, see {}", path.display());
+    }
+    Ok(Line {
+        commit,
+        entry: entry.to_string(),
+        seed,
+        started,
+        seconds: begin.elapsed().as_secs(),
+        outcome,
+        tests: told.tests,
+        efforts: told.efforts,
+    })
+}
+
+fn command(root: &Path, entry: &Entry, seed: u64) -> Command {
+    let mut command = crate::cargo();
+    command.args(["nextest", "run", "--locked", "--package", &entry.package]);
+    match &entry.test {
+        Some(test) => command.args(["--test", test]),
+        None => command.arg("--lib"),
+    };
+    command
+        .args(["--profile", "soak", "--success-output", "immediate"])
+        .current_dir(root)
+        .env("CARGO_TERM_COLOR", "never")
+        .env("EVENKEEL_EFFORT", "full")
+        .env("EVENKEEL_SEED", seed.to_string());
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(test: Option<&str>) -> String {
+        let entry = Entry {
+            package: "evenkeel-op".into(),
+            test: test.map(str::to_owned),
+        };
+        let command = command(Path::new("/"), &entry, 7);
+        let words: Vec<_> = command
+            .get_args()
+            .map(|word| word.to_string_lossy())
+            .collect();
+        let is_full = command
+            .get_envs()
+            .any(|(name, value)| name == "EVENKEEL_SEED" && value.is_some_and(|seed| seed == "7"));
+        assert!(is_full);
+        words.join(" ")
+    }
+
+    #[test]
+    fn files_and_libraries_are_run_in_full() {
+        assert_eq!(
+            words(Some("a_is_b")),
+            "nextest run --locked --package evenkeel-op --test a_is_b --profile soak \
+             --success-output immediate"
+        );
+        assert!(words(None).contains("--package evenkeel-op --lib"));
+    }
+}

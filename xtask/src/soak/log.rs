@@ -1,0 +1,71 @@
+//! What nextest and the tests printed: how many tests there were, and how far each went.
+
+/// What a log tells.
+#[derive(Debug, PartialEq, Default)]
+pub(super) struct Told {
+    pub(super) tests: u64,
+    /// `<what>: <done> of <all>, seed <N>`
+    pub(super) efforts: Vec<String>,
+}
+
+/// Reads a log.
+pub(super) fn read(text: &str) -> Told {
+    Told {
+        tests: text.lines().rev().find_map(tests).unwrap_or_default(),
+        efforts: text.lines().filter_map(effort).map(str::to_owned).collect(),
+    }
+}
+
+/// Reads nextest's last word: `Summary [ 1.234s] 3 tests run: 3 passed, 0 skipped`.
+fn tests(line: &str) -> Option<u64> {
+    let rest = line.trim().strip_prefix("Summary [")?;
+    let (_, counted) = rest.split_once(']')?;
+    let digits = counted.trim_start().split(|c: char| !c.is_ascii_digit());
+    digits.into_iter().next()?.parse().ok()
+}
+
+/// Reads what a test says of its loop. The name of the test may stand before it on the line.
+fn effort(line: &str) -> Option<&str> {
+    let (before, told) = line.split_once("effort: ")?;
+    if !before.is_empty() && !before.ends_with(char::is_whitespace) {
+        return None;
+    }
+    let told = told.trim_end();
+    let (rounds, seed) = told.rsplit_once(", seed ")?;
+    let (_, counted) = rounds.rsplit_once(": ")?;
+    let (done, all) = counted.split_once(" of ")?;
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    (is_number(done) && is_number(all) && is_number(seed)).then_some(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_and_tests_are_read() {
+        let log = "   Compiling evenkeel-op v0.1.0\n\
+            ────────────\n Nextest run ID 1 with nextest profile: soak\n\
+                PASS [   0.009s] (1/2) evenkeel-op::a one\n  stdout ───\n\
+            \n    running 1 test\n    effort: kills: 40 of 40, seed 7\n\
+                test two ... effort: power cuts: early: 3 of 5, seed 8\n\
+            no-effort: 1 of 1, seed 1\n\
+            effort: half a line: 1 of\n\
+            \x20    Summary [ 812.010s] 12 tests run: 12 passed, 0 skipped\n";
+        assert_eq!(
+            read(log),
+            Told {
+                tests: 12,
+                efforts: vec![
+                    "kills: 40 of 40, seed 7".into(),
+                    "power cuts: early: 3 of 5, seed 8".into()
+                ],
+            }
+        );
+        assert_eq!(
+            read("Summary [ 1s] 2/5 tests run: 1 passed, 1 failed").tests,
+            2
+        );
+        assert_eq!(read(""), Told::default());
+    }
+}
