@@ -208,7 +208,11 @@ mod tests {
         assert!(slow >= 50, "{slow} of {}", run.total.done());
         // No more than were due, however late a busy machine ended the run.
         let due = run.seconds * 1000.0 + 5.0;
-        assert!((run.total.done() as f64) < due, "{} of {due}", run.total.done());
+        assert!(
+            (run.total.done() as f64) < due,
+            "{} of {due}",
+            run.total.done()
+        );
     }
 
     #[test]

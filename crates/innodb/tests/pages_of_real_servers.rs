@@ -363,7 +363,11 @@ fn mysql_checksum_algorithms() {
     // The strict ones write the same as the others.
     for (server, algorithms, part) in [
         (mysql_8_0_15(), &["strict_innodb", "none"][..], 0),
-        (mysql_5_7_22(), &["innodb", "strict_none", "strict_crc32"], 1),
+        (
+            mysql_5_7_22(),
+            &["innodb", "strict_none", "strict_crc32"],
+            1,
+        ),
     ] {
         for algorithm in share("checksum algorithms", algorithms, Part::new(part, 2)) {
             let arg = format!("--innodb-checksum-algorithm={algorithm}");

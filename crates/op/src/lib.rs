@@ -2,9 +2,9 @@
 //! typed progress events, cancellation, units and pacing. No I/O to the user happens here.
 
 pub mod cancel;
-pub mod claim;
 pub mod error;
 pub mod exit;
+pub mod notes;
 pub mod progress;
 pub mod rate;
 pub mod units;

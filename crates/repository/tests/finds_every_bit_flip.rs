@@ -2,9 +2,9 @@
 
 mod support;
 
+use evenkeel_testkit::effort::{rounds, seed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use evenkeel_testkit::effort::{rounds, seed};
 use support::memory::{MemoryStore, Objects};
 use support::way::Way;
 use support::{Model, check, small, verify};

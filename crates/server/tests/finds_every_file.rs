@@ -307,6 +307,7 @@ fn copy_out(files: &ServerFiles, to: &Path) {
         std::fs::create_dir_all(target.parent().unwrap()).unwrap();
         std::fs::copy(&file.path, target).unwrap();
     }
+    give_to_server(to);
 }
 
 /// Puts the copy where the roots were, as a restore in place would.

@@ -3,7 +3,9 @@
 use evenkeel_op::{Error, ErrorKind};
 use evenkeel_snapshot::pause::{LeftStopped, Target, heal, paused};
 use evenkeel_testkit::until;
+use rustix::process::geteuid;
 use std::fs;
+use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Child, Command, Stdio};
@@ -223,6 +225,32 @@ fn by_the_command_it_concerns_while_another_looks() {
     assert!(of_another.is_empty());
     assert_eq!(done.len(), 1, "{done:?}");
     assert!(done[0].resumed.is_ok());
+}
+
+/// Who may not even look at root's files had root remove them, with a directory of this name in `/tmp`.
+#[test]
+fn what_other_users_wrote_is_neither_obeyed_nor_removed() {
+    assert!(
+        geteuid().is_root(),
+        "this test gives files away, which only root can"
+    );
+    let busy = Busy::start();
+    pause_and_kill(&busy, kill_with_the_watchdog);
+    let stranger = 40_000 + busy.0.id() % 20_000;
+    let theirs = std::path::PathBuf::from(format!("/tmp/evenkeel-pause-{stranger}"));
+    fs::create_dir(&theirs).unwrap();
+    let (note, other) = (theirs.join("note"), theirs.join("other"));
+    fs::copy(note_of(&busy), &note).unwrap();
+    fs::remove_file(note_of(&busy)).unwrap();
+    fs::write(&other, "no note").unwrap();
+    for path in [&theirs, &note, &other] {
+        chown(path, Some(stranger), Some(stranger)).unwrap();
+    }
+    let done = healed(&busy);
+    let kept = note.exists() && other.exists();
+    fs::remove_dir_all(&theirs).unwrap();
+    assert!(done.is_empty(), "{done:?}");
+    assert!(kept);
 }
 
 #[test]

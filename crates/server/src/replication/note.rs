@@ -11,14 +11,15 @@ use super::status::{Position, Replication, ThreadState};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::ConnectOptions;
-use evenkeel_op::claim::{claim, is_at};
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::notes::Notes;
+use evenkeel_op::{Context, Result};
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 /// Where root's notes are. Not beside those of paused processes, which are read by others too.
 const OF_ROOT: &str = "/run/evenkeel/appliers";
@@ -86,7 +87,8 @@ pub(super) type Stands = Vec<(String, Option<Position>)>;
 /// The note of a stop that lasts. Whoever ends the stop removes it.
 #[derive(Debug)]
 pub(super) struct Note {
-    path: PathBuf,
+    notes: Notes,
+    name: OsString,
     /// Open for the lock on it.
     file: File,
 }
@@ -94,13 +96,13 @@ pub(super) struct Note {
 impl Note {
     /// Notes what is about to be stopped. `Busy` when another run does so now.
     pub(super) fn write(noted: &Noted) -> Result<Self> {
-        let path = own_directory()?.join(noted.process.name());
-        let failed = || format!("failed to write {}", path.display());
+        let (notes, name) = (own_notes()?, OsString::from(noted.process.name()));
+        let failed = || format!("failed to write {}", notes.path(&name).display());
         let busy = "another run of evenkeel holds this server's applier now";
-        let file = claim(&path, 0o600, busy)?;
+        let file = notes.claim(&name, 0o600, busy)?;
         file.set_len(0).context(failed)?;
         line(&file, noted).context(failed)?;
-        Ok(Self { path, file })
+        Ok(Self { notes, name, file })
     }
 
     /// Adds where the appliers stand. Without it a later run can only go by that they stand.
@@ -108,12 +110,12 @@ impl Note {
         let _ = line(&self.file, stands);
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn path(&self) -> PathBuf {
+        self.notes.path(&self.name)
     }
 
     pub(super) fn remove(self) {
-        let _ = fs::remove_file(&self.path);
+        self.notes.remove(&self.name);
     }
 }
 
@@ -138,26 +140,30 @@ pub struct LeftStanding {
 /// lead to. `None` when there is none, or it is not ours to start. Connects only if there is a note.
 #[must_use]
 pub fn heal(options: &ConnectOptions) -> Option<LeftStanding> {
-    let directory = directory();
-    let notes = fs::read_dir(directory).ok()?.flatten();
-    notes
-        .filter_map(|entry| heal_one(&entry.path(), options))
+    let notes = Notes::open(&directory())?;
+    let names = notes.names();
+    names
+        .iter()
+        .filter_map(|name| heal_one(&notes, name, options))
         .last()
 }
 
-fn heal_one(path: &Path, options: &ConnectOptions) -> Option<LeftStanding> {
-    let mut file = open(path)?;
+fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<LeftStanding> {
+    let mut file = own(notes, name)?;
     let noted = read(&mut file)?.noted;
+    // When it is locked, its writer lives, and starts the applier itself; one that is not there any more
+    // was seen to by another command.
+    let locked = |file: &File| file.try_lock().is_ok() && notes.has(file, name);
     if !noted.process.is_there() {
         // The server was restarted, and its appliers with it, or they are not meant to run.
-        if locked(&file, path) {
-            let _ = fs::remove_file(path);
+        if locked(&file) {
+            notes.remove(name);
         }
         return None;
     }
     // Not locked before it is known to be this server's: its own command could not have it then.
     let mut session = Session::open(options).ok()?;
-    if identity(&mut session).ok()? != noted.server || !locked(&file, path) {
+    if identity(&mut session).ok()? != noted.server || !locked(&file) {
         return None;
     }
     let Content { noted, stands } = read(&mut file)?;
@@ -171,7 +177,7 @@ fn heal_one(path: &Path, options: &ConnectOptions) -> Option<LeftStanding> {
     };
     // What could not be started is to be tried again.
     if started.is_ok() {
-        let _ = fs::remove_file(path);
+        notes.remove(name);
     }
     (started.is_err() || !channels.is_empty()).then_some(LeftStanding {
         channels,
@@ -180,20 +186,10 @@ fn heal_one(path: &Path, options: &ConnectOptions) -> Option<LeftStanding> {
     })
 }
 
-fn open(path: &Path) -> Option<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    let meta = file.metadata().ok()?;
-    (meta.is_file() && meta.uid() == geteuid().as_raw()).then_some(file)
-}
-
-/// Locks a note. When it is locked, its writer lives, and starts the applier itself; one that is not
-/// there any more was seen to by another command.
-fn locked(file: &File, path: &Path) -> bool {
-    file.try_lock().is_ok() && is_at(file, path)
+/// Opens a note of this user: a note makes somebody run `START SLAVE`.
+fn own(notes: &Notes, name: &OsStr) -> Option<File> {
+    let file = notes.read(name)?;
+    (file.metadata().ok()?.uid() == geteuid().as_raw()).then_some(file)
 }
 
 struct Content {
@@ -254,28 +250,12 @@ fn directory() -> PathBuf {
 }
 
 /// Makes the directory for this user's notes.
-fn own_directory() -> Result<PathBuf> {
-    let directory = directory();
-    let failed = || format!("failed to make {}", directory.display());
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&directory)
-        .context(failed)
-        .map_err(|error| {
-            error.hint(
-                "a stop of the applier is noted there, so that the next command can end it if \
-                 this one is killed",
-            )
-        })?;
-    let meta = fs::symlink_metadata(&directory).context(failed)?;
-    if !meta.is_dir() || meta.uid() != geteuid().as_raw() {
-        return Err(
-            Error::refused(format!("{} is somebody else's", directory.display()))
-                .hint("move it away"),
-        );
-    }
-    Ok(directory)
+fn own_notes() -> Result<Notes> {
+    Notes::make(&directory(), 0o755).map_err(|error| {
+        error.hint(
+            "a stop of the applier is noted there, so that the next command can end it if this one is killed",
+        )
+    })
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ impl Guarded {
         let note = Note::write(&noted)?;
         fail::fail_point!("applier::noted");
         let whole = limits.deadline + limits.hold;
-        let watch = Watch::new(options, &noted, note.path().to_owned(), whole);
+        let watch = Watch::new(options, &noted, note.path(), whole);
         match Watchdog::start(program, &watch) {
             Ok(watchdog) => Ok(Self {
                 channels: noted.channels,

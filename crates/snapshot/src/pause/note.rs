@@ -16,27 +16,28 @@
 
 use super::Target;
 use super::threads::{self, Standstill, Stat};
-use evenkeel_op::claim::{claim, is_at};
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::notes::Notes;
+use evenkeel_op::{Context, Result};
 use rustix::process::{Signal, geteuid};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &str = "evenkeel pause 1";
 /// Where root's notes are; everybody may read them.
 const OF_ROOT: &str = "/run/evenkeel";
-/// Where everybody else's are, each in a directory of their own.
-const OF_OTHERS: &str = "/tmp";
-const OF_OTHERS_PREFIX: &str = "evenkeel-pause-";
+/// Where everybody else's are, each in a directory of their own, which nobody else looks into.
+const OF_OTHERS: &str = "/tmp/evenkeel-pause-";
 /// More than any note is long.
 const LENGTH_MAX: u64 = 4096;
 
 /// The note of a pause that lasts. Removed when dropped.
 #[derive(Debug)]
 pub(super) struct Note {
-    path: PathBuf,
+    notes: Notes,
+    name: OsString,
     /// Open for the lock on it.
     file: File,
 }
@@ -44,11 +45,11 @@ pub(super) struct Note {
 impl Note {
     /// Notes that `target` is about to be stopped. `Busy` when another run pauses it now.
     pub(super) fn write(target: &Target) -> Result<Self> {
-        let directory = own_directory()?;
-        let path = directory.join(format!("{}-{}", target.pid, target.start_time));
-        let failed = || format!("failed to write {}", path.display());
+        let notes = own_notes()?;
+        let name = OsString::from(format!("{}-{}", target.pid, target.start_time));
+        let failed = || format!("failed to write {}", notes.path(&name).display());
         let busy = format!("another run of evenkeel pauses process {} now", target.pid);
-        let file = claim(&path, 0o644, &busy)?;
+        let file = notes.claim(&name, 0o644, &busy)?;
         let boot = boot_id().context(failed)?;
         let text = format!(
             "{MAGIC}\nboot {boot}\nprocess {} {}\n",
@@ -57,7 +58,7 @@ impl Note {
         file.set_len(0)
             .and_then(|()| (&file).write_all(text.as_bytes()))
             .context(failed)?;
-        Ok(Self { path, file })
+        Ok(Self { notes, name, file })
     }
 
     /// Adds how the process stands. Without it a later run can only go by the process's number.
@@ -69,7 +70,7 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.notes.remove(&self.name);
     }
 }
 
@@ -85,24 +86,27 @@ pub struct LeftStopped {
 /// Lets processes run on that a run of evenkeel stopped and did not live to resume, as far as
 /// `is_meant` says of their number. Leaves alone what somebody else stopped, and pauses that last.
 pub fn heal(mut is_meant: impl FnMut(i32) -> bool) -> Vec<LeftStopped> {
-    let notes = directories()
+    let places = [Some(PathBuf::from(OF_ROOT)), own_directory()];
+    let mut left = Vec::new();
+    for notes in places
         .into_iter()
-        .filter_map(|directory| fs::read_dir(directory).ok())
         .flatten()
-        .flatten();
-    notes
-        .filter_map(|note| heal_one(&note.path(), &mut is_meant))
-        .collect()
+        .filter_map(|path| Notes::open(&path))
+    {
+        for name in notes.names() {
+            left.extend(heal_one(&notes, &name, &mut is_meant));
+        }
+    }
+    left
 }
 
-fn heal_one(path: &Path, is_meant: &mut impl FnMut(i32) -> bool) -> Option<LeftStopped> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        // Nothing here may be waited for, and no link followed: others may write in the directory.
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    let meta = file.metadata().ok().filter(fs::Metadata::is_file)?;
+fn heal_one(
+    notes: &Notes,
+    name: &OsStr,
+    is_meant: &mut impl FnMut(i32) -> bool,
+) -> Option<LeftStopped> {
+    let mut file = notes.read(name)?;
+    let writer = file.metadata().ok()?.uid();
     // Not locked before it is known whom it is about: the command that it concerns could not have it then.
     if let Some(noted) = read(&mut file).filter(Noted::is_there)
         && !is_meant(noted.pid)
@@ -111,21 +115,17 @@ fn heal_one(path: &Path, is_meant: &mut impl FnMut(i32) -> bool) -> Option<LeftS
     }
     // Locked: its writer lives, and ends the pause itself.
     file.try_lock().ok()?;
-    if !is_at(&file, path) {
-        return None;
-    }
-    let left = match read(&mut file).filter(Noted::is_there) {
-        Some(noted) if noted.stands_still(meta.uid()) => Some(LeftStopped {
-            pid: noted.pid,
-            resumed: Target::started_at(noted.pid, noted.start_time)
-                .and_then(|target| target.signal(Signal::CONT)),
-        }),
-        // It ended, runs again, or was stopped by somebody else since.
-        _ => None,
-    };
-    // What could not be resumed is to be tried again.
+    // What is no note is not ours to remove.
+    let noted = read(&mut file).filter(|_| notes.has(&file, name))?;
+    let left = (noted.is_there() && noted.stands_still(writer)).then(|| LeftStopped {
+        pid: noted.pid,
+        resumed: Target::started_at(noted.pid, noted.start_time)
+            .and_then(|target| target.signal(Signal::CONT)),
+    });
+    // Else it ended, runs again, or was stopped by somebody else since. What could not be resumed is to be
+    // tried again.
     if left.as_ref().is_none_or(|left| left.resumed.is_ok()) {
-        let _ = fs::remove_file(path);
+        notes.remove(name);
     }
     left
 }
@@ -190,48 +190,23 @@ fn boot_id() -> io::Result<String> {
     Ok(text.trim().to_owned())
 }
 
-/// Makes the directory for this user's notes.
-fn own_directory() -> Result<PathBuf> {
+/// The directory of a user's own notes who is not root.
+fn own_directory() -> Option<PathBuf> {
     let user = geteuid();
-    let (directory, mode) = if user.is_root() {
-        (PathBuf::from(OF_ROOT), 0o755)
-    } else {
-        let name = format!("{OF_OTHERS_PREFIX}{}", user.as_raw());
-        (Path::new(OF_OTHERS).join(name), 0o700)
-    };
-    let failed = || format!("failed to make {}", directory.display());
-    match DirBuilder::new().mode(mode).create(&directory) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).context(failed).map_err(|error| {
-                error.hint("a stop of the server is noted there, so that the next command can end it if this one is killed")
-            });
-        }
-        _ => {}
-    }
-    let meta = fs::symlink_metadata(&directory).context(failed)?;
-    if !meta.is_dir() || meta.uid() != user.as_raw() {
-        return Err(
-            Error::refused(format!("{} is somebody else's", directory.display()))
-                .hint("move it away"),
-        );
-    }
-    Ok(directory)
+    (!user.is_root()).then(|| PathBuf::from(format!("{OF_OTHERS}{}", user.as_raw())))
 }
 
-/// Returns every directory that may hold notes.
-fn directories() -> Vec<PathBuf> {
-    let mut all = vec![PathBuf::from(OF_ROOT)];
-    let others = fs::read_dir(OF_OTHERS).into_iter().flatten().flatten();
-    all.extend(
-        others
-            .filter(|entry| {
-                let name = entry.file_name();
-                name.to_string_lossy().starts_with(OF_OTHERS_PREFIX)
-                    && entry.file_type().is_ok_and(|kind| kind.is_dir())
-            })
-            .map(|entry| entry.path()),
-    );
-    all
+/// Makes the directory for this user's notes.
+fn own_notes() -> Result<Notes> {
+    let made = match own_directory() {
+        Some(directory) => Notes::make(&directory, 0o700),
+        None => Notes::make(Path::new(OF_ROOT), 0o755),
+    };
+    made.map_err(|error| {
+        error.hint(
+            "a stop of the server is noted there, so that the next command can end it if this one is killed",
+        )
+    })
 }
 
 #[cfg(test)]
