@@ -141,11 +141,11 @@ pub struct LeftStanding {
 #[must_use]
 pub fn heal(options: &ConnectOptions) -> Option<LeftStanding> {
     let notes = Notes::open(&directory())?;
-    let names = notes.names();
-    names
-        .iter()
-        .filter_map(|name| heal_one(&notes, name, options))
-        .last()
+    let mut left = None;
+    for name in notes.names() {
+        left = heal_one(&notes, &name, options).or(left);
+    }
+    left
 }
 
 fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<LeftStanding> {
