@@ -69,9 +69,9 @@ tidy:
 
 docs: ## Build the book, the man pages and the completions under target/.
 	@command -v mdbook >/dev/null || $(INSTALL) mdbook@$(MDBOOK_VERSION)
-	cargo xtask reference
-	cargo xtask man --out "$$CARGO_TARGET_DIR/man"
-	cargo xtask completions --out "$$CARGO_TARGET_DIR/completions"
+	cargo pages reference
+	cargo pages man --out "$$CARGO_TARGET_DIR/man"
+	cargo pages completions --out "$$CARGO_TARGET_DIR/completions"
 	mdbook build docs --dest-dir "$$CARGO_TARGET_DIR/book"
 
 bench: setup-bench ## Measure against mariadb-backup, restic, innochecksum, cat | zstd, and ssh: hours.

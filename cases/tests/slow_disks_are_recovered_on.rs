@@ -4,7 +4,7 @@
 use evenkeel_mount::{Delay, Delayed, Mounted};
 use evenkeel_server::launch::Launch;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
-use evenkeel_testkit::{Bank, Scratch, TestServer};
+use evenkeel_testkit::{Bank, Scratch, TestServer, until};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ impl Disk {
     /// Has the kernel forget what it read.
     fn remount(&mut self) {
         let shown = self.shown.take().expect("a mount");
-        shown.unmount().expect("nobody uses it");
+        // The kernel gives up what a process had a moment after the process is gone.
+        until("nobody uses it", || shown.unmount().is_ok());
         shown.join().expect("it ends well");
         self.mount();
     }

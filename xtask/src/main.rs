@@ -1,5 +1,4 @@
-//! Developer tasks: `cargo xtask tidy | reference [--write] | man | completions | sabotage |
-//! machine | times | affected | soak`.
+//! Developer tasks: `cargo xtask tidy | sabotage | machine | times | affected | soak`.
 
 use anyhow::Result;
 use clap::Parser;
@@ -13,18 +12,6 @@ use std::process::ExitCode;
 enum Task {
     /// Check the rules of the house.
     Tidy,
-    /// Check that docs/src/reference.md is what the commands say of themselves.
-    Reference {
-        /// Write the page instead.
-        #[arg(long)]
-        write: bool,
-    },
-    /// Write one man page per command.
-    Man {
-        /// The folder to write to; made if missing.
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
     /// Break the code on purpose, one place at a time: exit code 4 if a test does not notice.
     Sabotage(sabotage::Options),
     /// Run the long loops in full, going on where a run was cut short: exit code 4 if a test fails.
@@ -52,12 +39,6 @@ enum Task {
         #[arg(long)]
         list: bool,
     },
-    /// Write shell completions.
-    Completions {
-        /// The folder to write to; made if missing.
-        #[arg(long, value_name = "DIR")]
-        out: PathBuf,
-    },
 }
 
 fn main() -> ExitCode {
@@ -77,10 +58,6 @@ fn run(task: Task) -> Result<ExitCode> {
     let root = evenkeel_xtask::root();
     match task {
         Task::Tidy => evenkeel_xtask::tidy::check(&root),
-        Task::Reference { write: true } => evenkeel_xtask::pages::write_reference(&root),
-        Task::Reference { write: false } => evenkeel_xtask::pages::check_reference(&root),
-        Task::Man { out } => evenkeel_xtask::pages::write_man(&out),
-        Task::Completions { out } => evenkeel_xtask::pages::write_completions(&out),
         Task::Affected { base } => evenkeel_xtask::affected::run(&root, &base),
         Task::Times { junit, write } => evenkeel_xtask::times::run(&root, junit.as_deref(), write),
         Task::Sabotage(options) => return sabotage::run(&root, &options).map(found),

@@ -16,6 +16,7 @@ pub mod mount;
 pub mod point;
 pub mod report;
 pub mod restore;
+mod throwaway;
 pub mod verify;
 mod workers;
 

@@ -5,6 +5,8 @@ pub mod cancel;
 pub mod error;
 pub mod exit;
 pub mod notes;
+pub mod own_directory;
+pub mod paths;
 pub mod progress;
 pub mod rate;
 pub mod units;

@@ -4,15 +4,13 @@
 //! remove files. So a directory counts only when nobody but its owner may write into it, and the owner is
 //! root or this user. It is opened once; everything in it is reached from there, by name, through no link.
 
+use crate::own_directory::{OwnDirectory, is_trusted};
 use crate::{Context, Error, ErrorKind, Result};
-use rustix::fs::{self as sys, AtFlags, Dir, FileType, Mode, OFlags, Stat};
-use rustix::process::geteuid;
+use rustix::fs::{self as sys, AtFlags, Dir, FileType, Mode, OFlags};
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,10 +21,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// A directory of notes.
 #[derive(Debug)]
-pub struct Notes {
-    path: PathBuf,
-    directory: OwnedFd,
-}
+pub struct Notes(OwnDirectory);
 
 impl Notes {
     /// Makes a directory of this user's with permissions `mode`, and those above it that are not there;
@@ -34,53 +29,20 @@ impl Notes {
     ///
     /// Errors: `Refused` when it is somebody else's, or others may write into it.
     pub fn make(path: &Path, mode: u32) -> Result<Self> {
-        let failed = || format!("failed to make {}", path.display());
-        let mut builder = DirBuilder::new();
-        builder
-            .recursive(true)
-            .mode(mode)
-            .create(path)
-            .context(failed)?;
-        let refused = |why: &str| {
-            Error::refused(format!("{} {why}", path.display())).hint(format!(
-                "look who made it, then: mv {0} {0}.old",
-                path.display()
-            ))
-        };
-        let (notes, stat) = Self::open_any(path)
-            .map_err(|error| refused("is not a directory that evenkeel made").because(error))?;
-        if stat.st_uid != geteuid().as_raw() {
-            return Err(refused("is another user's"));
-        }
-        if !is_owners_alone(&stat) {
-            return Err(refused("is open for other users to write into"));
-        }
-        Ok(notes)
+        OwnDirectory::make(path, mode).map(Self)
     }
 
     /// Opens a directory of notes. `None` when it is not there, or somebody may have written into it who
     /// is neither root nor this user.
     #[must_use]
     pub fn open(path: &Path) -> Option<Self> {
-        let (notes, stat) = Self::open_any(path).ok()?;
-        (is_trusted(&stat) && is_owners_alone(&stat)).then_some(notes)
-    }
-
-    fn open_any(path: &Path) -> io::Result<(Self, Stat)> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let directory = sys::open(path, flags, Mode::empty())?;
-        let stat = sys::fstat(&directory)?;
-        let path = path.to_owned();
-        Ok((Self { path, directory }, stat))
+        OwnDirectory::open_trusted(path).map(Self)
     }
 
     /// Returns the names in it.
     #[must_use]
     pub fn names(&self) -> Vec<OsString> {
-        let entries = Dir::read_from(&self.directory)
-            .into_iter()
-            .flatten()
-            .flatten();
+        let entries = Dir::read_from(&self.0).into_iter().flatten().flatten();
         entries
             .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
             .filter(|name| name != "." && name != "..")
@@ -90,7 +52,7 @@ impl Notes {
     /// Returns where a note of this name is, to be shown.
     #[must_use]
     pub fn path(&self, name: &OsStr) -> PathBuf {
-        self.path.join(name)
+        self.0.path().join(name)
     }
 
     /// Opens a note to append to, makes it if needed with permissions `mode`, and locks it. What
@@ -103,7 +65,7 @@ impl Notes {
         let until = Instant::now() + PATIENCE;
         loop {
             let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = sys::openat(&self.directory, name, flags, Mode::from_raw_mode(mode));
+            let file = sys::openat(&self.0, name, flags, Mode::from_raw_mode(mode));
             let file = File::from(file.map_err(io::Error::from).context(failed)?);
             match file.try_lock() {
                 Ok(()) if self.has(&file, name) => return Ok(file),
@@ -127,7 +89,7 @@ impl Notes {
     pub fn read(&self, name: &OsStr) -> Option<File> {
         // Nothing here may be waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = sys::openat(&self.directory, name, flags, Mode::empty()).ok()?;
+        let file = sys::openat(&self.0, name, flags, Mode::empty()).ok()?;
         let stat = sys::fstat(&file).ok()?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         (is_file && is_trusted(&stat)).then(|| File::from(file))
@@ -136,7 +98,7 @@ impl Notes {
     /// Whether an open note is still the one of its name.
     #[must_use]
     pub fn has(&self, file: &File, name: &OsStr) -> bool {
-        let there = sys::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let there = sys::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
         match (sys::fstat(file), there) {
             (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.st_dev, there.st_ino),
             _ => false,
@@ -145,14 +107,6 @@ impl Notes {
 
     /// Removes a note; one that is not there any more is no error.
     pub fn remove(&self, name: &OsStr) {
-        let _ = sys::unlinkat(&self.directory, name, AtFlags::empty());
+        let _ = sys::unlinkat(&self.0, name, AtFlags::empty());
     }
-}
-
-fn is_trusted(stat: &Stat) -> bool {
-    stat.st_uid == 0 || stat.st_uid == geteuid().as_raw()
-}
-
-fn is_owners_alone(stat: &Stat) -> bool {
-    stat.st_mode & 0o022 == 0
 }

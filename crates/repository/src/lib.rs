@@ -56,6 +56,7 @@ mod rebuild;
 mod repository;
 mod sealed;
 pub mod store;
+mod succession;
 mod verify;
 mod walk;
 mod write;
@@ -71,12 +72,13 @@ pub use ids::{BlockHash, Digest, RepositoryId};
 pub use keep::KeepRules;
 pub use list::{FileKind, FileMeta, FileRecord, Files};
 pub use manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
-pub use names::BINLOGS;
+pub use names::{ARCHIVE_LOCK, BINLOGS, READER_LOCK, WRITER_LOCK};
 pub use prune::{Prune, PrunePlan, PruneStep};
 pub use read::{BlockContent, FileReader, Reader};
 pub use rebuild::RebuildPlan;
 pub use repository::{About, Create, Repository, Summary};
 pub use store::Location;
+pub use succession::{Succession, check_next_head};
 pub use verify::{Finding, Sample, SampleReport, Verify, VerifyReport};
 pub use write::{
     BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, GrowingBuilder, Leaf, RunKind,

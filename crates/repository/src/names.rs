@@ -13,9 +13,11 @@ pub const BINLOGS: &str = "binlogs";
 /// The folder of the generations.
 pub(crate) const GENERATIONS: &str = "generations";
 /// Held alone by whoever adds or removes objects.
-pub(crate) const WRITER_LOCK: &str = "writer.lock";
+pub const WRITER_LOCK: &str = "writer.lock";
 /// Held together by readers, alone by whoever removes what they may read.
-pub(crate) const READER_LOCK: &str = "reader.lock";
+pub const READER_LOCK: &str = "reader.lock";
+/// The lock of whoever archives the binary logs of a source, in the source's folder.
+pub const ARCHIVE_LOCK: &str = "archive.lock";
 
 /// Marks a generation that is being written.
 pub(crate) const PENDING: &str = "pending";

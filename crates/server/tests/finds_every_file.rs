@@ -8,7 +8,7 @@ use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::servers::{
     SERVER_DEADLINE, copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers,
 };
-use evenkeel_testkit::servers::{give_to_server, make_server_dir};
+use evenkeel_testkit::servers::{account, give_to_server, make_server_dir};
 use evenkeel_testkit::{Bank, Scratch, TestServer, servers};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -507,4 +507,27 @@ fn key_files_are_found_and_named() {
         Some(FileClass::ServerState)
     );
     assert!(files.settings["plugins"].contains("file_key_management=file_key_management.so"));
+}
+
+#[test]
+fn links_of_the_servers_user_to_what_others_own_are_refused() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let running = server.start(&scratch.join("source"), &[]);
+    let mut session = running.session().unwrap();
+    run_all(&mut session, &["CREATE DATABASE hollow"]);
+    let secret = scratch.join("secret");
+    std::fs::write(&secret, "root's").unwrap();
+    let link = scratch.join("source/hollow/t.MYD");
+    std::os::unix::fs::symlink(&secret, &link).unwrap();
+    let user = account().unwrap().uid;
+    std::os::unix::fs::lchown(&link, Some(user), None).unwrap();
+    let abilities = Abilities::probe(&mut session).unwrap();
+    let error = discover(&mut session, &abilities).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("another user"), "{error}");
+    // Root's own link is meant.
+    std::os::unix::fs::lchown(&link, Some(0), None).unwrap();
+    let files = discover(&mut session, &abilities).unwrap();
+    assert!(files.files.iter().any(|file| file.path == secret));
 }

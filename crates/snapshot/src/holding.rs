@@ -28,6 +28,7 @@ pub(crate) use remove::{SNAPSHOT, SUBVOLUME_ROOT};
 
 use crate::failpoints::fail_point;
 use door::{Lock, lock, make, sync_directory, write_synced};
+use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{CWD, RenameFlags};
 use serde::{Deserialize, Serialize};
@@ -75,24 +76,27 @@ impl BaseFacts {
 /// A holding directory that this process has locked.
 #[derive(Debug)]
 pub struct Holding {
+    /// A path that leads through `door`, whatever is at the directory's own path by now.
     directory: PathBuf,
+    door: OwnDirectory,
     _lock: Lock,
 }
 
 impl Holding {
     /// Makes the directory if needed, locks it, and deletes what dead runs left in it. `Busy` when
-    /// another run has it; `Refused` when it exists and is not evenkeel's.
+    /// another run has it; `Refused` when it exists and is not evenkeel's, or another user's.
     pub fn open(directory: &Path) -> Result<Self> {
-        make(directory)?;
-        let lock = lock(directory)?.ok_or_else(|| {
+        let door = make(directory)?;
+        let lock = lock(&door)?.ok_or_else(|| {
             Error::new(
                 ErrorKind::Busy,
-                format!("another run is using {}", directory.display()),
+                format!("another run is using {}", shown(directory).display()),
             )
             .hint("wait until the other backup of this server is done")
         })?;
         let holding = Self {
-            directory: directory.to_owned(),
+            directory: door.anchor(),
+            door,
             _lock: lock,
         };
         holding.set_lost_base_aside()?;
@@ -122,7 +126,7 @@ impl Holding {
     /// Makes a new base of these empty directories, in place of the one there may be.
     pub(crate) fn make_base(&self, facts: &BaseFacts, directories: &[&str]) -> Result<()> {
         let path = self.directory.join(unique("run"));
-        let failed = || format!("failed to make {}", path.display());
+        let failed = || format!("failed to make {}", shown(&path).display());
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path).context(failed);
         make(&path)?;
         fail_point!("snapshot::holding::run_made");
@@ -155,7 +159,7 @@ impl Holding {
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .context(|| format!("failed to make {}", path.display()))?;
+            .context(|| format!("failed to make {}", shown(&path).display()))?;
         fail_point!("snapshot::holding::run_made");
         Ok(Run {
             holding: self,
@@ -197,7 +201,7 @@ impl Holding {
     }
 
     fn shown(&self) -> String {
-        self.directory.display().to_string()
+        self.door.path().display().to_string()
     }
 }
 
@@ -267,18 +271,19 @@ impl Drop for Run {
 /// Deletes what dead runs left in a holding directory and returns whether there was anything.
 /// Does nothing when the directory is not evenkeel's, is not there, or a run is using it.
 pub fn heal(directory: &Path) -> Result<bool> {
-    if !is_ours(directory) {
+    let Some(door) = door::open(directory) else {
         return Ok(false);
-    }
-    let Some(lock) = lock(directory)? else {
+    };
+    let Some(lock) = lock(&door)? else {
         return Ok(false);
     };
     let holding = Holding {
-        directory: directory.to_owned(),
+        directory: door.anchor(),
+        door,
         _lock: lock,
     };
     holding.set_lost_base_aside()?;
-    let found = !leftovers(directory)?.is_empty();
+    let found = !leftovers(&holding.directory)?.is_empty();
     holding.clean()?;
     Ok(found)
 }
@@ -286,7 +291,7 @@ pub fn heal(directory: &Path) -> Result<bool> {
 /// Returns the names in a holding directory that only a dead run can have left. The caller has the
 /// lock.
 fn leftovers(directory: &Path) -> Result<Vec<String>> {
-    let failed = || format!("failed to list {}", directory.display());
+    let failed = || format!("failed to list {}", shown(directory).display());
     let mut names = Vec::new();
     for entry in fs::read_dir(directory).context(failed)? {
         if let Ok(name) = entry.context(failed)?.file_name().into_string()
@@ -316,7 +321,7 @@ fn read_facts(base: &Path) -> Option<BaseFacts> {
 fn write_facts(directory: &Path, facts: &BaseFacts) -> Result<()> {
     let path = directory.join(FACTS);
     let unfinished = directory.join(FACTS_UNFINISHED);
-    let failed = || format!("failed to write {}", path.display());
+    let failed = || format!("failed to write {}", shown(&path).display());
     let text = serde_json::to_vec_pretty(facts).context(failed)?;
     write_synced(&unfinished, &text)
         .and_then(|()| fs::rename(&unfinished, &path))

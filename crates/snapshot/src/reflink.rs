@@ -20,6 +20,7 @@ use crate::failpoints::fail_point;
 use crate::filesystem::{self, Identity, Kind};
 use crate::holding::{Holding, Place, places};
 use crate::{Atomicity, Changed, Layout, Provider, Settings, SourceFile};
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result};
 use folders::Folder;
 use forward::Pages;
@@ -231,7 +232,7 @@ impl Provider for ReflinkProvider {
 
     fn patch(&mut self, file: &SourceFile, offset: u64, bytes: &[u8]) -> Result<()> {
         let path = self.frozen_path(file);
-        let failed = || format!("failed to patch the clone {}", path.display());
+        let failed = || format!("failed to patch the clone {}", shown(&path).display());
         let clone = OpenOptions::new().write(true).open(&path).context(failed)?;
         let former_end = clone.metadata().context(failed)?.len();
         clone.write_all_at(bytes, offset).context(failed)?;

@@ -4,6 +4,7 @@
 mod ground;
 
 use evenkeel_op::ErrorKind;
+use evenkeel_op::own_directory::shown;
 use evenkeel_snapshot::{Changed, Layout, Method, Provider, Settings, SourceFile, choose, open};
 use evenkeel_testkit::LoopFs;
 use ground::{FILES, content, datadir, files, layout, settings, write_version};
@@ -182,8 +183,9 @@ fn files_on_two_filesystems_have_a_holding_directory_each() {
     fs::write(redo.join("ib_logfile0"), b"else").unwrap();
     assert_eq!(fs::read(run.frozen_path(&files[5])).unwrap(), b"redo");
     assert_eq!(fs::read(run.frozen_path(&files[6])).unwrap(), b"far");
-    assert!(run.frozen_path(&files[5]).starts_with(other.join("server")));
-    assert!(run.frozen_path(&files[0]).starts_with(one.path()));
+    let place = |file: &SourceFile| shown(&run.frozen_path(file));
+    assert!(place(&files[5]).starts_with(other.join("server")));
+    assert!(place(&files[0]).starts_with(one.path()));
     run.commit("one").unwrap();
     let mut run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
     freeze(&mut *run, &files);

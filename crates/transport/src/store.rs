@@ -4,6 +4,7 @@
 mod calls;
 mod client;
 mod guard;
+mod head;
 mod kept;
 mod object;
 mod server;

@@ -20,8 +20,8 @@ pub const FAULTS: [&str; 17] = [
 ];
 
 /// What an entry may stand for besides; docs/src/design/sabotage.md says what each is.
-const BEYOND: [&str; 10] = [
-    "image", "page", "tool", "key", "schema", "dump", "import", "figure", "url", "queue",
+const BEYOND: [&str; 11] = [
+    "image", "page", "tool", "key", "trust", "schema", "dump", "import", "figure", "url", "queue",
 ];
 
 /// One place to break, and the test that is to notice.

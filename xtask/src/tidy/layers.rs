@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 31] = [
+const LAYERS: [(&str, Layer); 32] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -46,6 +46,7 @@ const LAYERS: [(&str, Layer); 31] = [
     ("evenkeel-cli", Layer::Face),
     ("evenkeel-testkit", Layer::Testkit),
     ("evenkeel-xtask", Layer::Workshop),
+    ("evenkeel-pages", Layer::Workshop),
     ("evenkeel-cases", Layer::Workshop),
     ("evenkeel-bench-traffic", Layer::Workshop),
     ("evenkeel-bench-urls", Layer::Workshop),

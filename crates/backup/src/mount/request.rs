@@ -2,6 +2,7 @@
 
 use crate::facts::{DATA_ROOT, Facts};
 use crate::restore::start_options;
+use evenkeel_op::paths::absolute;
 use evenkeel_repository::Location;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ impl MountRequest {
     pub fn new(repository: impl Into<Location>, mountpoint: &Path) -> Self {
         Self {
             repository: repository.into(),
-            mountpoint: std::path::absolute(mountpoint).unwrap_or_else(|_| mountpoint.to_owned()),
+            mountpoint: absolute(mountpoint),
             source: None,
             generation: None,
             latest: false,
@@ -64,7 +65,7 @@ impl ScratchRequest {
     #[must_use]
     pub fn new(dir: &Path) -> Self {
         Self {
-            dir: dir.to_owned(),
+            dir: absolute(dir),
             fill: false,
             keep: false,
             owner: None,

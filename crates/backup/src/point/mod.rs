@@ -9,6 +9,7 @@
 
 mod find;
 pub(crate) mod log;
+mod meaning;
 mod replay;
 mod walk;
 mod way;
@@ -55,17 +56,24 @@ impl Point {
         if let Ok(time) = text.parse::<jiff::Timestamp>() {
             return Ok(Self::Time(time));
         }
-        let local = text.parse::<jiff::civil::DateTime>();
-        let zoned = local
-            .ok()
-            .and_then(|local| local.to_zoned(zone.clone()).ok());
-        let zoned = zoned.ok_or_else(|| {
+        let local: jiff::civil::DateTime = text.parse().map_err(|_| {
             Error::usage(format!("'{text}' is no point in time"))
                 .hint("a time: '2026-11-20 10:41:07', or with its zone: 2026-11-20T10:41:07Z")
                 .hint("a transaction: gtid:0-1-23 (with it) or before:0-1-23 (without it)")
                 .hint("a position: binlog.000042:1234")
         })?;
-        Ok(Self::Time(zoned.timestamp()))
+        // In the hour in which clocks are set back, a local time is two moments.
+        let moment = zone.to_ambiguous_timestamp(local).unambiguous();
+        moment.map(Self::Time).map_err(|error| {
+            Error::usage(format!(
+                "'{text}' is two moments here, or none: clocks are changed then"
+            ))
+            .hint(format!(
+                "say it with its offset: {}+00:00",
+                local.strftime("%FT%T")
+            ))
+            .because(error)
+        })
     }
 }
 
@@ -126,6 +134,20 @@ mod tests {
 
     fn parse(text: &str) -> Result<Point> {
         Point::parse(text, &jiff::tz::TimeZone::fixed(jiff::tz::offset(1)))
+    }
+
+    #[test]
+    fn a_local_time_that_is_two_moments_is_refused() {
+        let vienna = "CET-1CEST,M3.5.0,M10.5.0/3";
+        let zone = jiff::tz::TimeZone::posix(vienna).unwrap();
+        for text in ["2026-10-25 02:30:00", "2026-03-29 02:30:00"] {
+            let error = Point::parse(text, &zone).unwrap_err();
+            assert!(error.hints()[0].contains("+00:00"), "{error}");
+        }
+        let before = Point::parse("2026-10-25 01:59:59", &zone).unwrap();
+        assert_eq!(before, Point::Time("2026-10-24T23:59:59Z".parse().unwrap()));
+        let said = Point::parse("2026-10-25T02:30:00+02:00", &zone).unwrap();
+        assert_eq!(said, Point::Time("2026-10-25T00:30:00Z".parse().unwrap()));
     }
 
     #[test]

@@ -5,13 +5,14 @@
 //! compressed and XA transactions are what they were. Afterwards nothing of it is left.
 
 use super::log::{ArchivedFile, copy_others, files_from};
+use super::meaning;
 use super::way::Leg;
 use super::{Replay, Transaction};
-use crate::Run;
+use crate::{Run, throwaway};
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Row, Session, quote};
-use evenkeel_server::launch::{Launch, Running};
+use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -59,12 +60,17 @@ pub(crate) fn replay(
     let Some(last) = &replay.plan.report.last_applied else {
         return Ok(());
     };
+    let zone = meaning::zone(settings, run)?;
     let relay = write_relay_logs(replay, last, datadir, run)?;
     fail::fail_point!("point::relay_written");
     let mut launch = Launch::new(replay.binary.clone(), datadir);
     launch.extra_args.extend(options.iter().cloned());
     launch.extra_args.extend(OPTIONS.map(str::to_owned));
     launch.extra_args.extend(more_options(replay, settings));
+    launch.time_zone = zone;
+    launch.is_sealed = true;
+    launch.account = throwaway::owner_of(datadir)?;
+    let owners = hand_over(launch.account, &replay.binary, dirs)?;
     run.progress
         .phase("starting a server on the restored files", None, Unit::Items);
     let server = launch.start(DEADLINE, run.cancel)?;
@@ -73,7 +79,27 @@ pub(crate) fn replay(
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
     clear(datadir)?;
-    dirs.iter().try_for_each(|dir| own(dir))
+    let give_back = |(dir, owner): (&&Path, Account)| throwaway::give(dir, owner);
+    dirs.iter().zip(owners).try_for_each(give_back)
+}
+
+/// Gives the directories to the account that works on them, and returns whose they were; nothing without
+/// an account to give them to.
+fn hand_over(account: Option<Account>, binary: &Binary, dirs: &[&Path]) -> Result<Vec<Account>> {
+    let Some(account) = account else {
+        return Ok(Vec::new());
+    };
+    throwaway::reach(account, binary, dirs)?;
+    let mut owners = Vec::new();
+    for dir in dirs {
+        let found = fs::metadata(dir).context(|| format!("failed to look at {}", dir.display()))?;
+        owners.push(Account {
+            uid: found.uid(),
+            gid: found.gid(),
+        });
+        throwaway::give(dir, account)?;
+    }
+    Ok(owners)
 }
 
 /// The relay logs: how many, and how long the last one is.
@@ -176,10 +202,7 @@ fn more_options(
             (false, _) => options.push("--gtid-mode=OFF".to_owned()),
         }
     }
-    // Decides what a column without a default means, where the log does not say it.
-    if let Some(value) = settings.get("explicit_defaults_for_timestamp") {
-        options.push(format!("--explicit-defaults-for-timestamp={value}"));
-    }
+    options.extend(meaning::options(settings));
     options
 }
 
@@ -356,30 +379,6 @@ fn clear(datadir: &Path) -> Result<()> {
         let entry = entry.context(failed)?;
         if entry.file_name().to_string_lossy().starts_with(RELAY) {
             fs::remove_file(entry.path()).context(failed)?;
-        }
-    }
-    Ok(())
-}
-
-/// Gives what the server made to the owner of the directory.
-fn own(datadir: &Path) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let failed = || format!("failed to set owners in {}", datadir.display());
-    let top = fs::metadata(datadir).context(failed)?;
-    let mut folders = vec![datadir.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).context(failed)? {
-            let path = entry.context(failed)?.path();
-            let found = fs::symlink_metadata(&path).context(failed)?;
-            if found.uid() != top.uid() || found.gid() != top.gid() {
-                std::os::unix::fs::lchown(&path, Some(top.uid()), Some(top.gid()))
-                    .context(failed)?;
-            }
-            if found.is_dir() {
-                folders.push(path);
-            }
         }
     }
     Ok(())

@@ -25,11 +25,11 @@ pub(crate) fn dress(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> 
         std::os::unix::fs::lchown(path, Some(uid), Some(gid))
             .context(|| format!("failed to set the owner of {}", path.display()))?;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(meta.mode))
+    fs::set_permissions(path, fs::Permissions::from_mode(plain_mode(meta)))
         .context(|| format!("failed to set the mode of {}", path.display()))?;
-    for (name, value) in &meta.xattrs {
+    for (name, value) in meta.xattrs.iter().filter(|(name, _)| is_plain(name)) {
         // A label of another host's policy may not be allowed here: the server works without.
-        let _ = rustix::fs::setxattr(path, name.as_str(), value, XattrFlags::empty());
+        let _ = rustix::fs::lsetxattr(path, name.as_str(), value, XattrFlags::empty());
     }
     let time = Timespec {
         tv_sec: meta.mtime.0,
@@ -41,6 +41,27 @@ pub(crate) fn dress(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> 
     };
     rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())
         .context(|| format!("failed to set the time of {}", path.display()))
+}
+
+/// Returns the permissions that come back. No server's files run as their owner (set-user-ID), whatever
+/// the repository says: who could write to it would be root here.
+pub(crate) fn plain_mode(meta: &FileMeta) -> u32 {
+    match meta.kind {
+        // A directory that hands its group down is nothing special.
+        FileKind::Dir => meta.mode & 0o3777,
+        FileKind::File | FileKind::Symlink => meta.mode & 0o777,
+    }
+}
+
+/// Whether an extended attribute gives nobody powers: a user's own, access lists, SELinux's label.
+fn is_plain(name: &str) -> bool {
+    name.starts_with("user.")
+        || [
+            "security.selinux",
+            "system.posix_acl_access",
+            "system.posix_acl_default",
+        ]
+        .contains(&name)
 }
 
 /// Where the roots of a generation are.

@@ -16,6 +16,7 @@ use crate::engine::{self, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
 use crate::point::{self, PointReport, Replay};
 use entries::Where;
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Location, Reader, Repository};
 use evenkeel_server::replication::{Seeding, seeding};
@@ -55,7 +56,7 @@ impl RestoreRequest {
         Self {
             repository: repository.into(),
             generation,
-            target: target.to_owned(),
+            target: absolute(target),
             map_roots: BTreeMap::new(),
             workers: crate::default_workers(),
             owner: None,
@@ -197,8 +198,7 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
         let place = request
             .map_roots
             .get(id)
-            .cloned()
-            .unwrap_or_else(|| beside(&request.target, id));
+            .map_or_else(|| beside(&request.target, id), |place| absolute(place));
         roots.insert(id.clone(), Staging::plan(&place, &request.target)?);
     }
     let tool = preparer(&facts, request.engine_tool.as_deref())?;

@@ -5,11 +5,16 @@ use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::mount::{self, Mount, MountRequest, ScratchRequest};
 use crate::restore::{self, RestoreRequest};
+use crate::throwaway;
+use evenkeel_op::own_directory::OwnDirectory;
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_repository::{Location, Proof, Repository};
 use evenkeel_server::connect::{Session, quote_name};
-use evenkeel_server::launch::{Binary, Launch, Running};
+use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use serde::Serialize;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -91,8 +96,15 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     };
     bootable(&repository, generation, request.engine_tool.as_deref())?;
     let scratch = Scratch::claim(&request.scratch)?;
-    let ground = Ground::make(request, generation, scratch.path(), run)?;
+    let account = throwaway::nobodys_account();
+    if let Some(account) = account {
+        scratch.open_up()?;
+        throwaway::reach(account, &request.binary, &[&scratch.path().join("data")])?;
+    }
+    let ground = Ground::make(request, generation, scratch.path(), account, run)?;
     let mut launch = Launch::new(request.binary.clone(), &ground.datadir);
+    launch.account = account;
+    launch.is_sealed = true;
     launch.extra_args.extend(ground.start_options.clone());
     launch.extra_args.extend(QUIET_OPTIONS.map(str::to_owned));
     run.progress
@@ -149,13 +161,21 @@ struct Ground {
 const MOUNTPOINT: &str = "mnt";
 
 impl Ground {
-    fn make(request: &BootRequest, generation: u32, top: &Path, run: Run<'_>) -> Result<Self> {
+    fn make(
+        request: &BootRequest,
+        generation: u32,
+        top: &Path,
+        account: Option<Account>,
+        run: Run<'_>,
+    ) -> Result<Self> {
+        let owner = account.map(|account| (account.uid, account.gid));
         if request.mounted {
-            return Self::mounted(request, generation, top, run);
+            return Self::mounted(request, generation, top, owner, run);
         }
         let datadir = top.join("data");
         let mut restore = RestoreRequest::new(&request.repository, Some(generation), &datadir);
         restore.workers = request.workers;
+        restore.owner = owner;
         restore.engine_tool.clone_from(&request.engine_tool);
         let restored = restore::restore(&restore, run)?;
         Ok(Self {
@@ -165,12 +185,19 @@ impl Ground {
         })
     }
 
-    fn mounted(request: &BootRequest, generation: u32, top: &Path, run: Run<'_>) -> Result<Self> {
+    fn mounted(
+        request: &BootRequest,
+        generation: u32,
+        top: &Path,
+        owner: Option<(u32, u32)>,
+        run: Run<'_>,
+    ) -> Result<Self> {
         let mountpoint = top.join(MOUNTPOINT);
         std::fs::create_dir(&mountpoint)
             .context(|| format!("failed to create {}", mountpoint.display()))?;
         let mut scratch = ScratchRequest::new(&top.join("written"));
         scratch.engine_tool.clone_from(&request.engine_tool);
+        scratch.owner = owner;
         let mut wanted = MountRequest::new(&request.repository, &mountpoint);
         wanted.generation = Some(generation);
         wanted.scratch = Some(scratch);
@@ -273,6 +300,7 @@ const MARKER: &str = ".evenkeel-scratch";
 
 impl Scratch {
     fn claim(path: &Path) -> Result<Self> {
+        let path = &absolute(path);
         evenkeel_mount::heal(&path.join(MOUNTPOINT))?;
         if path.join(MARKER).exists() {
             std::fs::remove_dir_all(path)
@@ -283,7 +311,8 @@ impl Scratch {
             return Err(Error::refused(format!("{} is not empty", path.display()))
                 .hint("give an empty or new directory with --scratch"));
         }
-        std::fs::create_dir_all(path).context(|| format!("failed to create {}", path.display()))?;
+        // An empty one of another user's could be filled, or swapped, while a server is started in it.
+        OwnDirectory::make(path, 0o700)?;
         std::fs::write(path.join(MARKER), b"")
             .context(|| format!("failed to write in {}", path.display()))?;
         Ok(Self {
@@ -293,6 +322,12 @@ impl Scratch {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Lets others pass through, to what is theirs in it.
+    fn open_up(&self) -> Result<()> {
+        std::fs::set_permissions(&self.path, Permissions::from_mode(0o711))
+            .context(|| format!("failed to set the mode of {}", self.path.display()))
     }
 }
 

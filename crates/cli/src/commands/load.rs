@@ -6,6 +6,7 @@ use crate::show::Face;
 use crate::show::answers::{LoadAnswer, LoadPlanAnswer};
 use evenkeel_logical::load::{self, Method, Request};
 use evenkeel_logical::objects::{Kind, Selection};
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Error, Result, exit};
 
 /// Runs the command.
@@ -41,7 +42,10 @@ fn request(args: &Load) -> Result<Request> {
     let exclude = args.exclude.iter().map(|text| Selection::pattern(text));
     let collations = args.collation.iter().map(|text| collation(text));
     Ok(Request {
-        input: args.input.clone(),
+        input: match settings::is_url(&args.input) {
+            true => args.input.clone(),
+            false => absolute(&args.input),
+        },
         store: match settings::is_url(&args.input) {
             true => Some(settings::location(&args.input, None)?.store()),
             false => None,

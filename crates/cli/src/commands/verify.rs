@@ -10,6 +10,7 @@ use evenkeel_backup::verify::{self, BootReport, BootRequest, Generations, ReadRe
 use evenkeel_op::{Context, Error, Result, exit};
 use evenkeel_repository::{Location, Repository, Sample};
 use evenkeel_server::launch::Binary;
+use rustix::process::geteuid;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,8 @@ fn generation(args: &Verify, repository: &Repository) -> Result<u32> {
     newest.ok_or_else(|| Error::failed("the repository has no generation yet"))
 }
 
-/// The program that was backed up, if it is on this host too, is the one that proves most.
+/// The program that was backed up, if it is on this host too, is the one that proves most. Root runs it
+/// only where nobody else can have put another in its place: the repository names it, not the user.
 pub(super) fn binary(
     given: Option<&Path>,
     repository: &Repository,
@@ -135,25 +137,41 @@ pub(super) fn binary(
     }
     let facts = Facts::of(&repository.manifest(generation)?)?;
     let own = facts.server_program.map(PathBuf::from);
+    let may_run = |path: &&PathBuf| !geteuid().is_root() || Binary::is_roots_alone(path);
+    let left_out = own.as_ref().filter(|path| path.exists() && !may_run(path));
     let candidates: Vec<PathBuf> = own
-        .into_iter()
+        .iter()
+        .filter(may_run)
+        .cloned()
         .chain(super::demo::PROGRAMS.map(PathBuf::from))
         .collect();
-    let found = Binary::find(&candidates)?;
+    let found = Binary::find(&candidates).map_err(|error| hint_at(error, left_out))?;
     let of_maria = facts
         .server_version
         .as_deref()
         .is_none_or(|text| text.contains("MariaDB"));
     let is_maria = found.flavour == evenkeel_server::abilities::Flavour::MariaDb;
     if of_maria != is_maria {
-        return Err(Error::refused(format!(
+        let error = Error::refused(format!(
             "the backup is of {}, the server program here is {}",
             facts.server_version.unwrap_or_default(),
             found.path.display()
-        ))
-        .hint("name the right one with --server-binary"));
+        ));
+        return Err(hint_at(error, left_out).hint("name the right one with --server-binary"));
     }
     Ok(found)
+}
+
+/// Says why the program that the backup names is not run.
+fn hint_at(error: Error, left_out: Option<&PathBuf>) -> Error {
+    match left_out {
+        Some(path) => error.hint(format!(
+            "{0} is not run as root because other users can change it; if you trust it: \
+             --server-binary {0}",
+            path.display()
+        )),
+        None => error,
+    }
 }
 
 fn beside(repository: &Path) -> PathBuf {

@@ -90,7 +90,6 @@ fn move_if_there(from: &Path, to: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::Place;
     use super::*;
 
     fn fill(dir: &Path, files: &[(&str, &str)]) {
@@ -119,10 +118,7 @@ mod tests {
         let names = leaving(&store, &[datadir.join("host.err")]).unwrap();
         assert_eq!(names, ["mysql", "bank"]);
 
-        store.place = Place {
-            inside: true,
-            ..store.place.clone()
-        };
+        store.place.inside = true;
         fill(
             &coming(&store),
             &[

@@ -8,6 +8,7 @@
 
 use super::Method;
 use super::store::{Place, sync_directory, write_json};
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::service::Service;
@@ -99,8 +100,11 @@ impl Server {
 impl Journal {
     /// Reads the journal; `None` when no rollback is going on.
     pub(super) fn read(place: &Place) -> Result<Option<Self>> {
-        let path = place.dir.join(JOURNAL);
-        let failed = || format!("failed to read {}", path.display());
+        if !place.exists() {
+            return Ok(None);
+        }
+        let path = place.dir().join(JOURNAL);
+        let failed = || format!("failed to read {}", shown(&path).display());
         match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error).context(failed),
@@ -110,7 +114,7 @@ impl Journal {
 
     /// Writes it, on disk when it returns.
     pub(super) fn write(&self, place: &Place) -> Result<()> {
-        write_json(&place.dir.join(JOURNAL), self)
+        write_json(&place.dir().join(JOURNAL), self)
     }
 
     /// Goes on to another phase.
@@ -121,12 +125,12 @@ impl Journal {
 
     /// Removes it: the rollback is over.
     pub(super) fn end(place: &Place) -> Result<()> {
-        let path = place.dir.join(JOURNAL);
+        let path = place.dir().join(JOURNAL);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).context(|| format!("failed to remove {}", path.display()))
+                Err(error).context(|| format!("failed to remove {}", shown(&path).display()))
             }
-            _ => sync_directory(&place.dir),
+            _ => sync_directory(&place.dir()),
         }
     }
 

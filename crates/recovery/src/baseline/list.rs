@@ -28,7 +28,7 @@ pub fn list(whose: &Whose) -> Result<ListReport> {
     Ok(ListReport {
         baselines: place.list()?,
         interrupted: Journal::read(&place)?.map(|journal| journal.describe()),
-        kept_in: place.dir,
+        kept_in: place.path,
         datadir,
     })
 }

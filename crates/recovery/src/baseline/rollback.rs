@@ -212,7 +212,7 @@ impl Way<'_> {
             self.prepare(&journal.token)?;
             journal.leaving = inside::leaving(self.store, &self.subject.logs())?;
         }
-        tree::sync(&self.store.place.dir)?;
+        tree::sync(&self.store.place.dir())?;
         self.run.cancel.check()?;
         journal.enter(Phase::Swapping, &self.store.place)
     }
@@ -241,7 +241,7 @@ impl Way<'_> {
         if !self.store.place.inside {
             swap::mark(self.store, token)?;
         }
-        tree::sync(&self.store.place.dir)?;
+        tree::sync(&self.store.place.dir())?;
         self.run.progress.end();
         self.prepare = begun.elapsed();
         fail::fail_point!("baseline::rollback::prepared");

@@ -149,7 +149,7 @@ fn take(
         }
     };
     fail::fail_point!("baseline::save::taken");
-    tree::sync(&store.place.dir)?;
+    tree::sync(&store.place.dir())?;
     (baseline.files, baseline.bytes) = match way {
         Method::Btrfs => (subject.files.files.len() as u64, subject.bytes()),
         _ => (amount.files, amount.bytes),

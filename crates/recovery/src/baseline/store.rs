@@ -16,6 +16,7 @@
 //! in `work` belongs to the run that has the lock, or to one that died.
 
 use super::{Method, tree};
+use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_snapshot::filesystem::{Identity, stable_hash};
 use jiff::Timestamp;
@@ -63,11 +64,14 @@ pub struct Baseline {
 }
 
 /// Where the baselines of a data directory are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Place {
-    pub(super) dir: PathBuf,
+    /// As it is shown; what is in it is reached through `dir`.
+    pub(super) path: PathBuf,
     /// Inside the data directory.
     pub(super) inside: bool,
+    /// When it is there, and nobody else's: whoever could write into it could have us run statements.
+    door: Option<OwnDirectory>,
 }
 
 /// That directory, locked.
@@ -85,24 +89,38 @@ impl Place {
             Error::refused("the root directory is no data directory to roll back")
         })?;
         let inside = Identity::of(parent)? != Identity::of(datadir)? || is_mount_point(datadir)?;
-        let dir = match inside {
+        let path = match inside {
             true => datadir.join(".evenkeel-baselines"),
             false => parent.join(format!(
                 ".evenkeel-baselines-{:016x}",
                 stable_hash(datadir.as_os_str().as_bytes())
             )),
         };
-        Ok(Self { dir, inside })
+        Ok(Self {
+            door: OwnDirectory::open(&path).ok(),
+            path,
+            inside,
+        })
     }
 
     /// Returns whether there is one.
     pub(super) fn exists(&self) -> bool {
-        fs::read(self.dir.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+        self.door.is_some()
+            && fs::read(self.dir().join(MARKER))
+                .is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+    }
+
+    /// Returns what leads into it, whatever is at its path by now.
+    pub(super) fn dir(&self) -> PathBuf {
+        match &self.door {
+            Some(door) => door.anchor(),
+            None => self.path.clone(),
+        }
     }
 
     /// Returns the baselines, the oldest first; those that cannot be read are left out.
     pub(super) fn list(&self) -> Result<Vec<Baseline>> {
-        let kept = self.dir.join(KEPT);
+        let kept = self.dir().join(KEPT);
         if !self.exists() || !kept.exists() {
             return Ok(Vec::new());
         }
@@ -130,22 +148,22 @@ impl Place {
     }
 
     pub(super) fn kept(&self, name: &str) -> PathBuf {
-        self.dir.join(KEPT).join(name)
+        self.dir().join(KEPT).join(name)
     }
 
     /// Where something that is being made or thrown away is.
     pub(super) fn work(&self, name: &str) -> PathBuf {
-        self.dir.join(WORK).join(name)
+        self.dir().join(WORK).join(name)
     }
 }
 
 impl Store {
     /// Makes it if needed, and locks it. `Busy` when another run has it.
     pub(super) fn open(datadir: &Path) -> Result<Self> {
-        let place = Place::of(datadir)?;
-        make(&place.dir, datadir)?;
-        let path = place.dir.join(LOCK);
-        let failed = || format!("failed to lock {}", path.display());
+        let mut place = Place::of(datadir)?;
+        place.door = Some(make(&place.path, datadir)?);
+        let path = place.dir().join(LOCK);
+        let failed = || format!("failed to lock {}", shown(&path).display());
         let lock = File::options()
             .write(true)
             .create(true)
@@ -164,7 +182,7 @@ impl Store {
             Err(fs::TryLockError::Error(error)) => return Err(error).context(failed),
         }
         for name in [KEPT, WORK] {
-            make_directory(&place.dir.join(name))?;
+            make_directory(&place.dir().join(name))?;
         }
         Ok(Self {
             place,
@@ -175,7 +193,7 @@ impl Store {
 
     /// Deletes all that is in `work`.
     pub(super) fn clear_work(&self) -> Result<()> {
-        for entry in tree::entries(&self.place.dir.join(WORK))? {
+        for entry in tree::entries(&self.place.dir().join(WORK))? {
             let path = entry.path();
             // A baseline on its way in or out may hold a subvolume.
             if path.join(FILES).exists() {
@@ -194,7 +212,7 @@ impl Store {
     /// Gives what is whole its name; one that had it before is deleted.
     pub(super) fn name(&self, unfinished: &Path, name: &str) -> Result<()> {
         let path = self.place.kept(name);
-        let failed = || format!("failed to name {}", path.display());
+        let failed = || format!("failed to name {}", shown(&path).display());
         let swap = |flags| rustix::fs::renameat_with(CWD, unfinished, CWD, &path, flags);
         match swap(RenameFlags::EXCHANGE) {
             Ok(()) => {}
@@ -210,7 +228,7 @@ impl Store {
     pub(super) fn unname(&self, name: &str) -> Result<()> {
         let path = self.place.kept(name);
         fs::rename(&path, self.place.work("dropped"))
-            .context(|| format!("failed to drop {}", path.display()))?;
+            .context(|| format!("failed to drop {}", shown(&path).display()))?;
         self.settle()?;
         fail::fail_point!("baseline::unnamed");
         self.clear_work()
@@ -219,7 +237,7 @@ impl Store {
     fn settle(&self) -> Result<()> {
         [KEPT, WORK]
             .iter()
-            .try_for_each(|name| sync_directory(&self.place.dir.join(name)))
+            .try_for_each(|name| sync_directory(&self.place.dir().join(name)))
     }
 }
 
@@ -261,16 +279,18 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     )
 }
 
-fn make(dir: &Path, datadir: &Path) -> Result<()> {
+fn make(dir: &Path, datadir: &Path) -> Result<OwnDirectory> {
     make_directory(dir).map_err(|error| {
         error.hint("run as root: baselines lie on the data directory's own filesystem")
     })?;
-    let marker = dir.join(MARKER);
+    let door = OwnDirectory::open(dir)?;
+    let anchor = door.anchor();
+    let marker = anchor.join(MARKER);
     let mut text = MAGIC.as_bytes().to_vec();
     if fs::read(&marker).is_ok_and(|found| found.starts_with(&text)) {
-        return Ok(());
+        return Ok(door);
     }
-    let others = tree::entries(dir)?;
+    let others = tree::entries(&anchor)?;
     if others.iter().any(|entry| entry.path() != marker) {
         return Err(Error::refused(format!(
             "{} is not a directory that evenkeel made",
@@ -280,14 +300,16 @@ fn make(dir: &Path, datadir: &Path) -> Result<()> {
     }
     text.extend_from_slice(datadir.as_os_str().as_bytes());
     text.push(b'\n');
-    write_synced(&marker, &text).context(|| format!("failed to write {}", marker.display()))?;
-    sync_directory(dir)
+    write_synced(&marker, &text)
+        .context(|| format!("failed to write {}", dir.join(MARKER).display()))?;
+    sync_directory(&anchor)?;
+    Ok(door)
 }
 
 fn make_directory(path: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(error).context(|| format!("failed to make {}", path.display()))
+            Err(error).context(|| format!("failed to make {}", shown(path).display()))
         }
         _ => Ok(()),
     }
@@ -302,7 +324,7 @@ fn read_facts(baseline: &Path) -> Option<Baseline> {
 
 /// Writes a document in one step, on disk when it returns. Only its owner can read it.
 pub(super) fn write_json<T: Serialize>(path: &Path, document: &T) -> Result<()> {
-    let failed = || format!("failed to write {}", path.display());
+    let failed = || format!("failed to write {}", shown(path).display());
     let unfinished = path.with_extension("new");
     let text = serde_json::to_vec_pretty(document).context(failed)?;
     write_synced(&unfinished, &text)
@@ -321,7 +343,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(super) fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory)
         .and_then(|open| open.sync_all())
-        .context(|| format!("failed to bring {} to disk", directory.display()))
+        .context(|| format!("failed to bring {} to disk", shown(directory).display()))
 }
 
 /// Whether something is mounted on a directory, be it another directory of the same filesystem.
@@ -393,6 +415,27 @@ mod tests {
         assert_eq!(store.place.list().unwrap(), []);
     }
 
+    /// A journal of a rollback names statements to run and a server to stop.
+    #[test]
+    fn what_another_user_made_counts_for_nothing() {
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "only root can give a directory away"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let datadir = dir.path().canonicalize().unwrap().join("data");
+        fs::create_dir(&datadir).unwrap();
+        drop(Store::open(&datadir).unwrap());
+        let place = Place::of(&datadir).unwrap();
+        assert!(place.exists());
+        std::os::unix::fs::chown(&place.path, Some(4242), None).unwrap();
+        let place = Place::of(&datadir).unwrap();
+        assert!(!place.exists());
+        assert_eq!(place.list().unwrap(), []);
+        let error = Store::open(&datadir).unwrap_err();
+        assert!(error.to_string().contains("another user"), "{error}");
+    }
+
     #[test]
     fn a_strangers_directory_is_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -400,11 +443,11 @@ mod tests {
         fs::create_dir(&datadir).unwrap();
         let place = Place::of(&datadir).unwrap();
         assert!(!place.inside);
-        fs::create_dir_all(place.dir.join("precious")).unwrap();
+        fs::create_dir_all(place.dir().join("precious")).unwrap();
         assert_eq!(
             Store::open(&datadir).unwrap_err().kind(),
             ErrorKind::Refused
         );
-        assert!(place.dir.join("precious").exists());
+        assert!(place.dir().join("precious").exists());
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn exchange(store: &Store, token: &str) -> Result<()> {
     fail::fail_point!("baseline::swap::exchanged");
     let parent = store.datadir.parent().unwrap_or(Path::new("/"));
     sync_directory(parent)?;
-    sync_directory(&store.place.dir)
+    sync_directory(&store.place.dir())
 }
 
 /// Removes the mark of a data directory that is in its place.

@@ -1,10 +1,10 @@
 //! Are the archived logs all there, each where it belongs, and as they were written?
 
 use super::index::{self, Folder};
-use super::{LOCK, Logs, Segment};
+use super::{Logs, Segment};
 use crate::crypt::Access;
 use crate::heal::{is_unfinished, list};
-use crate::names::BINLOGS;
+use crate::names::{ARCHIVE_LOCK, BINLOGS};
 use crate::verify::Findings;
 use evenkeel_op::{Cancel, Progress, Result, Unit};
 use std::sync::atomic::Ordering;
@@ -73,7 +73,7 @@ fn strangers(logs: &Logs, findings: &Findings) -> Result<()> {
             continue;
         }
         for inside in list(&*logs.store, &path)? {
-            if inside.name != LOCK {
+            if inside.name != ARCHIVE_LOCK {
                 report(format!("{path}/{}", inside.name), inside.is_folder, true);
             }
         }

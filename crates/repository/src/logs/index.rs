@@ -1,12 +1,12 @@
 //! What there is of archived logs, told by the names of segments and the headers of those that begin
 //! a file.
 
+use super::Logs;
 use super::header::{Place, SegmentHeader};
 use super::link::{self, Link};
 use super::mark::{self, FORGOTTEN, Forgotten};
-use super::{LOCK, Logs};
 use crate::heal::{is_unfinished, list};
-use crate::names::BINLOGS;
+use crate::names::{ARCHIVE_LOCK, BINLOGS};
 use crate::store::{Listed, Store};
 use evenkeel_binlog::number_of;
 use evenkeel_op::{Error, Result};
@@ -318,7 +318,7 @@ impl Logs {
             }
             let inside = subfolders(&*self.store, &format!("{BINLOGS}/{found}"))?;
             // A lock is a folder where it is a lease.
-            let inside = inside.into_iter().filter(|id| id != LOCK);
+            let inside = inside.into_iter().filter(|id| id != ARCHIVE_LOCK);
             all.extend(inside.map(|id| (found.clone(), id)));
         }
         all.sort();

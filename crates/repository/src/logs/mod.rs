@@ -33,15 +33,12 @@ use crate::crypt::{Keyring, RunKeys};
 use crate::fault::{damaged, store_failed};
 use crate::heal::{self, is_unfinished, list};
 use crate::ids::RepositoryId;
-use crate::names::BINLOGS;
+use crate::names::{ARCHIVE_LOCK, BINLOGS};
 use crate::repository::Repository;
 use crate::store::{Lock, LockMode, Store};
 use evenkeel_op::{Error, ErrorKind, Result};
 use segment::Opened;
 use std::sync::Arc;
-
-/// The lock of one source's archiver.
-const LOCK: &str = "archive.lock";
 
 /// The archived logs of a repository. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -105,7 +102,7 @@ impl Logs {
             let made = self.store.make_folder(name);
             made.map_err(|error| store_failed("make", name, error))?;
         }
-        let name = format!("{folder}/{LOCK}");
+        let name = format!("{folder}/{ARCHIVE_LOCK}");
         let lock = self
             .store
             .try_lock(&name, LockMode::Exclusive)

@@ -29,10 +29,12 @@ mod refuse;
 mod settings;
 mod system_tablespace;
 mod walk;
+mod zone;
 
 pub use class::FileClass;
 pub(crate) use host::{is_server, server_on};
 pub use name::{generation_name, relative_path};
+pub use zone::{HOST_TIME_ZONE, is_zone};
 
 use crate::abilities::Abilities;
 use crate::connect::Session;
@@ -208,6 +210,9 @@ pub fn discover(session: &mut Session, abilities: &Abilities) -> Result<ServerFi
     settings.insert("version_comment".into(), abilities.version_comment.clone());
     if let Some(plugins) = plugins(session)? {
         settings.insert("plugins".into(), plugins);
+    }
+    if let Some(zone) = pid.and_then(zone::of_process) {
+        settings.insert(HOST_TIME_ZONE.into(), zone);
     }
     scan(&plan, pid, settings)
 }

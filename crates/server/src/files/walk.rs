@@ -7,6 +7,7 @@ use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{FileType, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What a walk found, in the order it came.
@@ -94,13 +95,14 @@ impl<'a> Walk<'a> {
                 .push((link.to_owned(), "a symbolic link to nothing"));
             return Ok(());
         };
-        let kind = std::fs::metadata(&target)
-            .context(|| format!("failed to look at {}", target.display()))?
-            .file_type();
+        let found = std::fs::metadata(&target)
+            .context(|| format!("failed to look at {}", target.display()))?;
+        let kind = found.file_type();
         if let Some(why) = self.reason_to_leave_out(&target, kind, false) {
             self.found.excluded.push((link.to_owned(), why));
             return Ok(());
         }
+        self.refuse_of_others(link, &target, &found)?;
         let relative = below(link, base);
         if !kind.is_dir() {
             return self.file(root, relative, &target);
@@ -122,6 +124,23 @@ impl<'a> Walk<'a> {
             path: target.clone(),
         });
         self.tree(&id, &target)
+    }
+
+    /// The server's user can make links in its directories: what that user could not read must not come
+    /// into a backup that others restore for them. A link that root made is an administrator's.
+    fn refuse_of_others(&self, link: &Path, target: &Path, found: &Metadata) -> Result<()> {
+        let failed = || format!("failed to look at {}", link.display());
+        let made = std::fs::symlink_metadata(link).context(failed)?.uid();
+        let data = std::fs::metadata(&self.plan.datadir).context(failed)?.uid();
+        if made == 0 || [made, data].contains(&found.uid()) {
+            return Ok(());
+        }
+        Err(Error::refused(format!(
+            "{} is a symbolic link to {}, which belongs to another user than the data",
+            link.display(),
+            target.display()
+        ))
+        .hint("look who made it; remove it, or give what it leads to to the server's user"))
     }
 
     /// Whether a directory is inside a root, or one inside it.

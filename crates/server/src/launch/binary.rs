@@ -2,6 +2,7 @@
 
 use crate::abilities::{Flavour, Version};
 use evenkeel_op::{Context, Error, Result};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -88,6 +89,23 @@ impl Binary {
             Error::refused("no MariaDB or MySQL server program was found")
                 .hint("install mariadb-server, or name the server program")
         }))
+    }
+
+    /// Whether nobody but root can change what is run when the program at `path` is: the program, and
+    /// each directory above it. Where others may add names but remove only their own, as in `/tmp`, they
+    /// can change nothing of root's.
+    #[must_use]
+    pub fn is_roots_alone(path: &Path) -> bool {
+        const STICKY: u32 = 0o1000;
+        let Ok(path) = std::fs::canonicalize(path) else {
+            return false;
+        };
+        path.ancestors().all(|one| {
+            std::fs::metadata(one).is_ok_and(|found| {
+                let closed = found.mode() & 0o022 == 0;
+                found.uid() == 0 && (closed || found.is_dir() && found.mode() & STICKY != 0)
+            })
+        })
     }
 
     /// Returns the folder it was unpacked into, when it is not where it was built to be.
@@ -186,6 +204,28 @@ mod tests {
         std::fs::write(share.join("english/errmsg.sys"), "").unwrap();
         assert_eq!(own_share(&program), Some(share));
         assert_eq!(own_share(Path::new("/usr/sbin/mariadbd")), None);
+    }
+
+    #[test]
+    fn a_program_that_others_can_change_is_not_roots_alone() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        assert!(Binary::is_roots_alone(Path::new("/bin/ls")));
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "only root can give files away"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("bin/mysqld");
+        std::fs::create_dir(dir.path().join("bin")).unwrap();
+        std::fs::write(&program, "").unwrap();
+        assert!(Binary::is_roots_alone(&program));
+        chown(&program, Some(4242), None).unwrap();
+        assert!(!Binary::is_roots_alone(&program));
+        chown(&program, Some(0), None).unwrap();
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(dir.path().join("bin"), open).unwrap();
+        assert!(!Binary::is_roots_alone(&program));
+        assert!(!Binary::is_roots_alone(&dir.path().join("none")));
     }
 
     #[test]

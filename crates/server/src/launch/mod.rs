@@ -14,6 +14,7 @@ pub use running::Running;
 pub use spawn::{kill_group, spawn, spawn_detached};
 
 use crate::abilities::{Flavour, Version};
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Cancel, Context, Error, Result};
 use rustix::fs::Mode;
 use std::ffi::OsString;
@@ -56,6 +57,10 @@ pub struct Launch {
     pub run_parent: PathBuf,
     /// Whom the server's process belongs to, when this one is root's. Without it, to root.
     pub account: Option<Account>,
+    /// Whether statements may read and write no files of this host, beside the server's own.
+    pub is_sealed: bool,
+    /// The time zone it lives in (`TZ`), when not this host's.
+    pub time_zone: Option<String>,
 }
 
 impl Launch {
@@ -63,12 +68,14 @@ impl Launch {
     pub fn new(binary: Binary, datadir: impl Into<PathBuf>) -> Self {
         Self {
             binary,
-            datadir: datadir.into(),
+            datadir: absolute(&datadir.into()),
             extra_args: Vec::new(),
             networking: false,
             user: "root".to_owned(),
             run_parent: PathBuf::from("/tmp"),
             account: None,
+            is_sealed: false,
+            time_zone: None,
         }
     }
 
@@ -229,8 +236,17 @@ impl Launch {
         if binary.flavour == Flavour::MySql {
             // Built with a directory for LOAD DATA, it would not start where that is missing.
             command.arg("--secure-file-priv=NULL");
+        } else if self.is_sealed {
+            // It knows no NULL: an empty directory, which goes with the server.
+            let files = run_dir.path().join("files");
+            rustix::fs::mkdir(&files, Mode::RWXU)
+                .context(|| format!("failed to create {}", files.display()))?;
+            command.arg(joined("--secure-file-priv=", &files));
         }
         command.args(&self.extra_args);
+        if let Some(zone) = &self.time_zone {
+            command.env("TZ", zone);
+        }
         // No --log-error: MySQL 8.0 that fails early then says nothing at all, anywhere.
         redirect(&mut command, &log_path)?;
         self.become_account(&mut command);

@@ -2,6 +2,7 @@
 //! `{"name": …, "path": …}`; the path, relative to the snapshot, is an array of bytes when it is not
 //! UTF-8.
 
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ pub(super) fn write<'a>(
     directory: &Path,
     paths: impl Iterator<Item = (&'a str, &'a Path)>,
 ) -> Result<()> {
-    let failed = || format!("failed to write {}", directory.join(INDEX).display());
+    let failed = || format!("failed to write {}", shown(directory).join(INDEX).display());
     let mut out = BufWriter::new(File::create(directory.join(INDEX)).context(failed)?);
     for (name, path) in paths {
         let path = match path.to_str() {
@@ -58,7 +59,7 @@ pub(super) fn write<'a>(
 
 /// Reads the index of a base; `None` when it cannot be made sense of: the base is of no use then.
 pub(super) fn read(directory: &Path) -> Result<Option<HashMap<String, PathBuf>>> {
-    let failed = || format!("failed to read {}", directory.join(INDEX).display());
+    let failed = || format!("failed to read {}", shown(directory).join(INDEX).display());
     let mut paths = HashMap::new();
     for line in BufReader::new(File::open(directory.join(INDEX)).context(failed)?).lines() {
         let line = line.context(failed)?;

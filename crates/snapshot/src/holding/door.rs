@@ -1,6 +1,7 @@
 //! How a holding directory is told from anybody else's, and the lock that one run has on it.
 
 use crate::failpoints::fail_point;
+use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::FlockOperation;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -13,18 +14,26 @@ pub(super) const MARKER_UNFINISHED: &str = "EVENKEEL-HOLDING.new";
 const MAGIC: &str = "evenkeel holding directory, format 1\n";
 pub(super) const LOCK: &str = "lock";
 
-/// Returns whether `directory` carries the marker.
+/// Returns whether `directory` is this user's alone and carries the marker.
 #[must_use]
 pub fn is_ours(directory: &Path) -> bool {
-    fs::read(directory.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+    open(directory).is_some()
 }
 
-/// Makes a directory with a marker, unless it is there already.
-pub(super) fn make(directory: &Path) -> Result<()> {
+/// Opens a holding directory. `None` when it is not there or not ours: a marker can be forged, an owner
+/// cannot.
+pub(super) fn open(directory: &Path) -> Option<OwnDirectory> {
+    let door = OwnDirectory::open(directory).ok()?;
+    is_marked(&door.anchor()).then_some(door)
+}
+
+fn is_marked(anchor: &Path) -> bool {
+    fs::read(anchor.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+}
+
+/// Makes a directory with a marker, unless it is there already, and opens it.
+pub(super) fn make(directory: &Path) -> Result<OwnDirectory> {
     let failed = || format!("failed to make {}", directory.display());
-    if is_ours(directory) {
-        return Ok(());
-    }
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(error).context(failed);
@@ -32,33 +41,57 @@ pub(super) fn make(directory: &Path) -> Result<()> {
         _ => {}
     }
     fail_point!("snapshot::holding::directory_made");
+    let door = OwnDirectory::open(directory)
+        .map_err(|error| error.hint("or name another place with --snapshot-dir"))?;
+    let anchor = door.anchor();
+    if !is_marked(&anchor) {
+        mark(&anchor).map_err(|error| match error {
+            Unmarked::Foreign => Error::refused(format!(
+                "{} is not a directory that evenkeel made",
+                directory.display()
+            ))
+            .hint("name another place with --snapshot-dir, or move that directory away"),
+            Unmarked::Io(error) => Error::failed(failed()).because(error),
+        })?;
+    }
+    Ok(door)
+}
+
+/// Why a directory was not given the marker.
+enum Unmarked {
+    /// There is something of somebody's in it.
+    Foreign,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Unmarked {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn mark(anchor: &Path) -> std::result::Result<(), Unmarked> {
     // Only what an interrupted or simultaneous first run may have made can be in it.
-    for entry in fs::read_dir(directory).context(failed)? {
-        let name = entry.context(failed)?.file_name();
+    for entry in fs::read_dir(anchor)? {
+        let name = entry?.file_name();
         if ![MARKER, MARKER_UNFINISHED, LOCK]
             .iter()
             .any(|ours| name == *ours)
         {
-            return Err(Error::refused(format!(
-                "{} is not a directory that evenkeel made",
-                directory.display()
-            ))
-            .hint("name another place with --snapshot-dir, or move that directory away"));
+            return Err(Unmarked::Foreign);
         }
     }
-    let unfinished = directory.join(MARKER_UNFINISHED);
+    let unfinished = anchor.join(MARKER_UNFINISHED);
     let text = format!(
         "{MAGIC}Snapshots of a MySQL or MariaDB data directory are kept here between backups.\n\
          It may be deleted when no backup is running; the next one then reads everything.\n"
     );
-    write_synced(&unfinished, text.as_bytes()).context(failed)?;
+    write_synced(&unfinished, text.as_bytes())?;
     fail_point!("snapshot::holding::marker_written");
-    match fs::rename(&unfinished, directory.join(MARKER)) {
+    match fs::rename(&unfinished, anchor.join(MARKER)) {
         // Another first run was quicker: its marker says the same.
-        Err(_) if is_ours(directory) => Ok(()),
-        other => other
-            .and_then(|()| sync_directory(directory))
-            .context(failed),
+        Err(_) if is_marked(anchor) => Ok(()),
+        other => Ok(other.and_then(|()| sync_directory(anchor))?),
     }
 }
 
@@ -75,15 +108,14 @@ impl Drop for Lock {
 }
 
 /// Takes the lock of a holding directory, or returns `None` when somebody else has it.
-pub(super) fn lock(directory: &Path) -> Result<Option<Lock>> {
-    let path = directory.join(LOCK);
-    let failed = || format!("failed to lock {}", path.display());
+pub(super) fn lock(door: &OwnDirectory) -> Result<Option<Lock>> {
+    let failed = || format!("failed to lock {}", door.path().join(LOCK).display());
     let file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(&path)
+        .open(door.anchor().join(LOCK))
         .context(failed)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Lock(file))),

@@ -3,6 +3,7 @@
 use crate::failpoints::fail_point;
 use crate::filesystem::Kind;
 use crate::ioctl;
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +19,7 @@ pub(crate) const SUBVOLUME_ROOT: u64 = 256;
 /// Deletes a run's directory or a base with everything in it; one that is gone already is fine.
 /// Follows no symbolic link.
 pub(super) fn tree(path: &Path) -> Result<()> {
-    let failed = || format!("failed to delete {}", path.display());
+    let failed = || format!("failed to delete {}", shown(path).display());
     fail_point!("snapshot::holding::deleting");
     let snapshot = path.join(SNAPSHOT);
     match snapshot.symlink_metadata() {
@@ -29,7 +30,10 @@ pub(super) fn tree(path: &Path) -> Result<()> {
         {
             let parent = File::open(path).context(failed)?;
             ioctl::btrfs_delete(&parent, SNAPSHOT.as_ref()).context(|| {
-                format!("failed to delete the btrfs snapshot {}", snapshot.display())
+                format!(
+                    "failed to delete the btrfs snapshot {}",
+                    shown(&snapshot).display()
+                )
             })?;
             fail_point!("snapshot::holding::snapshot_deleted");
         }

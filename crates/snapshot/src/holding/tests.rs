@@ -1,5 +1,8 @@
 use super::door::{LOCK, MARKER, MARKER_UNFINISHED};
 use super::*;
+use rustix::process::geteuid;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
 fn holding(root: &Path) -> PathBuf {
@@ -129,11 +132,63 @@ fn a_directory_of_somebody_else_is_refused() {
     assert_eq!(names(&directory), ["run-1-x"]);
 }
 
+/// The server's own user may write beside its data, and can forge all that a holding directory has but its
+/// owner.
+#[test]
+fn what_another_user_made_is_refused_whatever_is_in_it() {
+    assert!(geteuid().is_root(), "only root can give a directory away");
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    commit(&directory, "one", "1");
+    fs::create_dir(directory.join("run-1-x")).unwrap();
+    chown(&directory, Some(4242), None).unwrap();
+    assert!(!is_ours(&directory));
+    assert!(!heal(&directory).unwrap());
+    let error = Holding::open(&directory).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert!(error.to_string().contains("another user"), "{error}");
+    assert_eq!(names(&directory), [MARKER, BASE, LOCK, "run-1-x"]);
+}
+
+#[test]
+fn what_others_may_write_into_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    commit(&directory, "one", "1");
+    fs::set_permissions(&directory, Permissions::from_mode(0o770)).unwrap();
+    assert!(!is_ours(&directory));
+    assert!(Holding::open(&directory).is_err());
+    fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
+    let link = root.path().join("link");
+    std::os::unix::fs::symlink(&directory, &link).unwrap();
+    assert!(!is_ours(&link));
+    assert!(Holding::open(&link).is_err());
+}
+
+/// Who owns the directory above can put another in its place at any moment.
+#[test]
+fn what_is_put_in_its_place_while_it_is_open_is_not_touched() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    let run = Holding::open(&directory).unwrap().start().unwrap();
+    let moved = root.path().join("moved");
+    fs::rename(&directory, &moved).unwrap();
+    let outside = root.path().join("outside");
+    fs::create_dir_all(outside.join("files")).unwrap();
+    fs::create_dir(&directory).unwrap();
+    std::os::unix::fs::symlink(&outside, directory.join(BASE)).unwrap();
+    fs::write(run.path().join("file"), "1").unwrap();
+    run.commit("reflink", "one").unwrap();
+    assert_eq!(names(&outside), ["files"]);
+    assert_eq!(names(&directory), [BASE]);
+    assert_eq!(names(&moved), [MARKER, BASE, LOCK]);
+}
+
 #[test]
 fn an_unfinished_first_run_is_finished() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
-    fs::create_dir(&directory).unwrap();
+    DirBuilder::new().mode(0o755).create(&directory).unwrap();
     fs::write(directory.join(MARKER_UNFINISHED), "even").unwrap();
     Holding::open(&directory).unwrap();
     assert!(is_ours(&directory));

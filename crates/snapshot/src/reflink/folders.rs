@@ -5,6 +5,7 @@
 
 use super::forward::{Brought, Pages, Pair};
 use crate::Changed;
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -62,7 +63,7 @@ impl Folder {
             .recursive(true)
             .mode(0o700)
             .create(&self.target)
-            .context(|| format!("failed to make {}", self.target.display()))?;
+            .context(|| format!("failed to make {}", shown(&self.target).display()))?;
         let (from, to) = (open_folder(&self.source)?, open_folder(&self.target)?);
         for file in &self.files {
             let pair = Pair {
@@ -89,7 +90,7 @@ fn open_folder(path: &Path) -> Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
         .map(File::from)
-        .context(|| format!("failed to open {}", path.display()))
+        .context(|| format!("failed to open {}", shown(path).display()))
 }
 
 fn explain(error: io::Error, path: &Path) -> Error {

@@ -62,7 +62,7 @@ impl Pair<'_> {
             return self.at_once(&source);
         }
         if self.true_extents {
-            let write = OFlags::RDWR | OFlags::CLOEXEC;
+            let write = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             match open(self.target.0, OsStr::new(self.target.1), write) {
                 Ok(target) => match self.forward(&source, &target) {
                     // The two do not agree on copy-on-write, or the live file became shorter.
@@ -84,7 +84,7 @@ impl Pair<'_> {
         // No clone's name ends in this: they end in a tilde.
         let fresh = format!("{name}new");
         self.anew(source, &fresh)?;
-        let read = OFlags::RDONLY | OFlags::CLOEXEC;
+        let read = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let brought = match open(folder, OsStr::new(name), read) {
             Ok(former) if self.true_extents => {
                 let now = open(folder, OsStr::new(&fresh), read)?;

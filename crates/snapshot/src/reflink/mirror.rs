@@ -22,6 +22,7 @@ use super::name;
 use crate::failpoints::fail_point;
 use crate::holding::{BaseFacts, Holding};
 use crate::{Changed, SourceFile};
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -104,12 +105,12 @@ impl Mirror {
         if self.state == State::Moving && self.token.is_some() {
             let path = self.holding.base_path().join(CHANGES);
             fs::write(&path, self.changes.to_bytes())
-                .context(|| format!("failed to write {}", path.display()))?;
+                .context(|| format!("failed to write {}", shown(&path).display()))?;
         }
         let files = self.files();
         File::open(&files)
             .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
-            .context(|| format!("failed to bring {} to disk", files.display()))?;
+            .context(|| format!("failed to bring {} to disk", shown(&files).display()))?;
         if self.state == State::Moving && self.token.is_some() {
             fail_point!("snapshot::reflink::changes_written");
             self.holding.write_facts(&facts(self.token.clone(), true))?;
@@ -127,7 +128,7 @@ impl Mirror {
         let path = self.files().join(name::path(&file.name));
         let size = path
             .metadata()
-            .context(|| format!("failed to stat {}", path.display()))?
+            .context(|| format!("failed to stat {}", shown(&path).display()))?
             .len();
         Ok(self.changes.of(&file.name, size))
     }
@@ -174,7 +175,7 @@ fn facts(token: Option<String>, changed: bool) -> BaseFacts {
 /// Deletes every file below `top/at` that is not among `kept`, and directories left empty.
 fn delete_others(top: &Path, at: &Path, kept: &HashSet<PathBuf>) -> Result<bool> {
     let directory = top.join(at);
-    let failed = || format!("failed to tidy {}", directory.display());
+    let failed = || format!("failed to tidy {}", shown(&directory).display());
     let mut empty = true;
     for entry in fs::read_dir(&directory).context(failed)? {
         let entry = entry.context(failed)?;

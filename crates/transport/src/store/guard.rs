@@ -1,10 +1,11 @@
 //! What the other side may do to the repository: a database host that was taken over must not be
 //! able to spoil the backups that were made before.
 
-use evenkeel_repository::BINLOGS;
 use evenkeel_repository::store::Store;
+use evenkeel_repository::{ARCHIVE_LOCK, BINLOGS, READER_LOCK, Succession, WRITER_LOCK};
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub(super) struct Guard {
     access: Access,
     /// Folders of generations that were complete when the session began.
     complete: BTreeSet<String>,
+    /// How often the session holds the lock of who changes the repository.
+    writing: AtomicU32,
 }
 
 const GENERATIONS: &str = "generations";
@@ -52,7 +55,11 @@ impl Guard {
                 complete.insert(path);
             }
         }
-        Ok(Self { access, complete })
+        Ok(Self {
+            access,
+            complete,
+            writing: AtomicU32::new(0),
+        })
     }
 
     /// A name that leads nowhere but into the repository.
@@ -83,6 +90,40 @@ impl Guard {
             (Access::Append, false) => !self.is_complete(name) && !is_log(name),
         };
         allow(fine, name)
+    }
+
+    /// What the object's content may change, of one whose content is looked at.
+    pub(super) fn succession(&self, name: &str) -> Option<Succession> {
+        match self.access {
+            Access::Read if name == HEAD => Some(Succession::Proofs),
+            Access::Append if name == HEAD => Some(Succession::Generation),
+            _ => None,
+        }
+    }
+
+    /// Notes that the session got a lock, or gave it back.
+    pub(super) fn locked(&self, name: &str, got: bool) {
+        if name == WRITER_LOCK {
+            match got {
+                true => self.writing.fetch_add(1, Ordering::SeqCst),
+                false => self.writing.fetch_sub(1, Ordering::SeqCst),
+            };
+        }
+    }
+
+    /// Whether the session holds the lock without which nobody replaces the head.
+    pub(super) fn is_writing(&self) -> bool {
+        self.writing.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether there is a lock of this name to take.
+    pub(super) fn lock(&self, name: &str) -> io::Result<()> {
+        self.name(name)?;
+        let of_archive = is_log(name) && depth(name) == 3 && leaf(name) == ARCHIVE_LOCK;
+        allow(
+            [WRITER_LOCK, READER_LOCK].contains(&name) || of_archive,
+            name,
+        )
     }
 
     /// Whether an object or folder may be removed.
@@ -227,6 +268,25 @@ mod tests {
         assert!(guard.create("generations/3/pending", false).is_err());
         assert!(guard.remove("generations/2/pack-0000").is_err());
         assert!(guard.make_folder("generations/3").is_err());
+    }
+
+    #[test]
+    fn locks_are_those_that_there_are() {
+        for access in [Access::Read, Access::Append, Access::Logs] {
+            let (_dir, guard) = guard(access);
+            for name in ["writer.lock", "reader.lock", "binlogs/s/archive.lock"] {
+                assert!(guard.lock(name).is_ok(), "{name}");
+            }
+            for name in [
+                "lock",
+                "generations/1/removing",
+                "binlogs/archive.lock",
+                "head",
+                "",
+            ] {
+                assert!(guard.lock(name).is_err(), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The side that has the repository.
 
 use super::guard::{Access, Guard};
+use super::head::CheckedHead;
 use super::{Ask, Asked, Fault, Replied};
 use crate::link::Link;
 use crate::message::{self, Lane};
@@ -83,8 +84,21 @@ impl StoreServer {
         };
         let allowed = self.guard.create(name, replace);
         match allowed.and_then(|()| self.store.create(name, existing)) {
-            Ok(new) => Object::New(new),
+            Ok(new) => Object::New(self.checked(name, new)),
             Err(error) => Object::Failed(Fault::of(&error)),
+        }
+    }
+
+    fn checked(&self, name: &str, new: Box<dyn NewObject>) -> Box<dyn NewObject> {
+        match self.guard.succession(name) {
+            None => new,
+            Some(may) => Box::new(CheckedHead {
+                store: self.store.clone(),
+                guard: self.guard.clone(),
+                new,
+                may,
+                bytes: Vec::new(),
+            }),
         }
     }
 
@@ -108,7 +122,21 @@ enum Object {
     /// One that could not be written: why.
     Failed(Fault),
     Stored(Box<dyn StoredObject>),
-    Lock(#[allow(dead_code, reason = "held until dropped")] Box<dyn Lock>),
+    Lock(#[allow(dead_code, reason = "held until dropped")] Held),
+}
+
+/// A lock that the other side holds.
+struct Held {
+    lock: Option<Box<dyn Lock>>,
+    name: String,
+    guard: Arc<Guard>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.guard.locked(&self.name, false);
+        self.lock = None;
+    }
 }
 
 struct Serving {
@@ -247,7 +275,7 @@ impl Serving {
     }
 
     fn lock(&mut self, object: u64, name: &str, exclusive: bool) -> io::Result<(u64, Vec<u8>)> {
-        self.guard.name(name)?;
+        self.guard.lock(name)?;
         let mode = match exclusive {
             true => LockMode::Exclusive,
             false => LockMode::Shared,
@@ -255,7 +283,13 @@ impl Serving {
         let lock = self.store.try_lock(name, mode)?;
         let taken = u64::from(lock.is_some());
         if let Some(lock) = lock {
-            self.objects.insert(object, Object::Lock(lock));
+            self.guard.locked(name, true);
+            let held = Held {
+                lock: Some(lock),
+                name: name.to_owned(),
+                guard: self.guard.clone(),
+            };
+            self.objects.insert(object, Object::Lock(held));
         }
         Ok((taken, Vec::new()))
     }

@@ -306,7 +306,7 @@ fn what_could_not_be_begun_is_said_at_its_end() {
         assert!(listed.iter().any(|one| one.name == format!("{name}.tmp")));
         drop(new);
     }
-    let lock = store.try_lock("lock", LockMode::Exclusive).unwrap();
+    let lock = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
     assert!(lock.is_some());
 }
 
@@ -316,8 +316,31 @@ fn a_lock_that_is_given_back_can_be_taken_at_once() {
     let linked = Linked::to(dir.path(), Access::Append);
     let store = linked.store();
     for round in 0..500 {
-        let lock = store.try_lock("lock", LockMode::Exclusive).unwrap();
+        let lock = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
         assert!(lock.is_some(), "round {round}");
         drop(lock);
     }
+}
+
+/// A database host that was taken over sends heads of its own.
+#[test]
+fn a_head_that_forgets_generations_is_not_taken() {
+    let dir = repository(3, 2);
+    let now = std::fs::read(dir.path().join("head")).unwrap();
+    let linked = Linked::to(dir.path(), Access::Append);
+    let store = linked.store();
+    let send = |bytes: &[u8]| {
+        let mut new = store.create("head", Existing::Replace).unwrap();
+        new.write(bytes).unwrap();
+        new.finish().unwrap_err()
+    };
+    // As it is, too: it is not its successor.
+    let error = send(&now);
+    assert!(error.to_string().contains("without the lock"), "{error}");
+    let _lock = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
+    let error = send(&now);
+    assert!(error.to_string().contains("its number"), "{error}");
+    assert_eq!(std::fs::read(dir.path().join("head")).unwrap(), now);
+    let local = Repository::open(dir.path()).unwrap();
+    assert_eq!(local.generations().unwrap().len(), 3);
 }

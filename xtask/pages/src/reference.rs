@@ -9,7 +9,7 @@ pub(super) fn page(command: &Command) -> String {
     command.build();
     let mut page = String::from(
         "# Commands\n\nThis page is what `--help` says. It is generated: \
-         `cargo xtask reference --write`.\n",
+         `cargo pages reference --write`.\n",
     );
     section(&mut page, &mut command, &["evenkeel".to_owned()]);
     page

@@ -4,7 +4,7 @@ use clap::Command;
 
 #[test]
 fn the_page_is_what_help_says() {
-    evenkeel_xtask::pages::check_reference(&evenkeel_xtask::root()).unwrap();
+    evenkeel_pages::check_reference(&evenkeel_pages::root()).unwrap();
 }
 
 fn undocumented(command: &Command, found: &mut Vec<String>) {
@@ -40,8 +40,8 @@ fn every_option_is_documented_and_every_command_has_an_example() {
 #[test]
 fn man_pages_and_completions_are_written() {
     let out = std::env::temp_dir().join(format!("evenkeel-pages-{}", std::process::id()));
-    evenkeel_xtask::pages::write_man(&out).unwrap();
-    evenkeel_xtask::pages::write_completions(&out).unwrap();
+    evenkeel_pages::write_man(&out).unwrap();
+    evenkeel_pages::write_completions(&out).unwrap();
     assert!(out.join("evenkeel-backup.1").exists());
     assert!(out.join("_evenkeel").exists());
     std::fs::remove_dir_all(&out).unwrap();

@@ -4,9 +4,16 @@ mod reference;
 
 use anyhow::{Context, Result, ensure};
 use clap_complete::Shell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const REFERENCE: &str = "docs/src/reference.md";
+
+/// Returns the top of the checkout that this was built from.
+#[must_use]
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+}
 
 /// Writes the command reference of the book.
 pub fn write_reference(root: &Path) -> Result<()> {
@@ -26,7 +33,7 @@ pub fn check_reference(root: &Path) -> Result<()> {
         .position(|(then, now)| then != now);
     ensure!(
         written == now,
-        "{REFERENCE}:{} differs from --help; run `cargo xtask reference --write` and read the diff",
+        "{REFERENCE}:{} differs from --help; run `cargo pages reference --write` and read the diff",
         differs.map_or(1, |line| line + 1)
     );
     Ok(())
