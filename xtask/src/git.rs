@@ -9,11 +9,19 @@ use std::process::Command;
 /// How many digits of a commit tell it apart where people read.
 const SHORT: usize = 12;
 
+/// Where records are, which change while what they tell of does not.
+pub(crate) const RECORDS: &str = "xtask/records";
+
 /// Returns the commit of `HEAD`. With `+changes` behind it when the work tree is another, and a number
 /// that tells one set of changes from another: what passed with one has not passed with the next.
 pub(crate) fn commit(root: &Path) -> Result<String> {
     let head = head(root)?;
-    let (diff, others) = (ask(root, &["diff", "HEAD"])?, untracked(root)?);
+    let diff = ask(
+        root,
+        &["diff", "HEAD", "--", ".", ":(exclude)xtask/records"],
+    )?;
+    let mut others = untracked(root)?;
+    others.retain(|path| !path.starts_with(RECORDS));
     if diff.is_empty() && others.is_empty() {
         return Ok(head);
     }
@@ -31,6 +39,20 @@ pub(crate) fn commit(root: &Path) -> Result<String> {
 pub(crate) fn head(root: &Path) -> Result<String> {
     let told = ask(root, &["rev-parse", "HEAD"])?;
     Ok(String::from_utf8(told)?.trim().to_owned())
+}
+
+/// Returns the commits whose records count: `now`, and with `since` that commit and those after it.
+pub(crate) fn since(root: &Path, now: &str, since: Option<&str>) -> Result<BTreeSet<String>> {
+    let mut commits = BTreeSet::from([now.to_owned()]);
+    if let Some(since) = since {
+        let first = ask(root, &["rev-parse", "--verify", "--end-of-options", since])?;
+        let range = format!("{}..HEAD", String::from_utf8_lossy(&first).trim());
+        let after = ask(root, &["rev-list", &range])?;
+        for told in [first, after] {
+            commits.extend(String::from_utf8(told)?.lines().map(str::to_owned));
+        }
+    }
+    Ok(commits)
 }
 
 /// Returns a commit as people read it.

@@ -34,6 +34,9 @@ pub struct Options {
     /// Leave out those that were killed at this commit.
     #[arg(long)]
     resume: bool,
+    /// Leave out those that were killed at this commit or a later one, too.
+    #[arg(long, value_name = "REF")]
+    since: Option<String>,
     /// Begin nothing more after this time.
     #[arg(long, value_name = "N")]
     limit_minutes: Option<u64>,
@@ -57,18 +60,19 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let mut entries = chosen(read(root)?, &options.names)?;
     let target = crate::target_directory(root)?;
     let room = target.join("sabotage");
-    let record = Record::at(room.join("record.jsonl"));
+    let record = Record::at(root.join(crate::git::RECORDS).join("sabotage.jsonl"));
     if options.record {
         print!("{}", line::page(&entries, &record.read()?));
         return Ok(true);
     }
     let commit = crate::git::head(root)?;
-    if options.resume {
+    if options.resume || options.since.is_some() {
         let lines = record.read()?;
+        let commits = crate::git::since(root, &commit, options.since.as_deref())?;
         let before = entries.len();
-        entries.retain(|entry| !line::was_killed(&lines, &commit, &entry.name));
+        entries.retain(|entry| !line::was_killed(&lines, &commits, &entry.name));
         let killed = before - entries.len();
-        println!("{killed} of {before} were killed at this commit already");
+        println!("{killed} of {before} were killed already");
     }
     if entries.is_empty() {
         return Ok(true);

@@ -32,6 +32,9 @@ pub struct Options {
     /// Run those as well that have passed at this commit.
     #[arg(long)]
     again: bool,
+    /// Leave out those that have passed at this commit or a later one, too.
+    #[arg(long, value_name = "REF")]
+    since: Option<String>,
     /// Only show what there is, and what became of it.
     #[arg(long)]
     list: bool,
@@ -56,7 +59,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
         options.filters
     );
     let room = workspace.target_directory.join("soak");
-    let record = Record::at(room.join("record.jsonl"));
+    let record = Record::at(root.join(crate::git::RECORDS).join("soak.jsonl"));
     if options.list {
         print!("{}", table::page(&wanted, &record.read()?));
         return Ok(true);
@@ -65,15 +68,16 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     let limit = Limit::after(options.limit_minutes);
     let lines = record.read()?;
     let commit = crate::git::commit(root)?;
+    let commits = crate::git::since(root, &commit, options.since.as_deref())?;
     let seed = match options.seed {
         Some(seed) => seed,
-        None => line::unfinished(&lines, &commit, &all)
+        None => line::unfinished(&lines, &commits, &all)
             .unwrap_or_else(|| record::now().as_second().unsigned_abs()),
     };
     let todo: Vec<&Entry> = wanted
         .iter()
         .copied()
-        .filter(|entry| options.again || !line::has_passed(&lines, &commit, entry, options.seed))
+        .filter(|entry| options.again || !line::has_passed(&lines, &commits, entry, options.seed))
         .collect();
     println!(
         "{} of {} to run, at {}, --seed {seed}; the record is {}",

@@ -3,8 +3,14 @@
 
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::launch::{Account, Binary};
+use rustix::fs::{self as sys, AtFlags, CWD, Gid, Mode, OFlags, Uid};
+use rustix::io::Errno;
+use std::ffi::{CStr, CString};
 use std::fs;
-use std::os::unix::fs::{MetadataExt, lchown};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Numbers that systemd gives to services for as long as they run: nobody's.
@@ -44,7 +50,7 @@ pub(crate) fn reach(account: Account, binary: &Binary, dirs: &[&Path]) -> Result
                 account.uid,
                 closed.display()
             ))
-            .hint("name a place below directories that everybody may enter, for example in /srv"));
+            .hint("name a place below directories that everybody may enter, for example in /srv: --target, or --scratch"));
         }
     }
     match closed_above(account, &binary.path) {
@@ -61,8 +67,9 @@ pub(crate) fn reach(account: Account, binary: &Binary, dirs: &[&Path]) -> Result
 
 /// Returns the topmost directory above `path` that the account may not enter.
 fn closed_above(account: Account, path: &Path) -> Option<std::path::PathBuf> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    let parent = path.parent().unwrap_or(path);
+    let parent = fs::canonicalize(parent).unwrap_or_else(|_| parent.to_owned());
+    let mut above: Vec<&Path> = parent.ancestors().collect();
     above.reverse();
     let closed = above.into_iter().find(|dir| {
         let Ok(found) = fs::metadata(dir) else {
@@ -78,22 +85,51 @@ fn closed_above(account: Account, path: &Path) -> Option<std::path::PathBuf> {
     closed.map(Path::to_owned)
 }
 
-/// Gives a directory with all that is in it to an account. Links are not followed.
+/// Whether a server that is started for `verify` could work at a place: whether everybody may enter all
+/// directories above it, where it would not be this user's.
+#[must_use]
+pub fn is_enterable(place: &Path) -> bool {
+    nobodys_account().is_none_or(|account| closed_above(account, place).is_none())
+}
+
+/// Gives a directory with all that is in it to an account. Names are taken from the open directory that
+/// they were found in, and links are not followed: whoever owns a part of the tree may be moving it.
 pub(crate) fn give(top: &Path, to: Account) -> Result<()> {
     let failed = || format!("failed to set owners in {}", top.display());
-    let mut waiting = vec![top.to_owned()];
-    while let Some(path) = waiting.pop() {
-        let found = fs::symlink_metadata(&path).context(failed)?;
-        if (found.uid(), found.gid()) != (to.uid, to.gid) {
-            lchown(&path, Some(to.uid), Some(to.gid)).context(failed)?;
+    let name = CString::new(top.as_os_str().as_bytes()).context(failed)?;
+    give_in(&open(CWD, &name).context(failed)?, to).context(failed)
+}
+
+fn open(at: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(sys::openat(at, name, flags, Mode::empty())?)
+}
+
+fn give_in(directory: &OwnedFd, to: Account) -> io::Result<()> {
+    let (uid, gid) = (Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)));
+    for entry in sys::Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if [c".", c".."].contains(&name) {
+            continue;
         }
-        if found.is_dir() {
-            for entry in fs::read_dir(&path).context(failed)? {
-                waiting.push(entry.context(failed)?.path());
+        match open(directory.as_fd(), name) {
+            Ok(inside) => give_in(&inside, to)?,
+            Err(error) if is_no_directory(&error) => {
+                sys::chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
             }
+            Err(error) => return Err(error),
         }
     }
-    Ok(())
+    // Last: until now nobody but its old owner could change it.
+    Ok(sys::fchown(directory, uid, gid)?)
+}
+
+fn is_no_directory(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::NOTDIR | Errno::LOOP)
+    )
 }
 
 #[cfg(test)]

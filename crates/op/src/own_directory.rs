@@ -24,16 +24,21 @@ pub struct OwnDirectory {
 }
 
 impl OwnDirectory {
-    /// Makes a directory with permissions `mode`, and those above it that are not there, and opens it.
-    /// One that is there already must be this user's, and closed to other writers.
+    /// Makes a directory with permissions `mode`, with the usual ones those above it that are not there,
+    /// and opens it. One that is there already must be this user's, and closed to other writers.
     ///
     /// Errors: `Refused` when it is not; those of making and opening.
     pub fn make(path: &Path, mode: u32) -> Result<Self> {
         let failed = || format!("failed to make {}", path.display());
-        let mut builder = DirBuilder::new();
-        let made = builder.recursive(true).mode(mode).create(path);
-        made.context(failed)?;
-        Self::open(path)
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).context(failed)?;
+        }
+        match DirBuilder::new().mode(mode).create(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                Err(error).context(failed)
+            }
+            _ => Self::open(path),
+        }
     }
 
     /// Opens a directory that is this user's and closed to other writers.

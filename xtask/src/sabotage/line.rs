@@ -6,6 +6,7 @@ use crate::git::short;
 use crate::record::day;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// What became of one entry, once.
@@ -20,9 +21,9 @@ pub(super) struct Line {
     pub(super) seconds: u64,
 }
 
-/// Whether an entry was killed at a commit, the last time it was tried there.
-pub(super) fn was_killed(lines: &[Line], commit: &str, name: &str) -> bool {
-    let mut there = lines.iter().filter(|line| line.commit == commit);
+/// Whether an entry was killed at one of these commits, the last time it was tried there.
+pub(super) fn was_killed(lines: &[Line], commits: &BTreeSet<String>, name: &str) -> bool {
+    let mut there = lines.iter().filter(|line| commits.contains(&line.commit));
     let last = there.rfind(|line| line.name == name);
     last.is_some_and(|line| line.outcome.is_killed())
 }
@@ -119,9 +120,11 @@ mod tests {
             line("c", "b", 1, killed()),
             line("c", "b", 2, Outcome::Survived),
         ];
-        assert!(was_killed(&lines, "c", "a"));
-        assert!(!was_killed(&lines, "c", "b"));
-        assert!(!was_killed(&lines, "d", "a"));
+        let at = |commits: &[&str]| commits.iter().map(|one| (*one).to_owned()).collect();
+        assert!(was_killed(&lines, &at(&["c"]), "a"));
+        assert!(was_killed(&lines, &at(&["b", "c", "d"]), "a"));
+        assert!(!was_killed(&lines, &at(&["c"]), "b"));
+        assert!(!was_killed(&lines, &at(&["d"]), "a"));
     }
 
     #[test]

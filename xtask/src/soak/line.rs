@@ -4,6 +4,7 @@ use super::find::Entry;
 use crate::git::short;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// What became of one entry, once.
@@ -63,21 +64,26 @@ impl Line {
     }
 }
 
-/// Whether an entry has passed at a commit, with this seed or with any.
-pub(super) fn has_passed(lines: &[Line], commit: &str, entry: &Entry, seed: Option<u64>) -> bool {
+/// Whether an entry has passed at one of these commits, with this seed or with any.
+pub(super) fn has_passed(
+    lines: &[Line],
+    commits: &BTreeSet<String>,
+    entry: &Entry,
+    seed: Option<u64>,
+) -> bool {
     let name = entry.to_string();
     lines.iter().any(|line| {
-        line.commit == commit
+        commits.contains(&line.commit)
             && line.entry == name
             && line.outcome == Outcome::Passed
             && seed.is_none_or(|seed| seed == line.seed)
     })
 }
 
-/// Returns the seed of the run at this commit that has not come to its end, if there is one.
-pub(super) fn unfinished(lines: &[Line], commit: &str, all: &[Entry]) -> Option<u64> {
-    let last = lines.iter().rfind(|line| line.commit == commit)?;
-    let is_open = |entry| !has_passed(lines, commit, entry, None);
+/// Returns the seed of the run at these commits that has not come to its end, if there is one.
+pub(super) fn unfinished(lines: &[Line], commits: &BTreeSet<String>, all: &[Entry]) -> Option<u64> {
+    let last = lines.iter().rfind(|line| commits.contains(&line.commit))?;
+    let is_open = |entry| !has_passed(lines, commits, entry, None);
     all.iter().any(is_open).then_some(last.seed)
 }
 
@@ -105,29 +111,33 @@ pub(super) mod tests {
         }
     }
 
+    fn at(commit: &str) -> BTreeSet<String> {
+        BTreeSet::from([commit.to_owned()])
+    }
+
     #[test]
     fn what_has_passed_is_known_by_commit_and_seed() {
         let lines = [
             line("c", "a", 1, Outcome::Passed),
             line("c", "b", 1, Outcome::Failed),
         ];
-        assert!(has_passed(&lines, "c", &entry("a"), None));
-        assert!(has_passed(&lines, "c", &entry("a"), Some(1)));
-        assert!(!has_passed(&lines, "c", &entry("a"), Some(2)));
-        assert!(!has_passed(&lines, "d", &entry("a"), None));
-        assert!(!has_passed(&lines, "c", &entry("b"), None));
+        assert!(has_passed(&lines, &at("c"), &entry("a"), None));
+        assert!(has_passed(&lines, &at("c"), &entry("a"), Some(1)));
+        assert!(!has_passed(&lines, &at("c"), &entry("a"), Some(2)));
+        assert!(!has_passed(&lines, &at("d"), &entry("a"), None));
+        assert!(!has_passed(&lines, &at("c"), &entry("b"), None));
     }
 
     #[test]
     fn a_run_that_did_not_end_gives_its_seed() {
         let all = [entry("a"), entry("b")];
         let mut lines = vec![line("c", "a", 1, Outcome::Passed)];
-        assert_eq!(unfinished(&lines, "c", &all), Some(1));
-        assert_eq!(unfinished(&lines, "d", &all), None);
+        assert_eq!(unfinished(&lines, &at("c"), &all), Some(1));
+        assert_eq!(unfinished(&lines, &at("d"), &all), None);
         lines.push(line("c", "b", 2, Outcome::Failed));
-        assert_eq!(unfinished(&lines, "c", &all), Some(2));
+        assert_eq!(unfinished(&lines, &at("c"), &all), Some(2));
         lines.push(line("c", "b", 2, Outcome::Passed));
-        assert_eq!(unfinished(&lines, "c", &all), None);
+        assert_eq!(unfinished(&lines, &at("c"), &all), None);
     }
 
     #[test]

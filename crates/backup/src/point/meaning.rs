@@ -106,7 +106,9 @@ pub(super) fn zone(settings: &BTreeMap<String, String>, run: Run<'_>) -> Result<
 /// Whether this host can tell the time of a zone: it has it, or the text says itself what it is.
 fn is_known(zone: &str) -> bool {
     let says_it_itself = !zone.contains('/') && zone.bytes().any(|byte| byte.is_ascii_digit());
-    zone == "UTC" || says_it_itself || Path::new(ZONES).join(zone).is_file()
+    // Where nothing is known of zones, everything is UTC.
+    let is_utc = ["UTC", "UCT", "GMT", "Zulu"].contains(&zone.trim_start_matches("Etc/"));
+    is_utc || says_it_itself || Path::new(ZONES).join(zone).is_file()
 }
 
 #[cfg(test)]
@@ -144,6 +146,7 @@ mod tests {
         };
         let of = |text: &str| zone(&settings(&[(HOST_TIME_ZONE, text)]), run);
         assert_eq!(of("UTC").unwrap().as_deref(), Some("UTC"));
+        assert_eq!(of("Etc/UTC").unwrap().as_deref(), Some("Etc/UTC"));
         assert_eq!(of("JST-9").unwrap().as_deref(), Some("JST-9"));
         assert!(of("Atlantis/Poseidonis").is_err());
     }

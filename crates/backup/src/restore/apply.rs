@@ -240,6 +240,10 @@ fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
         for (root, meta) in &roots {
             let (staging, _) = names::place(&plan.roots, root)?;
             entries::dress(staging.own_dir(), meta, request.owner)?;
+            if staging.dir() != staging.own_dir() {
+                // In a mount point: a server may have to work in it before it is moved up.
+                entries::dress(staging.dir(), meta, request.owner)?;
+            }
         }
     }
     Ok(())

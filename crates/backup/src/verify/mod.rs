@@ -3,5 +3,6 @@
 mod boot;
 mod read;
 
+pub use crate::throwaway::is_enterable;
 pub use boot::{BootReport, BootRequest, boot, bootable};
 pub use read::{Generations, ReadRequest, read, sentence};

@@ -141,7 +141,8 @@ pub struct Verify {
     /// it [default: mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE", requires = "boot")]
     pub engine_tool: Option<PathBuf>,
-    /// Where to restore to for --boot [default: beside the repository].
+    /// Where to restore to for --boot [default: beside the repository, or in /var/tmp where not everybody
+    /// may enter the directories above it: the server does not run as root].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,
     /// Which host.

@@ -7,6 +7,7 @@ use crate::show::answers::VerifyAnswer;
 use evenkeel_backup::Run;
 use evenkeel_backup::facts::Facts;
 use evenkeel_backup::verify::{self, BootReport, BootRequest, Generations, ReadRequest};
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, exit};
 use evenkeel_repository::{Location, Repository, Sample};
 use evenkeel_server::launch::Binary;
@@ -102,17 +103,24 @@ fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
         repository: place(args, face)?,
         generation: Some(generation),
         binary: binary(args.server_binary.as_deref(), &repository, generation)?,
-        scratch: args.scratch.clone().unwrap_or_else(|| match face.is_far() {
-            true => beside(Path::new("/var/tmp/evenkeel")),
-            false if settings::is_url(&args.repository) => beside(Path::new("/var/tmp/evenkeel")),
-            false => beside(&args.repository),
-        }),
+        scratch: args.scratch.clone().unwrap_or_else(|| scratch(args, face)),
         workers: std::thread::available_parallelism().map_or(2, usize::from),
         mounted: args.mount,
         deadline: RECOVERY,
         engine_tool: args.engine_tool.clone(),
     };
     verify::boot(&request, run)
+}
+
+/// Where a server is started unless the user says where: beside the repository, if that is a directory
+/// here, and a server that is not root's can get there.
+fn scratch(args: &Verify, face: &Face) -> PathBuf {
+    let here = absolute(&args.repository);
+    let is_here = !face.is_far() && !settings::is_url(&args.repository);
+    match is_here && verify::is_enterable(&here) {
+        true => beside(&here),
+        false => beside(Path::new("/var/tmp/evenkeel")),
+    }
 }
 
 /// The generation that a server is started on.
@@ -136,9 +144,13 @@ pub(super) fn binary(
         return Binary::inspect(path);
     }
     let facts = Facts::of(&repository.manifest(generation)?)?;
-    let own = facts.server_program.map(PathBuf::from);
-    let may_run = |path: &&PathBuf| !geteuid().is_root() || Binary::is_roots_alone(path);
-    let left_out = own.as_ref().filter(|path| path.exists() && !may_run(path));
+    // Without links: what is looked at is what is run.
+    let own = facts
+        .server_program
+        .and_then(|path| std::fs::canonicalize(path).ok());
+    let may_run =
+        |path: &&PathBuf| !geteuid().is_root() || is_server(path) && Binary::is_roots_alone(path);
+    let left_out = own.as_ref().filter(|path| !may_run(path));
     let candidates: Vec<PathBuf> = own
         .iter()
         .filter(may_run)
@@ -160,6 +172,15 @@ pub(super) fn binary(
         return Err(hint_at(error, left_out).hint("name the right one with --server-binary"));
     }
     Ok(found)
+}
+
+/// Whether a path is that of a file which is called like a server.
+fn is_server(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.is_file()
+        && ["mysqld", "mariadbd"]
+            .iter()
+            .any(|one| name.starts_with(one))
 }
 
 /// Says why the program that the backup names is not run.

@@ -140,7 +140,10 @@ impl<'a> Walk<'a> {
             link.display(),
             target.display()
         ))
-        .hint("look who made it; remove it, or give what it leads to to the server's user"))
+        .hint(format!(
+            "look who made it; if it is meant: chown -h root {}",
+            link.display()
+        )))
     }
 
     /// Whether a directory is inside a root, or one inside it.

@@ -16,8 +16,9 @@ pub use spawn::{kill_group, spawn, spawn_detached};
 use crate::abilities::{Flavour, Version};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Cancel, Context, Error, Result};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -98,7 +99,7 @@ impl Launch {
     pub fn initialise(&self, deadline: Duration, cancel: &Cancel) -> Result<()> {
         let until = Instant::now() + deadline;
         self.make_empty_datadir()?;
-        let run_dir = self.make_run_dir()?;
+        let run_dir = RunDir::create(&self.run_parent)?;
         let output = run_dir.path().join("initialise.log");
         let mut command = match &self.binary.install {
             Install::InitializeInsecure => {
@@ -124,6 +125,7 @@ impl Launch {
         };
         command.args(&self.extra_args);
         redirect(&mut command, &output)?;
+        self.hand_over(run_dir.path())?;
         self.become_account(&mut command);
         let mut child = spawn::spawn(command)
             .context(|| format!("failed to run {}", self.binary.path.display()))?;
@@ -158,12 +160,6 @@ impl Launch {
                 .hint("name a directory that is empty or does not exist"));
         }
         self.hand_over(&self.datadir)
-    }
-
-    fn make_run_dir(&self) -> Result<RunDir> {
-        let run_dir = RunDir::create(&self.run_parent)?;
-        self.hand_over(run_dir.path())?;
-        Ok(run_dir)
     }
 
     /// The account, when there is one to become.
@@ -204,7 +200,7 @@ impl Launch {
     }
 
     fn start_once(&self, until: Instant, cancel: &Cancel) -> Result<Running> {
-        let run_dir = self.make_run_dir()?;
+        let run_dir = RunDir::create(&self.run_parent)?;
         let socket = run_dir.path().join("s");
         if socket.as_os_str().len() > SOCKET_PATH_MAX {
             return Err(Error::usage(format!(
@@ -249,6 +245,8 @@ impl Launch {
         }
         // No --log-error: MySQL 8.0 that fails early then says nothing at all, anywhere.
         redirect(&mut command, &log_path)?;
+        // From now on all names in it are the account's.
+        self.hand_over(run_dir.path())?;
         self.become_account(&mut command);
         let child = spawn::spawn(command)
             .context(|| format!("failed to run {}", self.binary.path.display()))?;
@@ -326,7 +324,7 @@ fn free_port() -> Result<u16> {
 
 /// Sends what the program prints to a file: a pipe that nobody empties would block it.
 fn redirect(command: &mut Command, output: &Path) -> Result<()> {
-    let file = std::fs::File::create(output)
+    let file = std::fs::File::create_new(output)
         .context(|| format!("failed to create {}", output.display()))?;
     let second = file.try_clone().context(|| "failed to copy a descriptor")?;
     command.stdin(Stdio::null()).stdout(file).stderr(second);
@@ -352,7 +350,18 @@ pub(crate) fn complaints(path: &Path, lines: usize) -> String {
 }
 
 fn read_lossy(path: &Path) -> String {
-    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+    String::from_utf8_lossy(&read_file(path).unwrap_or_default()).into_owned()
+}
+
+/// Reads what is a file. The directory may be another account's, which could lay anything there.
+fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = std::fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let mut bytes = Vec::new();
+    if file.metadata()?.is_file() {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 fn last(all: &[&str], lines: usize) -> String {

@@ -1,11 +1,11 @@
 //! What the other side may do to the repository: a database host that was taken over must not be
 //! able to spoil the backups that were made before.
 
-use evenkeel_repository::store::Store;
+use evenkeel_repository::store::{Store, UNFINISHED};
 use evenkeel_repository::{ARCHIVE_LOCK, BINLOGS, READER_LOCK, Succession, WRITER_LOCK};
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +22,11 @@ pub enum Access {
 #[derive(Debug)]
 pub(super) struct Guard {
     access: Access,
-    /// Folders of generations that were complete when the session began.
-    complete: BTreeSet<String>,
-    /// How often the session holds the lock of who changes the repository.
-    writing: AtomicU32,
+    /// Folders of generations that were complete when the session began, or got the lock.
+    complete: Mutex<BTreeSet<String>>,
+    /// How often the session holds the lock of who changes the repository. Held while the head is
+    /// replaced, so that the lock is not given back meanwhile.
+    writing: Mutex<u32>,
 }
 
 const GENERATIONS: &str = "generations";
@@ -35,30 +36,10 @@ const FORGOTTEN: &str = "forgotten";
 
 impl Guard {
     pub(super) fn new(access: Access, store: &dyn Store) -> io::Result<Self> {
-        let mut complete = BTreeSet::new();
-        let folders = match store.list(GENERATIONS) {
-            Ok(folders) => folders,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let folders = folders.into_iter().filter(|one| one.is_folder);
-        let paths: Vec<_> = folders
-            .map(|folder| format!("{GENERATIONS}/{}", folder.name))
-            .collect();
-        for (listed, path) in store.list_all(&paths).into_iter().zip(paths) {
-            let inside = match listed {
-                // Object stores may go on listing a folder when nothing is in it any more.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-                other => other?,
-            };
-            if inside.iter().any(|one| one.name == "manifest") {
-                complete.insert(path);
-            }
-        }
         Ok(Self {
             access,
-            complete,
-            writing: AtomicU32::new(0),
+            complete: Mutex::new(complete(store)?),
+            writing: Mutex::new(0),
         })
     }
 
@@ -82,7 +63,11 @@ impl Guard {
     /// Whether an object may be made, or replaced.
     pub(super) fn create(&self, name: &str, replace: bool) -> io::Result<()> {
         self.name(name)?;
+        self.appends_under_lock()?;
+        // A name that the store gives to what is not finished: two would be one file.
+        let unfinished = name.ends_with(UNFINISHED);
         let fine = match (self.access, replace) {
+            _ if unfinished => false,
             (Access::Read | Access::Append, true) => name == HEAD,
             (Access::Read, false) | (Access::Logs, true) => false,
             // What was forgotten is not for an archiver to say.
@@ -101,19 +86,37 @@ impl Guard {
         }
     }
 
-    /// Notes that the session got a lock, or gave it back.
-    pub(super) fn locked(&self, name: &str, got: bool) {
-        if name == WRITER_LOCK {
-            match got {
-                true => self.writing.fetch_add(1, Ordering::SeqCst),
-                false => self.writing.fetch_sub(1, Ordering::SeqCst),
-            };
+    /// Notes that the session got the lock of who changes the repository. What others completed before is
+    /// no longer this session's to change.
+    pub(super) fn begin_writing(&self, store: &dyn Store) -> io::Result<()> {
+        *lock(&self.complete) = complete(store)?;
+        *lock(&self.writing) += 1;
+        Ok(())
+    }
+
+    /// Notes that it is about to give the lock back.
+    pub(super) fn end_writing(&self) {
+        *lock(&self.writing) -= 1;
+    }
+
+    /// Keeps the lock, without which nobody changes what others rely on, until what is returned is dropped.
+    pub(super) fn writing(&self) -> io::Result<MutexGuard<'_, u32>> {
+        let writing = lock(&self.writing);
+        match *writing > 0 {
+            true => Ok(writing),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the other host wanted to change the repository without the lock for that",
+            )),
         }
     }
 
-    /// Whether the session holds the lock without which nobody replaces the head.
-    pub(super) fn is_writing(&self) -> bool {
-        self.writing.load(Ordering::SeqCst) > 0
+    /// Who adds generations does so under the lock.
+    fn appends_under_lock(&self) -> io::Result<()> {
+        match self.access {
+            Access::Append => self.writing().map(drop),
+            Access::Read | Access::Logs => Ok(()),
+        }
     }
 
     /// Whether there is a lock of this name to take.
@@ -129,6 +132,9 @@ impl Guard {
     /// Whether an object or folder may be removed.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
+        if self.access != Access::Logs {
+            drop(self.writing()?);
+        }
         let leaf = leaf(name);
         if self.access == Access::Logs {
             let fine = is_log(name) && depth(name) == 4 && leaf.ends_with(".tmp");
@@ -143,6 +149,9 @@ impl Guard {
 
     pub(super) fn make_folder(&self, name: &str) -> io::Result<()> {
         self.name(name)?;
+        if !name.is_empty() {
+            self.appends_under_lock()?;
+        }
         let fine = match self.access {
             Access::Read => false,
             Access::Append => !is_log(name),
@@ -153,8 +162,38 @@ impl Guard {
 
     fn is_complete(&self, name: &str) -> bool {
         let folder: Vec<&str> = name.splitn(3, '/').take(2).collect();
-        self.complete.contains(&folder.join("/"))
+        lock(&self.complete).contains(&folder.join("/"))
     }
+}
+
+/// What another thread was at when it panicked counts all the same.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the folders of generations that are complete.
+fn complete(store: &dyn Store) -> io::Result<BTreeSet<String>> {
+    let mut complete = BTreeSet::new();
+    let folders = match store.list(GENERATIONS) {
+        Ok(folders) => folders,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let folders = folders.into_iter().filter(|one| one.is_folder);
+    let paths: Vec<_> = folders
+        .map(|folder| format!("{GENERATIONS}/{}", folder.name))
+        .collect();
+    for (listed, path) in store.list_all(&paths).into_iter().zip(paths) {
+        let inside = match listed {
+            // Object stores may go on listing a folder when nothing is in it any more.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            other => other?,
+        };
+        if inside.iter().any(|one| one.name == "manifest") {
+            complete.insert(path);
+        }
+    }
+    Ok(complete)
 }
 
 fn leaf(name: &str) -> &str {
@@ -197,7 +236,38 @@ mod tests {
             .unwrap();
         made.finish().unwrap();
         let guard = Guard::new(access, &store).unwrap();
+        guard.begin_writing(&store).unwrap();
         (dir, guard)
+    }
+
+    #[test]
+    fn nothing_is_added_or_removed_without_the_lock() {
+        let (dir, guard) = guard(Access::Append);
+        assert!(guard.create("generations/3/maps", false).is_ok());
+        assert!(guard.remove("generations/2/maps").is_ok());
+        assert!(guard.make_folder("generations/3").is_ok());
+        guard.end_writing();
+        assert!(guard.create("generations/3/maps", false).is_err());
+        assert!(guard.remove("generations/2/maps").is_err());
+        assert!(guard.make_folder("generations/3").is_err());
+        assert!(guard.make_folder("").is_ok());
+        // What somebody else completed meanwhile.
+        let store = LocalStore::new(dir.path());
+        let made = store.create("generations/2/manifest", Existing::Refuse);
+        made.unwrap().finish().unwrap();
+        guard.begin_writing(&store).unwrap();
+        assert!(guard.remove("generations/2/maps").is_err());
+    }
+
+    #[test]
+    fn names_of_what_is_not_finished_are_the_stores() {
+        for access in [Access::Read, Access::Append, Access::Logs] {
+            let (_dir, guard) = guard(access);
+            for name in ["head.tmp", "generations/3/maps.tmp", "binlogs/s/t/x.tmp"] {
+                assert!(guard.create(name, false).is_err(), "{name}");
+                assert!(guard.create(name, true).is_err(), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A head that another host sends: kept back until it is whole, and checked before it takes its place.
 
 use super::guard::Guard;
-use evenkeel_repository::store::{NewObject, Store};
+use evenkeel_repository::store::{Existing, NewObject, Store};
 use evenkeel_repository::{Succession, check_next_head};
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ const LENGTH_MAX: usize = 64 << 20;
 pub(super) struct CheckedHead {
     pub(super) store: Arc<dyn Store>,
     pub(super) guard: Arc<Guard>,
-    pub(super) new: Box<dyn NewObject>,
+    pub(super) name: String,
     pub(super) may: Succession,
     pub(super) bytes: Vec<u8>,
 }
@@ -30,15 +30,13 @@ impl NewObject for CheckedHead {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<()> {
-        let denied = |why: String| io::Error::new(io::ErrorKind::PermissionDenied, why);
-        if !self.guard.is_writing() {
-            let why = "the other host wanted to replace the head without the lock for that";
-            return Err(denied(why.to_owned()));
-        }
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        let _writing = self.guard.writing()?;
         check_next_head(&*self.store, &self.bytes, self.may)
-            .map_err(|error| denied(error.chain()))?;
-        self.new.write(&self.bytes)?;
-        self.new.finish()
+            .map_err(|error| io::Error::new(io::ErrorKind::PermissionDenied, error.chain()))?;
+        // Made only now: nothing can have been put under the name of what is not finished.
+        let mut new = self.store.create(&self.name, Existing::Replace)?;
+        new.write(&self.bytes)?;
+        new.finish()
     }
 }

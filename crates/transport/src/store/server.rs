@@ -7,6 +7,7 @@ use crate::link::Link;
 use crate::message::{self, Lane};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::{Context, Result};
+use evenkeel_repository::WRITER_LOCK;
 use evenkeel_repository::store::{
     Existing, FrameEncoder, Lock, LockMode, NewObject, RawFrame, Store, StoredObject,
 };
@@ -83,22 +84,19 @@ impl StoreServer {
             false => Existing::Refuse,
         };
         let allowed = self.guard.create(name, replace);
-        match allowed.and_then(|()| self.store.create(name, existing)) {
-            Ok(new) => Object::New(self.checked(name, new)),
-            Err(error) => Object::Failed(Fault::of(&error)),
-        }
-    }
-
-    fn checked(&self, name: &str, new: Box<dyn NewObject>) -> Box<dyn NewObject> {
-        match self.guard.succession(name) {
-            None => new,
-            Some(may) => Box::new(CheckedHead {
+        let created = allowed.and_then(|()| match self.guard.succession(name) {
+            None => self.store.create(name, existing),
+            Some(may) => Ok(Box::new(CheckedHead {
                 store: self.store.clone(),
                 guard: self.guard.clone(),
-                new,
+                name: name.to_owned(),
                 may,
                 bytes: Vec::new(),
-            }),
+            }) as Box<dyn NewObject>),
+        });
+        match created {
+            Ok(new) => Object::New(new),
+            Err(error) => Object::Failed(Fault::of(&error)),
         }
     }
 
@@ -128,13 +126,15 @@ enum Object {
 /// A lock that the other side holds.
 struct Held {
     lock: Option<Box<dyn Lock>>,
-    name: String,
-    guard: Arc<Guard>,
+    /// Of the lock under which the repository is changed.
+    writing: Option<Arc<Guard>>,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.guard.locked(&self.name, false);
+        if let Some(guard) = &self.writing {
+            guard.end_writing();
+        }
         self.lock = None;
     }
 }
@@ -283,11 +283,13 @@ impl Serving {
         let lock = self.store.try_lock(name, mode)?;
         let taken = u64::from(lock.is_some());
         if let Some(lock) = lock {
-            self.guard.locked(name, true);
+            let is_writers = name == WRITER_LOCK && exclusive;
+            if is_writers {
+                self.guard.begin_writing(&*self.store)?;
+            }
             let held = Held {
                 lock: Some(lock),
-                name: name.to_owned(),
-                guard: self.guard.clone(),
+                writing: is_writers.then(|| self.guard.clone()),
             };
             self.objects.insert(object, Object::Lock(held));
         }

@@ -255,6 +255,8 @@ fn many_are_opened_and_listed_in_one_turn() {
     let dir = tempfile::tempdir().unwrap();
     let linked = Linked::to(dir.path(), Access::Append);
     let store = linked.store();
+    let held = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
+    assert!(held.is_some());
     store.make_folder("generations").unwrap();
     store.make_folder("generations/1").unwrap();
     let mut new = store
@@ -290,6 +292,8 @@ fn what_could_not_be_begun_is_said_at_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let linked = Linked::to(dir.path(), Access::Append);
     let store = linked.store();
+    let held = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
+    assert!(held.is_some());
     let mut new = store
         .create("generations/7/maps", Existing::Refuse)
         .unwrap();
@@ -306,7 +310,7 @@ fn what_could_not_be_begun_is_said_at_its_end() {
         assert!(listed.iter().any(|one| one.name == format!("{name}.tmp")));
         drop(new);
     }
-    let lock = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
+    let lock = store.try_lock("reader.lock", LockMode::Exclusive).unwrap();
     assert!(lock.is_some());
 }
 
@@ -331,7 +335,11 @@ fn a_head_that_forgets_generations_is_not_taken() {
     let store = linked.store();
     let send = |bytes: &[u8]| {
         let mut new = store.create("head", Existing::Replace).unwrap();
-        new.write(bytes).unwrap();
+        // What it is called until it is whole is not to be had.
+        let mut other = store.create("head.tmp", Existing::Refuse).unwrap();
+        let _ = other.write(b"{}");
+        assert!(other.finish().is_err());
+        let _ = new.write(bytes);
         new.finish().unwrap_err()
     };
     // As it is, too: it is not its successor.
