@@ -10,6 +10,7 @@ pub mod show;
 pub mod signals;
 
 use clap::{CommandFactory, FromArgMatches};
+use rustix::fs::Mode;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -24,6 +25,10 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return show::usage(&error, &words),
     };
+    if !commands::leaves_files_of_the_users(&cli.verb) {
+        // What a server holds is for nobody else on this host, whatever the shell's umask is.
+        rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    }
     let face = show::Face::new(&cli.output, signals::watch());
     let face = face.beside(commands::writes_a_stream(&cli.verb));
     for warning in argv::warnings(&words) {

@@ -5,6 +5,7 @@ pub mod cancel;
 pub mod error;
 pub mod exit;
 pub mod notes;
+pub mod open_directory;
 pub mod own_directory;
 pub mod paths;
 pub mod progress;

@@ -2,26 +2,24 @@
 //!
 //! Whoever owns the directory above may move such a directory away and put another in its place at any
 //! moment. So it is opened once, looked at by its descriptor, and what is in it is reached through the
-//! descriptor: by the `*at` calls, or by [`OwnDirectory::anchor`].
+//! descriptor: by the `*at` calls, or by [`OpenDirectory::anchor`].
 
+use crate::open_directory::OpenDirectory;
 use crate::{Context, Error, Result};
-use rustix::fs::{self as sys, Mode, OFlags, Stat};
+use rustix::fs::{self as sys, Mode, Stat};
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ops::Deref;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Where the kernel shows the open files of this process.
-const OPEN_FILES: &str = "/proc/self/fd";
+pub use crate::open_directory::shown;
 
-/// An open directory.
+/// An open directory that was found to be this user's.
 #[derive(Debug)]
-pub struct OwnDirectory {
-    path: PathBuf,
-    descriptor: OwnedFd,
-}
+pub struct OwnDirectory(OpenDirectory);
 
 impl OwnDirectory {
     /// Makes a directory with permissions `mode`, with the usual ones those above it that are not there,
@@ -63,7 +61,12 @@ impl OwnDirectory {
             return Err(refused("belongs to another user"));
         }
         if !is_closed_to_others(&stat) {
-            return Err(refused("is open for other users to write into"));
+            return Err(
+                refused("is open for other users to write into").hint(format!(
+                    "if it is yours alone: chmod go-w {}",
+                    path.display()
+                )),
+            );
         }
         Ok(directory)
     }
@@ -77,48 +80,61 @@ impl OwnDirectory {
     }
 
     fn open_any(path: &Path) -> io::Result<(Self, Stat)> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = sys::open(path, flags, Mode::empty())?;
-        let stat = sys::fstat(&descriptor)?;
-        let path = path.to_owned();
-        Ok((Self { path, descriptor }, stat))
+        let open = OpenDirectory::open(path)?;
+        let stat = open.stat()?;
+        Ok((Self(open), stat))
     }
+}
 
-    /// Returns where it was when it was opened: to be shown, not to be used.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
+impl Deref for OwnDirectory {
+    type Target = OpenDirectory;
 
-    /// Returns a path that leads into the open directory, wherever it is and whatever is at its path
-    /// now. Good for this process alone, and as long as the directory is open.
-    #[must_use]
-    pub fn anchor(&self) -> PathBuf {
-        Path::new(OPEN_FILES).join(self.descriptor.as_raw_fd().to_string())
+    fn deref(&self) -> &OpenDirectory {
+        &self.0
     }
 }
 
 impl AsFd for OwnDirectory {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+        self.0.as_fd()
     }
 }
 
-/// Returns a path as people know it: what is behind an anchor, where that is now.
-#[must_use]
-pub fn shown(path: &Path) -> PathBuf {
-    let Ok(below) = path.strip_prefix(OPEN_FILES) else {
-        return path.to_owned();
-    };
-    let mut parts = below.components();
-    let open = parts
-        .next()
-        .and_then(|number| fs::read_link(Path::new(OPEN_FILES).join(number)).ok());
-    match open {
-        Some(directory) if parts.as_path().as_os_str().is_empty() => directory,
-        Some(directory) => directory.join(parts.as_path()),
-        None => path.to_owned(),
+/// Makes a directory for what nobody else on this host may read; one that is there is closed to others. For
+/// root, one that belongs to another user is refused: its owner could lead what is written in it elsewhere.
+///
+/// Errors: `Refused` then; those of making and closing.
+pub fn make_private(path: &Path) -> Result<()> {
+    let failed = || format!("failed to make {}", path.display());
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).context(failed)?;
     }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made.context(failed),
+    }
+    match close_to_others(path).context(failed)? {
+        false if geteuid().is_root() => Err(Error::refused(format!(
+            "{} belongs to another user",
+            path.display()
+        ))
+        .hint(
+            "name a directory that is not there yet, or make this one root's: its owner could lead \
+                 what root writes elsewhere",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Takes the permissions of everybody else from a directory, if it is this user's. Returns whether it is.
+pub fn close_to_others(path: &Path) -> io::Result<bool> {
+    let open = fs::File::open(path)?;
+    let stat = sys::fstat(&open)?;
+    let is_ours = stat.st_uid == geteuid().as_raw();
+    if is_ours && stat.st_mode & 0o077 != 0 {
+        sys::fchmod(&open, Mode::from_raw_mode(stat.st_mode & 0o7700))?;
+    }
+    Ok(is_ours)
 }
 
 /// Whether what `stat` describes is root's or this user's.

@@ -1,5 +1,6 @@
 //! The files of queues whose server does not run.
 
+use evenkeel_op::own_directory::make_private;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_queue::salvage::{self, Checked};
 use evenkeel_queue::store::{ROOT, SUFFIX};
@@ -160,15 +161,19 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<PathBuf> {
             ),
         );
     }
-    fs::create_dir_all(into).context(|| format!("failed to make {}", into.display()))?;
-    let seen = fs::canonicalize(into).context(failed)?;
-    let mut entries =
-        fs::read_dir(&seen).context(|| format!("failed to list {}", into.display()))?;
-    match entries.next() {
-        None => Ok(seen),
-        Some(_) => Err(Error::usage(format!("{} is not empty", into.display()))
-            .hint("give a directory with --into that is not there yet")),
+    let is_empty = match fs::read_dir(into) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        entries => entries
+            .context(|| format!("failed to list {}", into.display()))?
+            .next()
+            .is_none(),
+    };
+    if !is_empty {
+        return Err(Error::usage(format!("{} is not empty", into.display()))
+            .hint("give a directory with --into that is not there yet"));
     }
+    make_private(into)?;
+    fs::canonicalize(into).context(failed)
 }
 
 impl Place {

@@ -1,5 +1,6 @@
 //! Archived files, as files again.
 
+use evenkeel_op::own_directory::make_private;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{Location, Repository};
 use std::fs;
@@ -30,10 +31,15 @@ pub fn extract(
         .last()
         .ok_or_else(|| Error::refused("no such binary log is archived here"))?;
     let failed = || format!("failed to write in {}", into.display());
-    fs::create_dir_all(into).context(failed)?;
-    if fs::read_dir(into).context(failed)?.next().is_some() {
-        return Err(Error::refused(format!("{} is not empty", into.display())));
+    let is_empty = match fs::read_dir(into) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        entries => entries.context(failed)?.next().is_none(),
+    };
+    if !is_empty {
+        return Err(Error::refused(format!("{} is not empty", into.display()))
+            .hint("name a directory that is not there yet"));
     }
+    make_private(into)?;
     let mut names: Vec<String> = Vec::new();
     for segment in &newest.segments {
         let bytes = logs.read(segment)?;

@@ -10,6 +10,7 @@
 
 use super::Place;
 use super::make::Crashed;
+use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl Ground {
                 (new_name(parent), false)
             }
         };
-        fs::create_dir_all(&top).context(|| format!("failed to create {}", top.display()))?;
+        OwnDirectory::make(&top, 0o755)?;
         let top = top
             .canonicalize()
             .context(|| format!("failed to find {}", top.display()))?;
@@ -144,8 +145,10 @@ fn new_name(parent: &Path) -> PathBuf {
     parent.join(format!("{PREFIX}{}-{number}", std::process::id()))
 }
 
-/// Locks a directory of ours; `None` when somebody works in it.
+/// Locks a directory of ours; `None` when somebody works in it. `Refused` when it is another user's: anybody
+/// can make such a name where temporary files are, and lead what is written and removed elsewhere.
 pub(crate) fn lock(top: &Path) -> Result<Option<File>> {
+    OwnDirectory::open(top)?;
     let path = top.join("lock");
     let file = File::create(&path).context(|| format!("failed to create {}", path.display()))?;
     match file.try_lock() {
@@ -208,6 +211,26 @@ mod tests {
         drop((first, second));
         let names: Vec<_> = fs::read_dir(parent.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "{names:?}");
+    }
+
+    #[test]
+    fn what_others_made_is_left_alone() {
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "only root can give a directory away"
+        );
+        let parent = tempfile::tempdir().unwrap();
+        let theirs = parent.path().join(format!("{PREFIX}4194305-0"));
+        fs::create_dir(&theirs).unwrap();
+        let precious = parent.path().join("precious");
+        fs::write(&precious, "root's").unwrap();
+        std::os::unix::fs::symlink(&precious, theirs.join("lock")).unwrap();
+        std::os::unix::fs::lchown(&theirs, Some(4242), None).unwrap();
+        remove_leftovers(parent.path());
+        assert!(theirs.exists());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "root's");
+        let error = Ground::prepare(&Place::Kept(theirs)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
     }
 
     #[test]

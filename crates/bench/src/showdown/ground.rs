@@ -11,6 +11,7 @@
 
 use super::{Filesystem, Place};
 use crate::recovery::ground::{lock, remove};
+use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use evenkeel_snapshot::{Layout, Settings, drop_base};
 use std::fs::{self, File};
@@ -60,7 +61,7 @@ impl Ground {
                 )
             }
         };
-        fs::create_dir_all(&top).context(|| format!("failed to create {}", top.display()))?;
+        OwnDirectory::make(&top, 0o755)?;
         refuse_others(&top)?;
         let top = top
             .canonicalize()

@@ -112,9 +112,10 @@ pub(super) fn put(path: &Path, text: &str) -> Result<()> {
     // The collector looks at names that end in .prom only, and is another user.
     let mut file = tempfile::Builder::new()
         .prefix(".evenkeel-metrics-")
-        .permissions(Permissions::from_mode(0o644))
         .tempfile_in(directory)
         .context(failed)?;
+    let readable = Permissions::from_mode(0o644);
+    file.as_file().set_permissions(readable).context(failed)?;
     file.write_all(text.as_bytes()).context(failed)?;
     file.persist(path)
         .map_err(|error| error.error)

@@ -52,6 +52,12 @@ pub fn writes_a_stream(verb: &Verb) -> bool {
     matches!(verb, Verb::Dump(args) if dump::is_stream(args))
 }
 
+/// Returns whether the verb runs a command of the user's, or measures: what these write is as open as the
+/// user wants it.
+pub fn leaves_files_of_the_users(verb: &Verb) -> bool {
+    matches!(verb, Verb::Lock(_) | Verb::Cron(_) | Verb::Bench(_))
+}
+
 /// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.
 pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
     if let Verb::Backup(args) = verb {

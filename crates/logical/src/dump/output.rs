@@ -6,8 +6,10 @@ use super::journal::JOURNAL;
 use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
 use super::place::{Place, Sink};
 use crate::objects::Objects;
+use evenkeel_op::own_directory::make_private;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -124,15 +126,7 @@ impl Local {
     /// left that did not end.
     fn begin(dir: &Path, leftover: Leftover) -> Result<Self> {
         let shown = dir.display();
-        std::fs::create_dir_all(dir).context(|| format!("failed to make {shown}"))?;
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(dir).context(|| format!("failed to list {shown}"))? {
-            names.push(
-                entry
-                    .context(|| format!("failed to list {shown}"))?
-                    .file_name(),
-            );
-        }
+        let names = names_in(dir).context(|| format!("failed to list {shown}"))?;
         let has = |name: &str| names.iter().any(|found| found == name);
         if has(MANIFEST) {
             return Err(Error::usage(format!("{shown} holds a dump already"))
@@ -143,6 +137,7 @@ impl Local {
                 Error::usage(format!("{shown} is not empty")).hint("choose another directory")
             );
         }
+        make_private(dir)?;
         let path = dir.join(MARK);
         let mut mark = OpenOptions::new()
             .create(true)
@@ -242,8 +237,16 @@ impl Local {
     }
 }
 
+/// What is in a directory: nothing, where there is none.
+fn names_in(dir: &Path) -> io::Result<Vec<OsString>> {
+    match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries?.map(|entry| Ok(entry?.file_name())).collect(),
+    }
+}
+
 /// Removes what an unfinished dump left, except its mark.
-fn clear(dir: &Path, names: &[std::ffi::OsString]) -> Result<()> {
+fn clear(dir: &Path, names: &[OsString]) -> Result<()> {
     for name in names.iter().filter(|name| *name != MARK) {
         let path = dir.join(name);
         let removed = if path.is_dir() && !path.is_symlink() {

@@ -321,6 +321,8 @@ impl Overlay {
         self.make(place, shown, maker, |path| {
             let bits = Mode::from_raw_mode(mode & 0o7777);
             rustix::fs::mknodat(CWD, path, kind, bits, 0)?;
+            // The kernel has applied the umask of who makes it; ours is of no concern.
+            rustix::fs::chmod(path, bits)?;
             Ok(None)
         })
     }
@@ -332,7 +334,9 @@ impl Overlay {
         maker: Maker,
     ) -> io::Result<FileAttr> {
         self.make(place, FileType::Directory, maker, |path| {
-            rustix::fs::mkdir(path, Mode::from_raw_mode(mode & 0o7777))?;
+            let bits = Mode::from_raw_mode(mode & 0o7777);
+            rustix::fs::mkdir(path, bits)?;
+            rustix::fs::chmod(path, bits)?;
             Ok(None)
         })
     }

@@ -3,17 +3,21 @@
 //! There is no room for a third copy, and no need: the baseline is whole throughout, every step can
 //! be done again, and no server starts on what is there meanwhile (see `guard`). Files whose stamps
 //! say that nobody wrote to them are not read; of the others, what differs is written.
+//!
+//! The data directory belongs to the server's account, and this may run as root: each directory is opened
+//! from the one above it, and what is in it is reached through its descriptor, never through a link.
 
 use super::guard::{self, SYSTEM_SPACE, held};
 use super::stamps::Stamps;
 use super::store::{FILES, Store};
 use super::{Run, attributes, tree};
+use evenkeel_op::open_directory::{OpenDirectory, shown};
 use evenkeel_op::{Context, Error, Result, Unit};
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// What is compared at once, in bytes.
@@ -61,7 +65,10 @@ pub(super) fn patch(store: &Store, name: &str, logs: &[PathBuf], run: Run) -> Re
     };
     // They are of the state that goes; a patch that dies must not leave them behind.
     Stamps::remove(&kept)?;
-    patch.directory(&patch.kept.clone(), Path::new(""))?;
+    let failed = || format!("failed to open {}", store.datadir.display());
+    let datadir = OpenDirectory::open(&store.datadir).context(failed)?;
+    tree::make_directory(&patch.kept, &datadir.anchor().join("."))?;
+    patch.directory(&patch.kept.clone(), &datadir, Path::new(""))?;
     tree::sync(&store.datadir)?;
     fail::fail_point!("baseline::patch::written");
     guard::take_down(&store.datadir, &held(&store.place))?;
@@ -72,12 +79,9 @@ pub(super) fn patch(store: &Store, name: &str, logs: &[PathBuf], run: Run) -> Re
 }
 
 impl Patch<'_> {
-    /// Makes a directory equal to the one of the baseline at `source`; it is `inside` the data
-    /// directory.
-    fn directory(&mut self, source: &Path, inside: &Path) -> Result<()> {
-        let target = self.store.datadir.join(inside);
-        self.clear_unless(&target, |facts| facts.is_dir())?;
-        tree::make_directory(source, &target)?;
+    /// Makes the directory `here`, which is `inside` the data directory, equal to the one of the baseline
+    /// at `source`. Its attributes are right already.
+    fn directory(&mut self, source: &Path, here: &OpenDirectory, inside: &Path) -> Result<()> {
         let mut wanted = HashSet::new();
         for entry in tree::entries(source)? {
             let name = match self.marked {
@@ -85,65 +89,64 @@ impl Patch<'_> {
                 false => entry.file_name(),
             };
             let (from, child) = (entry.path(), inside.join(&name));
+            let target = here.anchor().join(&name);
             let kind = entry
                 .file_type()
                 .context(|| format!("failed to look at {}", from.display()))?;
-            wanted.insert(name);
             if kind.is_dir() {
-                self.directory(&from, &child)?;
+                clear_unless(&target, fs::Metadata::is_dir)?;
+                tree::make_directory(&from, &target)?;
+                let failed = || format!("failed to open {}", shown(&target).display());
+                let below = here.child(&name).context(failed)?;
+                self.directory(&from, &below, &child)?;
             } else if kind.is_symlink() {
-                tree::remove(&self.store.datadir.join(&child))?;
-                tree::copy_link(&from, &self.store.datadir.join(&child))?;
+                tree::remove(&target)?;
+                tree::copy_link(&from, &target)?;
             } else {
                 self.run.cancel.check()?;
-                self.file(&from, &child)?;
+                match child == Path::new(SYSTEM_SPACE) {
+                    true => self.file(&from, &held(&self.store.place), &child)?,
+                    false => self.file(&from, &target, &child)?,
+                }
                 fail::fail_point!("baseline::patch::file");
             }
+            wanted.insert(name);
         }
-        self.remove_others(&target, inside.as_os_str().is_empty(), &wanted)
+        self.remove_others(here, inside, &wanted)
     }
 
-    fn remove_others(&self, target: &Path, top: bool, wanted: &HashSet<OsString>) -> Result<()> {
-        for entry in tree::entries(target)? {
-            let (name, path) = (entry.file_name(), entry.path());
+    fn remove_others(
+        &self,
+        here: &OpenDirectory,
+        inside: &Path,
+        wanted: &HashSet<OsString>,
+    ) -> Result<()> {
+        let top = inside.as_os_str().is_empty();
+        for entry in tree::entries(&here.anchor())? {
+            let name = entry.file_name();
             let stays = wanted.contains(&name)
                 || top && (tree::is_no_part(&name) || name == SYSTEM_SPACE)
-                || self.keep.contains(&path);
+                || self
+                    .keep
+                    .contains(&self.store.datadir.join(inside).join(&name));
             if !stays {
-                tree::remove(&path)?;
+                tree::remove(&entry.path())?;
             }
         }
         Ok(())
     }
 
-    /// Removes what is in the way.
-    fn clear_unless(&self, path: &Path, fits: impl Fn(&fs::Metadata) -> bool) -> Result<()> {
-        match path.symlink_metadata() {
-            Ok(facts) if !fits(&facts) => tree::remove(path),
-            _ => Ok(()),
-        }
-    }
-
-    fn file(&mut self, source: &Path, inside: &Path) -> Result<()> {
-        let target = match inside == Path::new(SYSTEM_SPACE) {
-            true => held(&self.store.place),
-            false => self.store.datadir.join(inside),
-        };
-        let failed = || format!("failed to make {} what it was", target.display());
-        self.clear_unless(&target, fs::Metadata::is_file)?;
+    /// Makes the file `target`, which is `inside` the data directory, equal to `source`.
+    fn file(&mut self, source: &Path, target: &Path, inside: &Path) -> Result<()> {
+        let failed = || format!("failed to make {} what it was", shown(target).display());
+        clear_unless(target, tree::is_only_name)?;
         let from = tree::open_to_read(source).context(failed)?;
         let facts = from.metadata().context(failed)?;
         let is_same = target
-            .metadata()
+            .symlink_metadata()
             .is_ok_and(|now| self.known.is_same(inside, &now));
         if !is_same {
-            let to = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&target)
-                .context(failed)?;
+            let to = tree::open_to_write(target).context(failed)?;
             self.bytes(&from, &to, facts.size()).map_err(|error| {
                 let full = error.kind() == io::ErrorKind::StorageFull;
                 let told = Error::failed(failed()).because(error);
@@ -197,6 +200,14 @@ impl Patch<'_> {
     }
 }
 
+/// Removes what is in the way.
+fn clear_unless(path: &Path, fits: impl Fn(&fs::Metadata) -> bool) -> Result<()> {
+    match path.symlink_metadata() {
+        Ok(facts) if !fits(&facts) => tree::remove(path),
+        _ => Ok(()),
+    }
+}
+
 /// Adds the stamps of all files in a data directory.
 pub(super) fn note(datadir: &Path, directory: &Path, stamps: &mut Stamps) -> Result<()> {
     for entry in tree::entries(directory)? {
@@ -215,3 +226,6 @@ pub(super) fn note(datadir: &Path, directory: &Path, stamps: &mut Stamps) -> Res
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

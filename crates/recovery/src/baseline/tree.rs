@@ -153,6 +153,28 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Opens a file that is to be written anew, or makes it: a regular file with no other name, and no symbolic
+/// link, whatever its owner puts there.
+pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+        .open(path)?;
+    match is_only_name(&file.metadata()?) {
+        true => Ok(file),
+        false => Err(io::Error::other("something else took its place meanwhile")),
+    }
+}
+
+/// Whether this is a regular file that has no other name.
+pub(super) fn is_only_name(facts: &fs::Metadata) -> bool {
+    facts.is_file() && facts.nlink() == 1
+}
+
 /// Copies the bytes of a file into an empty one; zeros become holes.
 pub(super) fn copy_bytes(from: &File, to: &File, cancel: &Cancel) -> io::Result<()> {
     let mut piece = vec![0; PIECE];
@@ -196,7 +218,12 @@ pub(super) fn make_directory(source: &Path, target: &Path) -> Result<()> {
     }
     let from = File::open(source).context(failed)?;
     let facts = from.metadata().context(failed)?;
-    let to = File::open(target).context(failed)?;
+    // Another user may have put a link there meanwhile.
+    let to = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits() as i32)
+        .open(target)
+        .context(failed)?;
     inherit_flags(&from, &to);
     attributes::copy(&from, &facts, &to).context(failed)
 }

@@ -11,6 +11,7 @@ use super::report::{Finding, HealReport, HealedPage, Severity};
 use super::survey::Ground;
 use super::tally::{Raw, What};
 use evenkeel_innodb::{SpaceFormat, Verdict, verify};
+use evenkeel_op::own_directory::make_private;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{Advice, FlockOperation};
 use std::fs::{self, File, OpenOptions};
@@ -197,8 +198,7 @@ impl HealPlan {
         }
         let hold = Hold::of(ground)?;
         let kept_in = self.report.kept_in.clone();
-        fs::create_dir_all(&kept_in)
-            .context(|| format!("failed to create {}", kept_in.display()))?;
+        make_private(&kept_in)?;
         for (place, write) in &self.writes {
             let page = &mut self.report.pages[*place];
             let what = || format!("failed to heal page {} of {}", page.page, page.file);

@@ -1,11 +1,13 @@
 //! A store in a local directory: temporary name, fsync, rename, fsync of the directory.
 
 use super::{Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject, UNFINISHED};
-use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
+use crate::names::WRITER_LOCK;
+use evenkeel_op::own_directory::close_to_others;
+use rustix::fs::{FlockOperation, OFlags, RenameFlags, flock, renameat_with};
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -102,6 +104,7 @@ impl Store for LocalStore {
             .write(true)
             .create(true)
             .truncate(true)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
             .open(self.path(&temporary))?;
         Ok(Box::new(LocalNew {
             store: self.clone(),
@@ -148,7 +151,7 @@ impl Store for LocalStore {
         self.step(Step::MakeFolder(name))?;
         let path = self.path(name);
         let made = if name.is_empty() {
-            fs::create_dir_all(&path)
+            DirBuilder::new().recursive(true).mode(0o700).create(&path)
         } else {
             fs::create_dir(&path)
         };
@@ -200,12 +203,18 @@ impl Store for LocalStore {
         };
         loop {
             match flock(&file, operation) {
-                Ok(()) => return Ok(Some(Box::new(LocalLock { _file: Some(file) }))),
+                Ok(()) => break,
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        // What a server holds is for nobody else on this host. Whoever writes to a repository closes it,
+        // also one that an earlier version left open; a directory that is none is never locked so.
+        if name == WRITER_LOCK && mode == LockMode::Exclusive {
+            close_to_others(&self.root)?;
+        }
+        Ok(Some(Box::new(LocalLock { _file: Some(file) })))
     }
 
     fn place(&self) -> String {

@@ -1,11 +1,13 @@
 //! A server that somebody started by hand: what it takes to start it like that again.
 
-use crate::launch::spawn_detached;
+use crate::launch::{Binary, spawn_detached};
 use evenkeel_op::{Context, Error, Result};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,7 +19,7 @@ pub struct ByHand {
     pub program: PathBuf,
     words: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
-    /// User and group, when they are others than ours and the server does not choose them itself.
+    /// User and group, when they are others than ours.
     account: Option<(u32, u32)>,
     output: Option<PathBuf>,
     errors: Option<PathBuf>,
@@ -45,14 +47,14 @@ impl ByHand {
         let status = fs::read_to_string(proc.join("status")).map_err(hidden)?;
         Ok(Self {
             program: still_there(program),
-            account: account(&status, &words),
+            account: account(&status, rustix::process::geteuid().as_raw()),
             environment: environment
                 .iter()
                 .filter_map(|pair| pair_of(pair))
                 .collect(),
             words,
-            output: regular_file(&proc.join("fd/1")),
-            errors: regular_file(&proc.join("fd/2")),
+            output: log_of(&proc, 1),
+            errors: log_of(&proc, 2),
         })
     }
 
@@ -75,9 +77,17 @@ impl ByHand {
         }
         command
             .stdin(Stdio::null())
-            .stdout(appended(self.output.as_deref()))
-            .stderr(appended(self.errors.as_deref()));
+            .stdout(self.appended(self.output.as_deref()))
+            .stderr(self.appended(self.errors.as_deref()));
         spawn_detached(command).context(|| format!("failed to start {}", self.program.display()))
+    }
+
+    /// Opens a log to write on: a file of the server's account, or one where nobody but root can put
+    /// another in its place.
+    fn appended(&self, path: Option<&Path>) -> Stdio {
+        let owner = self.account.map(|(user, _)| user);
+        path.and_then(|path| open_log(path, owner))
+            .map_or_else(Stdio::null, Stdio::from)
     }
 }
 
@@ -89,34 +99,46 @@ fn still_there(program: PathBuf) -> PathBuf {
     }
 }
 
-/// The account to start a server under: its own, unless it is ours, or we are root and the server
-/// was told to change to it.
-fn account(status: &str, words: &[OsString]) -> Option<(u32, u32)> {
+/// The account to start a server under: its own, unless it is ours. Words and program are what the
+/// process says they are: a `--user` among them is no reason to run them as root.
+fn account(status: &str, ours: u32) -> Option<(u32, u32)> {
     let effective = |name: &str| -> Option<u32> {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         line.split_whitespace().nth(1)?.parse().ok()
     };
     let (user, group) = (effective("Uid:")?, effective("Gid:")?);
-    let is_told = words.iter().any(|word| {
-        let word = word.as_bytes();
-        word.starts_with(b"--user=") || word.starts_with(b"-u")
-    });
-    let ours = rustix::process::geteuid();
-    (user != ours.as_raw() && !(ours.is_root() && is_told)).then_some((user, group))
+    (user != ours).then_some((user, group))
 }
 
-/// The file that a descriptor leads to, when it is one that can be opened again.
-fn regular_file(descriptor: &Path) -> Option<PathBuf> {
-    let path = fs::read_link(descriptor).ok()?;
-    path.metadata()
-        .is_ok_and(|facts| facts.is_file())
-        .then_some(path)
+/// The file at `path` to append to; `None` where it is neither of this owner nor out of everybody's reach
+/// but root's.
+fn open_log(path: &Path, owner: Option<u32>) -> Option<File> {
+    let file = OpenOptions::new()
+        .append(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(path)
+        .ok()?;
+    let facts = file.metadata().ok()?;
+    // The account can lead the path to any file, but own only what it may write to anyway.
+    let is_theirs = owner.is_none_or(|owner| facts.uid() == owner);
+    let has_no_link = || fs::canonicalize(path).is_ok_and(|real| real == path);
+    let is_safe = is_theirs || Binary::is_roots_alone(path) && has_no_link();
+    (facts.is_file() && is_safe).then_some(file)
 }
 
-fn appended(path: Option<&Path>) -> Stdio {
-    let open = |path| -> std::io::Result<File> { OpenOptions::new().append(true).open(path) };
-    path.and_then(|path| open(path).ok())
-        .map_or_else(Stdio::null, Stdio::from)
+/// The log that a process writes to by its descriptor `number`, when it is a file that can be opened again.
+fn log_of(proc: &Path, number: u32) -> Option<PathBuf> {
+    let path = fs::read_link(proc.join(format!("fd/{number}"))).ok()?;
+    let facts = fs::read_to_string(proc.join(format!("fdinfo/{number}"))).ok()?;
+    (is_for_writing(&facts)? && path.metadata().is_ok_and(|facts| facts.is_file())).then_some(path)
+}
+
+/// Whether a descriptor was opened for writing: a process may hold any file that it can read.
+fn is_for_writing(facts: &str) -> Option<bool> {
+    let flags = facts.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    let flags = u32::from_str_radix(flags.trim(), 8).ok()?;
+    let way = OFlags::from_bits_retain(flags) & OFlags::ACCMODE;
+    Some(way == OFlags::WRONLY || way == OFlags::RDWR)
 }
 
 fn split(bytes: &[u8]) -> Vec<OsString> {
@@ -166,17 +188,47 @@ mod tests {
         assert!(!format!("{how:?}").contains("x=y"));
     }
 
+    /// What a process says of itself does not make it root's.
     #[test]
-    fn a_server_that_changes_its_user_itself_is_left_to() {
+    fn a_server_gets_its_own_account_whatever_its_words_are() {
         let status = "Name:\tx\nUid:\t0\t104\t104\t104\nGid:\t0\t105\t105\t105\n";
-        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
-        if rustix::process::geteuid().is_root() {
-            assert_eq!(account(status, &words(&["mysqld"])), Some((104, 105)));
-            assert_eq!(account(status, &words(&["mysqld", "--user=mysql"])), None);
+        assert_eq!(account(status, 0), Some((104, 105)));
+        assert_eq!(account(status, 104), None);
+    }
+
+    #[test]
+    fn logs_are_not_led_to_files_of_others() {
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "only root can give a file away"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().canonicalize().unwrap().join(name);
+        for (name, owner) in [("theirs", 4242), ("roots", 0)] {
+            fs::write(at(name), "").unwrap();
+            std::os::unix::fs::chown(at(name), Some(owner), None).unwrap();
         }
-        let own = rustix::process::geteuid().as_raw();
-        let status = format!("Uid:\t{own}\t{own}\nGid:\t1\t1\n");
-        assert_eq!(account(&status, &words(&["mysqld"])), None);
+        std::os::unix::fs::symlink(at("roots"), at("link")).unwrap();
+        assert!(open_log(&at("theirs"), Some(4242)).is_some());
+        assert!(open_log(&at("link"), Some(4242)).is_none());
+        assert!(open_log(&at("roots"), None).is_some());
+        // Root alone can put another file there.
+        assert!(open_log(&at("roots"), Some(4242)).is_some());
+        std::os::unix::fs::chown(dir.path(), Some(4242), None).unwrap();
+        assert!(open_log(&at("roots"), Some(4242)).is_none());
+    }
+
+    #[test]
+    fn what_was_opened_to_be_read_is_no_log() {
+        for (flags, expected) in [
+            ("0100000", Some(false)),
+            ("02100001", Some(true)),
+            ("0100002", Some(true)),
+            ("x", None),
+        ] {
+            let facts = format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t1\n");
+            assert_eq!(is_for_writing(&facts), expected, "{flags}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where the demo's server lives: a reflink XFS in a loop file when root, else an ordinary
 //! directory on what the disk offers.
 
+use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -124,10 +125,45 @@ fn remove_leftovers(parent: &Path) {
             .to_str()
             .and_then(|n| n.strip_prefix(PREFIX))
             .and_then(|n| n.parse::<u32>().ok());
+        // Anybody can make such a name in /tmp, and lead what is unmounted and deleted elsewhere.
         if let Some(pid) = pid
             && !Path::new(&format!("/proc/{pid}")).exists()
+            && OwnDirectory::open(&entry.path()).is_ok()
         {
             remove(&entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{chown, symlink};
+
+    /// No process has such a number.
+    fn leftover(parent: &Path, number: u32) -> PathBuf {
+        parent.join(format!("{PREFIX}{number}"))
+    }
+
+    #[test]
+    fn only_what_we_left_is_removed() {
+        assert!(
+            rustix::process::geteuid().is_root(),
+            "only root can give a directory away"
+        );
+        let dir = tempfile::tempdir().unwrap();
+        let [ours, others, link] =
+            [4_194_305, 4_194_306, 4_194_307].map(|n| leftover(dir.path(), n));
+        for path in [&ours, &others] {
+            fs::create_dir_all(path.join("server")).unwrap();
+        }
+        chown(&others, Some(4242), None).unwrap();
+        let precious = dir.path().join("precious");
+        fs::create_dir(&precious).unwrap();
+        symlink(&precious, &link).unwrap();
+        remove_leftovers(dir.path());
+        assert!(!ours.exists());
+        assert!(others.join("server").exists());
+        assert!(link.is_symlink() && precious.exists());
     }
 }
