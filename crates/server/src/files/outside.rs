@@ -5,9 +5,12 @@
 
 use crate::abilities::Abilities;
 use crate::connect::Session;
+use evenkeel_op::own_directory::open_without_links;
 use evenkeel_op::{Context, Result};
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -46,12 +49,17 @@ pub(super) fn known_to_dictionary(datadir: &Path) -> Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(&path)
+    open(&path)
         .and_then(|mut file| file.read_to_end(&mut bytes))
         .context(|| format!("failed to read {}", path.display()))?;
     let mut found = paths_in(&bytes);
     found.retain(|path| datadir.join(path).is_file());
     Ok(found)
+}
+
+/// Opens a file of the data directory, and nothing that a link there leads to.
+fn open(path: &Path) -> io::Result<File> {
+    open_without_links(path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
 }
 
 /// Finds whatever reads like `/….ibd` or `/….ibu`, each once.
