@@ -114,6 +114,9 @@ pub const POINT: [&str; 4] = [
     "point::taken_back",
 ];
 
+/// Points of a proof that a generation starts.
+pub const PROOF: [&str; 1] = ["verify::started"];
+
 /// Points of a copy of a repository, object by object.
 pub const COPY: [&str; 4] = [
     "copy::prepared",

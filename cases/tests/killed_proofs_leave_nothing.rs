@@ -1,13 +1,13 @@
 //! Does what a killed `verify --boot` left go with the next one, and nothing else?
 
 use evenkeel_cases::Site;
+use evenkeel_cases::failpoints::PROOF;
 use evenkeel_cases::leftovers::names_in;
-use evenkeel_cases::program::{Evenkeel, run};
+use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_op::living::Living;
 use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::mariadb_10_11;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::Path;
 
 /// Directories of private servers of one process.
@@ -23,16 +23,10 @@ fn on_mariadb_10_11() {
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     assert_eq!(run(evenkeel.backup(&site, &[])).generation(), 1);
     site.kill();
-    // A server that kills the run that started it.
-    let program = site.fs.join("mariadbd");
-    let script = "#!/bin/sh\ncase \"$*\" in *--datadir*) kill -9 $PPID; sleep 60;; esac\n\
-                  exec /usr/sbin/mariadbd \"$@\"\n";
-    fs::write(&program, script).unwrap();
-    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
     let verify = |more: &[&str]| {
         let mut verify = evenkeel.command(&["verify", "--boot"]);
         verify.args(more).arg(site.repository());
-        run(verify)
+        verify
     };
     let left = || {
         let mut names = names_in(site.fs.path());
@@ -44,7 +38,7 @@ fn on_mariadb_10_11() {
         .unwrap();
     fs::write(in_use.anchor().join(".evenkeel-scratch"), "").unwrap();
     for more in [&[][..], &["--mount"]] {
-        let killed = verify(&[more, &["--server-binary", program.to_str().unwrap()]].concat());
+        let killed = run(killed_at(verify(more), PROOF[0]));
         assert_eq!(killed.signal, Some(9), "{killed:?}");
         let dead: Vec<String> = left()
             .into_iter()
@@ -55,7 +49,7 @@ fn on_mariadb_10_11() {
         };
         let pid = dead.rsplit_once('-').unwrap().1;
         assert_eq!(run_dirs(pid).len(), 1, "{pid}");
-        let ended = verify(&[]);
+        let ended = run(verify(&[]));
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert_eq!(left(), ["repository.boot-1"]);
         assert!(run_dirs(pid).is_empty(), "{pid}");

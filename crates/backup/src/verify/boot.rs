@@ -133,6 +133,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     };
     let tried = match launch.start(request.deadline, run.cancel) {
         Ok(server) => {
+            fail::fail_point!("verify::started");
             report.recovery_seconds = begun.elapsed().as_secs_f64();
             run.progress.end();
             let checked = check_tables(&server, &mut report, run);

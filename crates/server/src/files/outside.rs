@@ -14,6 +14,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// More than the longest path has, in bytes.
+const NAMED_MAX: u64 = 1 << 16;
 /// The longest path looked for in a dictionary, in bytes.
 const PATH_MAX: usize = 512;
 
@@ -94,8 +96,10 @@ fn paths_in(bytes: &[u8]) -> Vec<PathBuf> {
 
 /// Reads the path in a `.isl` file; `None` when the file is gone.
 pub(super) fn target(link: &Path) -> Result<Option<PathBuf>> {
-    match std::fs::read(link) {
-        Ok(bytes) => {
+    let mut bytes = Vec::new();
+    let read = open(link).and_then(|file| file.take(NAMED_MAX).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => {
             let text = bytes.trim_ascii();
             Ok(Some(PathBuf::from(OsStr::from_bytes(text))))
         }

@@ -83,9 +83,14 @@ pub(super) fn remove_all_in(dir: &Path) -> Result<()> {
     all.iter().try_for_each(|name| remove_any(&dir.join(name)))
 }
 
-/// Removes a directory that is empty by now.
+/// Removes a directory that is empty by now, if it is there.
 pub(super) fn remove_directory(path: &Path) -> Result<()> {
-    fs::remove_dir(path).context(|| format!("failed to remove {}", shown(path).display()))
+    match fs::remove_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).context(|| format!("failed to remove {}", shown(path).display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Removes whatever is at a path, if anything is.
