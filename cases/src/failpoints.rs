@@ -107,7 +107,15 @@ pub const ARCHIVE: [&str; 3] = [
 pub const LINKING: [&str; 1] = ["archive::linked"];
 
 /// Points of a restore that goes on to a point in time, besides those of every restore.
-pub const POINT: [&str; 3] = ["point::unheld", "point::relay_written", "point::applied"];
+pub const POINT: [&str; 4] = [
+    "point::unheld",
+    "point::relay_written",
+    "point::applied",
+    "point::taken_back",
+];
+
+/// Points of a proof that a generation starts.
+pub const PROOF: [&str; 1] = ["verify::started"];
 
 /// Points of a copy of a repository, object by object.
 pub const COPY: [&str; 4] = [

@@ -1,15 +1,9 @@
 //! Whom a server belongs to that evenkeel starts for itself, on files of which it knows nothing but that
 //! they were in a repository: never root.
 
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Error, Result};
 use evenkeel_server::launch::{Account, Binary};
-use rustix::fs::{self as sys, AtFlags, CWD, Gid, Mode, OFlags, Uid};
-use rustix::io::Errno;
-use std::ffi::{CStr, CString};
 use std::fs;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -26,17 +20,10 @@ pub(crate) fn nobodys_account() -> Option<Account> {
     })
 }
 
-/// Returns the owner of a data directory, or where that is root a number that is nobody's. `None` without
-/// root.
-pub(crate) fn owner_of(datadir: &Path) -> Result<Option<Account>> {
-    let nobodys = nobodys_account();
-    let found =
-        fs::metadata(datadir).context(|| format!("failed to look at {}", datadir.display()))?;
-    let owner = Account {
-        uid: found.uid(),
-        gid: found.gid(),
-    };
-    Ok(nobodys.map(|nobodys| if owner.uid == 0 { nobodys } else { owner }))
+/// Returns the owner of a data directory as an account to start a server as, or where that is root a number
+/// that is nobody's. `None` without root.
+pub(crate) fn account_of(owner: Account) -> Option<Account> {
+    nobodys_account().map(|nobodys| if owner.uid == 0 { nobodys } else { owner })
 }
 
 /// Fails when the account cannot get to where its server has to work, or to its program.
@@ -92,46 +79,6 @@ pub fn is_enterable(place: &Path) -> bool {
     nobodys_account().is_none_or(|account| closed_above(account, place).is_none())
 }
 
-/// Gives a directory with all that is in it to an account. Names are taken from the open directory that
-/// they were found in, and links are not followed: whoever owns a part of the tree may be moving it.
-pub(crate) fn give(top: &Path, to: Account) -> Result<()> {
-    let failed = || format!("failed to set owners in {}", top.display());
-    let name = CString::new(top.as_os_str().as_bytes()).context(failed)?;
-    give_in(&open(CWD, &name).context(failed)?, to).context(failed)
-}
-
-fn open(at: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(sys::openat(at, name, flags, Mode::empty())?)
-}
-
-fn give_in(directory: &OwnedFd, to: Account) -> io::Result<()> {
-    let (uid, gid) = (Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)));
-    for entry in sys::Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if [c".", c".."].contains(&name) {
-            continue;
-        }
-        match open(directory.as_fd(), name) {
-            Ok(inside) => give_in(&inside, to)?,
-            Err(error) if is_no_directory(&error) => {
-                sys::chownat(directory, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    // Last: until now nobody but its old owner could change it.
-    Ok(sys::fchown(directory, uid, gid)?)
-}
-
-fn is_no_directory(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::NOTDIR | Errno::LOOP)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,28 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn all_of_a_tree_is_given_and_no_link_followed() {
-        assert!(
-            rustix::process::geteuid().is_root(),
-            "only root can give files away"
-        );
-        let room = tempfile::tempdir().unwrap();
-        let outside = room.path().join("outside");
-        fs::write(&outside, "").unwrap();
-        let top = room.path().join("top");
-        fs::create_dir_all(top.join("in")).unwrap();
-        fs::write(top.join("in/file"), "").unwrap();
-        std::os::unix::fs::symlink(&outside, top.join("in/link")).unwrap();
-        let to = Account {
-            uid: 4242,
-            gid: 4243,
-        };
-        give(&top, to).unwrap();
-        for name in ["", "in", "in/file", "in/link"] {
-            let found = fs::symlink_metadata(top.join(name)).unwrap();
-            assert_eq!((found.uid(), found.gid()), (4242, 4243), "{name}");
-        }
-        assert_eq!(fs::metadata(&outside).unwrap().uid(), 0);
-        assert!(NOBODYS.contains(&nobodys_account().unwrap().uid));
+    fn roots_files_are_worked_on_by_nobody() {
+        let nobodys = nobodys_account().expect("only root can start a server as another");
+        assert!(NOBODYS.contains(&nobodys.uid));
+        let (root, own) = (Account { uid: 0, gid: 0 }, Account { uid: 4242, gid: 7 });
+        assert_eq!(account_of(root), Some(nobodys));
+        assert_eq!(account_of(own), Some(own));
     }
 }

@@ -4,6 +4,7 @@
 pub mod cancel;
 pub mod error;
 pub mod exit;
+pub mod living;
 pub mod notes;
 pub mod open_directory;
 pub mod own_directory;

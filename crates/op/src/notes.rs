@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 /// killed run started outlives it for a moment.
 const PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
+/// The mode of a note.
+const OWN: Mode = Mode::from_raw_mode(0o600);
 
 /// A directory of notes.
 #[derive(Debug)]
@@ -55,18 +57,20 @@ impl Notes {
         self.0.path().join(name)
     }
 
-    /// Opens a note to append to, makes it if needed with permissions `mode`, and locks it. What
-    /// another run that died had written is still in it.
+    /// Opens a note to append to, makes it if needed, and locks it. What another run that died had written
+    /// is still in it. Nobody else opens it: whoever could, were it only to read, could keep the lock.
     ///
     /// Errors: `Busy` with `busy` as the message when another process keeps the lock; those of opening.
-    pub fn claim(&self, name: &OsStr, mode: u32, busy: &str) -> Result<File> {
+    pub fn claim(&self, name: &OsStr, busy: &str) -> Result<File> {
         let failed = || format!("failed to write {}", self.path(name).display());
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW;
         let until = Instant::now() + PATIENCE;
         loop {
             let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let file = sys::openat(&self.0, name, flags, Mode::from_raw_mode(mode));
+            let file = sys::openat(&self.0, name, flags, OWN);
             let file = File::from(file.map_err(io::Error::from).context(failed)?);
+            // One of before may be open to others.
+            sys::fchmod(&file, OWN).context(failed)?;
             match file.try_lock() {
                 Ok(()) if self.has(&file, name) => return Ok(file),
                 // Another run removed it just before the lock was ours.
@@ -102,6 +106,16 @@ impl Notes {
         match (sys::fstat(file), there) {
             (Ok(open), Ok(there)) => (open.st_dev, open.st_ino) == (there.st_dev, there.st_ino),
             _ => false,
+        }
+    }
+
+    /// Removes a note in which nothing stands: its run was killed before it wrote. `file` is the open note;
+    /// a living run's stays.
+    pub fn remove_empty(&self, file: &File, name: &OsStr) {
+        let is_empty = || file.metadata().is_ok_and(|found| found.len() == 0);
+        // Looked at under the lock: who has it writes next.
+        if is_empty() && file.try_lock().is_ok() && is_empty() && self.has(file, name) {
+            self.remove(name);
         }
     }
 

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where the kernel shows the open files of this process.
-const OPEN_FILES: &str = "/proc/self/fd";
+pub(crate) const OPEN_FILES: &str = "/proc/self/fd";
 
 /// An open directory, whoever it belongs to.
 #[derive(Debug)]

@@ -4,16 +4,17 @@
 //! moment. So it is opened once, looked at by its descriptor, and what is in it is reached through the
 //! descriptor: by the `*at` calls, or by [`OpenDirectory::anchor`].
 
-use crate::open_directory::OpenDirectory;
-use crate::{Context, Error, Result};
-use rustix::fs::{self as sys, Mode, Stat};
+use crate::open_directory::{OPEN_FILES, OpenDirectory};
+use crate::{Context, Error};
+use rustix::fs::{self as sys, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use crate::open_directory::shown;
 
@@ -26,7 +27,7 @@ impl OwnDirectory {
     /// and opens it. One that is there already must be this user's, and closed to other writers.
     ///
     /// Errors: `Refused` when it is not; those of making and opening.
-    pub fn make(path: &Path, mode: u32) -> Result<Self> {
+    pub fn make(path: &Path, mode: u32) -> crate::Result<Self> {
         let failed = || format!("failed to make {}", path.display());
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).context(failed)?;
@@ -42,7 +43,7 @@ impl OwnDirectory {
     /// Opens a directory that is this user's and closed to other writers.
     ///
     /// Errors: `Refused` when it is not, or is a symbolic link; those of opening.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path) -> crate::Result<Self> {
         let refused = |why: &str| {
             Error::refused(format!("{} {why}", path.display())).hint(
                 "look who made it; if nothing in it is needed, move it away or delete it, and run again",
@@ -79,6 +80,23 @@ impl OwnDirectory {
         (is_trusted(&stat) && is_closed_to_others(&stat)).then_some(directory)
     }
 
+    /// Opens a directory, and no link to one; `None` where there is none. Whose it is, and which, is the
+    /// caller's to judge, by its status.
+    ///
+    /// Errors: `Refused` when it is a symbolic link or no directory; those of opening.
+    pub fn find(path: &Path) -> crate::Result<Option<(Self, Stat)>> {
+        match Self::open_any(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if is_no_directory(&error) => Err(Error::refused(format!(
+                "{} is a symbolic link, or no directory",
+                path.display()
+            ))
+            .hint("move it away, and run again")),
+            Err(error) => Err(error).context(|| format!("failed to open {}", path.display())),
+        }
+    }
+
     fn open_any(path: &Path) -> io::Result<(Self, Stat)> {
         let open = OpenDirectory::open(path)?;
         let stat = open.stat()?;
@@ -100,11 +118,62 @@ impl AsFd for OwnDirectory {
     }
 }
 
+/// Opens a file or directory, and follows no symbolic link on the way there. A path that had none when it
+/// was looked at leads to nothing else then, whatever was put on the way. It may begin with an anchor.
+///
+/// Errors: those of opening; what is or goes through a link is named as such.
+pub fn open_without_links(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC;
+    let (start, below) = start_of(path);
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let start = sys::open(start, way, Mode::empty())?;
+    let links = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let opened = match sys::openat2(&start, below, flags, Mode::empty(), links) {
+        // An older kernel, or one that is kept from it.
+        Err(Errno::NOSYS | Errno::PERM) => step_by_step(start, below, flags),
+        other => other,
+    };
+    opened.map_err(|errno| match errno {
+        Errno::LOOP => io::Error::other("a symbolic link was put there since it was looked at"),
+        errno => errno.into(),
+    })
+}
+
+/// Splits a path into a directory that is trusted, and the way from there.
+fn start_of(path: &Path) -> (PathBuf, &Path) {
+    if let Ok(below) = path.strip_prefix(OPEN_FILES) {
+        let mut parts = below.components();
+        if let Some(number) = parts.next()
+            && !parts.as_path().as_os_str().is_empty()
+        {
+            return (Path::new(OPEN_FILES).join(number), parts.as_path());
+        }
+    }
+    match path.strip_prefix("/") {
+        Ok(below) => (PathBuf::from("/"), below),
+        Err(_) => (PathBuf::from("."), path),
+    }
+}
+
+fn step_by_step(mut at: OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let way = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut parts: Vec<_> = below.iter().collect();
+    let last = parts.pop().ok_or(Errno::NOENT)?;
+    for part in parts {
+        // The kernel says of a link that it is no directory.
+        at = sys::openat(&at, part, way, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOTDIR => Errno::LOOP,
+            errno => errno,
+        })?;
+    }
+    sys::openat(&at, last, flags | OFlags::NOFOLLOW, Mode::empty())
+}
+
 /// Makes a directory for what nobody else on this host may read; one that is there is closed to others. For
 /// root, one that belongs to another user is refused: its owner could lead what is written in it elsewhere.
 ///
 /// Errors: `Refused` then; those of making and closing.
-pub fn make_private(path: &Path) -> Result<()> {
+pub fn make_private(path: &Path) -> crate::Result<()> {
     let failed = || format!("failed to make {}", path.display());
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).context(failed)?;
@@ -149,9 +218,50 @@ fn is_closed_to_others(stat: &Stat) -> bool {
 
 /// The kernel says of a link that it would follow too many, or that it is no directory.
 fn is_no_directory(error: &io::Error) -> bool {
-    let number = rustix::io::Errno::from_io_error(error);
     matches!(
-        number,
-        Some(rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR)
+        Errno::from_io_error(error),
+        Some(Errno::LOOP | Errno::NOTDIR)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_link_is_followed_anywhere_on_the_way() {
+        let room = tempfile::tempdir().unwrap();
+        let top = room.path().canonicalize().unwrap();
+        fs::create_dir(top.join("real")).unwrap();
+        fs::write(top.join("real/file"), "x").unwrap();
+        symlink(top.join("real"), top.join("way")).unwrap();
+        symlink("file", top.join("real/other")).unwrap();
+        let anchored = OwnDirectory::open(&top).unwrap();
+        for top in [top.clone(), anchored.anchor()] {
+            let open = |name: &str| open_without_links(&top.join(name), OFlags::RDONLY);
+            let mut text = String::new();
+            let mut file = File::from(open("real/file").unwrap());
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, "x");
+            for name in ["way/file", "real/other"] {
+                let error = open(name).unwrap_err();
+                assert!(
+                    error.to_string().contains("symbolic link"),
+                    "{name}: {error}"
+                );
+            }
+            let error = open("real/none").unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+            let step = |name: &str| {
+                let start = sys::open(&top, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+                step_by_step(start, Path::new(name), OFlags::RDONLY)
+            };
+            assert!(step("real/file").is_ok());
+            assert_eq!(step("way/file").unwrap_err(), Errno::LOOP);
+            assert_eq!(step("real/other").unwrap_err(), Errno::LOOP);
+        }
+    }
 }

@@ -15,7 +15,7 @@ fn what_it_made_it_opens() {
     let path = room.path().join("a/b");
     let notes = Notes::make(&path, 0o755).unwrap();
     let name = OsStr::new("note");
-    let file = notes.claim(name, 0o600, "busy").unwrap();
+    let file = notes.claim(name, "busy").unwrap();
     assert!(notes.has(&file, name));
     let again = Notes::open(&path).unwrap();
     assert_eq!(again.names(), [name]);
@@ -23,6 +23,40 @@ fn what_it_made_it_opens() {
     again.remove(name);
     assert!(!notes.has(&file, name));
     assert!(Notes::make(&path, 0o755).is_ok());
+}
+
+/// Whoever opens a note, for reading too, can hold the lock on it.
+#[test]
+fn nobody_else_opens_a_note() {
+    let room = tempfile::tempdir().unwrap();
+    let notes = Notes::make(room.path(), 0o755).unwrap();
+    let mode = |name: &str| {
+        let found = fs::metadata(room.path().join(name)).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    drop(notes.claim(OsStr::new("new"), "busy").unwrap());
+    assert_eq!(mode("new"), 0o600);
+    fs::write(room.path().join("old"), "").unwrap();
+    fs::set_permissions(room.path().join("old"), Permissions::from_mode(0o644)).unwrap();
+    drop(notes.claim(OsStr::new("old"), "busy").unwrap());
+    assert_eq!(mode("old"), 0o600);
+}
+
+#[test]
+fn empty_notes_of_the_dead_go() {
+    let room = tempfile::tempdir().unwrap();
+    let notes = Notes::make(room.path(), 0o755).unwrap();
+    let [lives, died, told] = ["lives", "died", "told"].map(OsStr::new);
+    let living = notes.claim(lives, "busy").unwrap();
+    drop(notes.claim(died, "busy").unwrap());
+    fs::write(room.path().join(told), "x").unwrap();
+    for name in [lives, died, told] {
+        notes.remove_empty(&notes.read(name).unwrap(), name);
+    }
+    let mut names = notes.names();
+    names.sort();
+    assert_eq!(names, [lives, told]);
+    drop(living);
 }
 
 #[test]
@@ -50,7 +84,7 @@ fn links_are_not_followed() {
     fs::write(&victim, "kept").unwrap();
     symlink(&victim, real.join("note")).unwrap();
     assert!(notes.read(OsStr::new("note")).is_none());
-    assert!(notes.claim(OsStr::new("note"), 0o600, "busy").is_err());
+    assert!(notes.claim(OsStr::new("note"), "busy").is_err());
     assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
 }
 

@@ -531,3 +531,30 @@ fn links_of_the_servers_user_to_what_others_own_are_refused() {
     let files = discover(&mut session, &abilities).unwrap();
     assert!(files.files.iter().any(|file| file.path == secret));
 }
+
+/// An `.isl` file is a link too.
+#[test]
+fn tablespaces_of_others_that_the_servers_user_names_are_refused() {
+    let server = mariadb_10_11();
+    let scratch = Scratch::new();
+    let running = server.start(&scratch.join("source"), &[]);
+    let mut session = running.session().unwrap();
+    run_all(&mut session, &["CREATE DATABASE hollow"]);
+    let secret = scratch.join("secret");
+    std::fs::write(&secret, "root's").unwrap();
+    let link = scratch.join("source/hollow/t.isl");
+    std::fs::write(&link, secret.display().to_string()).unwrap();
+    let user = account().unwrap().uid;
+    std::os::unix::fs::lchown(&link, Some(user), None).unwrap();
+    let abilities = Abilities::probe(&mut session).unwrap();
+    let error = discover(&mut session, &abilities).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert!(error.to_string().contains("another user"), "{error}");
+    // What it says is not followed either where it is a link itself.
+    std::fs::write(scratch.join("named"), "/of/root's").unwrap();
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(scratch.join("named"), &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(user), None).unwrap();
+    let error = discover(&mut session, &abilities).unwrap_err().chain();
+    assert!(!error.contains("/of/root's"), "{error}");
+}

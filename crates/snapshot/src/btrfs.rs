@@ -76,7 +76,7 @@ impl BtrfsProvider {
     /// Returns where a file is inside the snapshot, and its inode there: it may be gone outside.
     fn locate_frozen(&self, live: &Path) -> Result<(PathBuf, u64)> {
         let failed = || format!("failed to find {} in the snapshot", live.display());
-        let folder = self.subvolume.relative(live.parent().unwrap_or(live))?;
+        let folder = self.subvolume.strip(live.parent().unwrap_or(live))?;
         let path = folder.join(live.file_name().unwrap_or_default());
         let facts = self.snapshot().join(&path).symlink_metadata();
         Ok((path, facts.context(failed)?.ino()))

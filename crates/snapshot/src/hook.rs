@@ -163,7 +163,10 @@ impl Provider for HookProvider {
         let environment = [("EVENKEEL_DATADIR", self.datadir.as_os_str())];
         let output = command::run(&self.command.create, &environment, self.command.timeout)
             .context(|| "the snapshot command failed")?;
-        self.snapshot = Some(printed_path(&output, &self.datadir)?);
+        let printed = printed_path(&output, &self.datadir)?;
+        // From there on no links are followed: what the server's user put there leads elsewhere.
+        let found = printed.canonicalize();
+        self.snapshot = Some(found.context(|| format!("failed to find {}", printed.display()))?);
         Ok(())
     }
 

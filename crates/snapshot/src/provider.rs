@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct SourceFile {
     /// Its name in a generation: `root/relative/path`.
     pub name: String,
-    /// Where it is on this host.
+    /// Where it is on this host, without symbolic links: whose it is was looked at there, and a link that is
+    /// found there now is refused.
     pub path: PathBuf,
 }
 

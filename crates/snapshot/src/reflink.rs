@@ -86,12 +86,7 @@ impl ReflinkProvider {
     fn plan(&mut self, files: &[SourceFile]) -> Result<Vec<Folder>> {
         let mut folders: HashMap<(PathBuf, &str), Folder> = HashMap::new();
         for file in files {
-            // A table's file may be a symbolic link to another filesystem's store.
-            let path = match file.path.symlink_metadata() {
-                Ok(facts) if facts.is_symlink() => file.path.canonicalize().ok(),
-                _ => None,
-            };
-            let (directory, leaf) = split(path.as_deref().unwrap_or(&file.path))?;
+            let (directory, leaf) = split(&file.path)?;
             let (folder, stored) = name::split(&file.name)?;
             let folder = match folders.entry((directory.to_owned(), folder)) {
                 Entry::Occupied(known) => known.into_mut(),

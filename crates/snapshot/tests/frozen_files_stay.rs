@@ -166,9 +166,8 @@ fn files_on_two_filesystems_have_a_holding_directory_each() {
     let redo = other.join("server/redo");
     fs::create_dir_all(&redo).unwrap();
     fs::write(redo.join("ib_logfile0"), b"redo").unwrap();
-    // A table whose file is a symbolic link to the other filesystem.
+    // A table whose file is on the other filesystem: what a symbolic link leads to.
     fs::write(redo.join("far.MYD"), b"far").unwrap();
-    std::os::unix::fs::symlink(redo.join("far.MYD"), datadir.join("bank/far.MYD")).unwrap();
     let mut layout = layout(&datadir);
     layout.dirs.push(redo.clone());
     let mut files = files(&datadir);
@@ -177,7 +176,7 @@ fn files_on_two_filesystems_have_a_holding_directory_each() {
         path,
     };
     files.push(file("redo/ib_logfile0", redo.join("ib_logfile0")));
-    files.push(file("data/bank/far.MYD", datadir.join("bank/far.MYD")));
+    files.push(file("data/bank/far.MYD", redo.join("far.MYD")));
     let mut run = open(Method::Reflink, &layout, &settings(), None).unwrap();
     freeze(&mut *run, &files);
     fs::write(redo.join("ib_logfile0"), b"else").unwrap();
@@ -275,6 +274,35 @@ fn btrfs_refuses_what_one_snapshot_does_not_hold() {
     let xfs = ground::xfs();
     let told = refusal(Method::Btrfs, &layout(&ground::datadir(&xfs)), &settings());
     assert!(told.contains("on XFS, not on btrfs"), "{told}");
+}
+
+/// Whose a file is was looked at before, and the server's user can put links there meanwhile.
+#[test]
+fn links_that_were_put_there_meanwhile_are_not_cloned() {
+    let fs = ground::xfs();
+    let datadir = datadir(&fs);
+    let all = files(&datadir);
+    let precious = fs.join("precious");
+    fs::create_dir(&precious).unwrap();
+    for file in &all {
+        fs::write(precious.join(file.path.file_name().unwrap()), "x").unwrap();
+    }
+    let refused = || {
+        let mut run = open(Method::Reflink, &layout(&datadir), &settings(), None).unwrap();
+        let error = run.take(&all).unwrap_err();
+        assert!(error.chain().contains("symbolic link"), "{}", error.chain());
+    };
+    let of_schema = |file: &&SourceFile| file.path.parent() != Some(&datadir);
+    let table = all.iter().find(of_schema).unwrap().path.clone();
+    let moved = datadir.join("moved");
+    fs::rename(&table, &moved).unwrap();
+    std::os::unix::fs::symlink(precious.join(table.file_name().unwrap()), &table).unwrap();
+    refused();
+    fs::rename(&moved, &table).unwrap();
+    let schema = table.parent().unwrap();
+    fs::rename(schema, &moved).unwrap();
+    std::os::unix::fs::symlink(&precious, schema).unwrap();
+    refused();
 }
 
 #[test]

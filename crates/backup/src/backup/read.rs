@@ -161,7 +161,7 @@ fn announce(
         shop.run.cancel.check()?;
         let wanted = source(found);
         let path = frozen.provider.frozen_path(&wanted);
-        let opened = Source::open(&path)
+        let opened = Source::open(&path, found)
             .context(|| format!("failed to open the frozen copy of {}", found.path.display()))?;
         let page_size = frozen.files.page_size;
         let innodb = found.class == FileClass::InnodbData;

@@ -1,11 +1,12 @@
 //! Reads a frozen file: which of its bytes are allocated, and those bytes, past the page cache's
 //! memory of them.
 
+use evenkeel_op::own_directory::open_without_links;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;
 use evenkeel_server::files::{Access, FoundFile};
 use evenkeel_snapshot::volume;
-use rustix::fs::{Advice, SeekFrom};
+use rustix::fs::{Advice, OFlags, SeekFrom};
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -24,8 +25,9 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+    /// Opens the frozen copy of a file, which lies at `path`.
+    pub(super) fn open(path: &Path, found: &FoundFile) -> io::Result<Self> {
+        let file = open(path, found)?;
         let metadata = file.metadata()?;
         // Not from the number of allocated blocks: that counts the file system's own as well.
         let size = volume::size(&file)?;
@@ -145,6 +147,15 @@ impl Source {
     }
 }
 
+/// Opens the frozen copy of a file. That of a server's lies where no link leads: its user can put one there
+/// after it was looked at, in the live directory and so in a snapshot of it.
+pub(super) fn open(path: &Path, found: &FoundFile) -> io::Result<File> {
+    match found.access {
+        Some(_) => open_without_links(path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from),
+        None => File::open(path),
+    }
+}
+
 /// What of a range is allocated: sorted, disjoint.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -173,7 +184,7 @@ impl Shape {
 /// Describes a file: size from the frozen copy, the rest from the original; when that is gone, what was seen
 /// of it before. A frozen copy may be a clone, which belongs to us: a server could not open it.
 pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Result<FileMeta> {
-    let original = fs::metadata(&found.path);
+    let original = fs::symlink_metadata(&found.path);
     let shown = original.as_ref().unwrap_or(&frozen.metadata);
     let mut meta = FileMeta::file(&found.name, frozen.size(), block_size);
     let access = match original {
@@ -201,7 +212,7 @@ pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Resul
 /// Reads extended attributes, SELinux labels among them; none where the file system has none.
 pub(super) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut names = vec![0u8; 4096];
-    let Ok(length) = rustix::fs::listxattr(path, names.as_mut_slice()) else {
+    let Ok(length) = rustix::fs::llistxattr(path, names.as_mut_slice()) else {
         return BTreeMap::new();
     };
     names[..length]
@@ -213,7 +224,7 @@ pub(super) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
         })
         .filter_map(|name| {
             let mut value = vec![0u8; 4096];
-            let length = rustix::fs::getxattr(path, name, value.as_mut_slice()).ok()?;
+            let length = rustix::fs::lgetxattr(path, name, value.as_mut_slice()).ok()?;
             value.truncate(length);
             Some((name.to_owned(), value))
         })
@@ -223,6 +234,7 @@ pub(super) fn xattrs(path: &Path) -> BTreeMap<String, Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_server::files::FileClass;
 
     #[test]
     #[allow(clippy::single_range_in_vec_init)]
@@ -238,12 +250,39 @@ mod tests {
         assert_eq!(shape.bytes_read(), 60);
     }
 
+    fn found(path: &Path) -> FoundFile {
+        FoundFile {
+            name: "data/bank/t.ibd".to_owned(),
+            path: path.to_owned(),
+            class: FileClass::InnodbData,
+            size: 1,
+            access: Some(Access::of(&fs::metadata(path).unwrap())),
+        }
+    }
+
+    /// Whose a file is was looked at before.
+    #[test]
+    fn a_link_that_was_put_there_since_is_not_followed() {
+        let room = tempfile::tempdir().unwrap();
+        let top = room.path().canonicalize().unwrap();
+        for dir in ["bank", "precious"] {
+            fs::create_dir(top.join(dir)).unwrap();
+            fs::write(top.join(dir).join("t.ibd"), "x").unwrap();
+        }
+        let table = top.join("bank/t.ibd");
+        let found = found(&table);
+        assert!(Source::open(&table, &found).is_ok());
+        fs::rename(top.join("bank"), top.join("moved")).unwrap();
+        std::os::unix::fs::symlink(top.join("precious"), top.join("bank")).unwrap();
+        assert!(Source::open(&table, &found).is_err());
+    }
+
     #[test]
     fn holes_are_not_read_and_a_short_file_is_an_error() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut file, &[7; 8192]).unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        let source = Source::open(file.path()).unwrap();
+        let source = Source::open(file.path(), &found(file.path())).unwrap();
         let mut buffer = Vec::new();
         let shape = source.read(0..1 << 20, &mut buffer).unwrap();
         assert_eq!(buffer.len(), 1 << 20);

@@ -3,6 +3,7 @@
 use super::freeze::{Frozen, source};
 use super::pages::{self, Suspect};
 use super::read::ReadTotals;
+use super::read_file;
 use super::request::BackupRequest;
 use crate::Run;
 use crate::report::CorruptPage;
@@ -160,7 +161,8 @@ fn doublewrite(frozen: &Frozen) -> Result<Option<DoublewriteCopies>> {
 
 fn open(frozen: &Frozen, found: &FoundFile) -> Result<File> {
     let path = frozen.provider.frozen_path(&source(found));
-    File::open(&path).context(|| format!("failed to open the frozen copy of {}", found.name))
+    read_file::open(&path, found)
+        .context(|| format!("failed to open the frozen copy of {}", found.name))
 }
 
 fn sentence(page: &CorruptPage) -> String {

@@ -8,10 +8,13 @@ use super::process;
 use super::tool::Tool;
 use crate::Run;
 use evenkeel_op::{Context, Result, Unit};
+use evenkeel_server::launch::Account;
 use evenkeel_server::lock::Limits;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown, lchown};
 use std::path::Path;
 use std::process::Command;
 
@@ -30,9 +33,9 @@ const NOTES: [&str; 9] = [
 /// More of them, of newer MariaDBs.
 const NOTES_TOO: [&str; 2] = ["mariadb_backup_binlog_info", "innodb_corrupted_pages"];
 
-/// Makes the copy in `dir` one that a server starts on. Files that the tool makes get the owner of
+/// Makes the copy in `dir` one that a server starts on. Files that the tool makes get `owner`, or that of
 /// `dir`.
-pub(crate) fn prepare(tool: &Tool, dir: &Path, run: Run<'_>) -> Result<()> {
+pub(crate) fn prepare(tool: &Tool, dir: &Path, owner: Option<Account>, run: Run<'_>) -> Result<()> {
     run.progress.phase("preparing", None, Unit::Items);
     process::run(
         tool,
@@ -52,7 +55,7 @@ pub(crate) fn prepare(tool: &Tool, dir: &Path, run: Run<'_>) -> Result<()> {
             _ => {}
         }
     }
-    give_to_owner(dir)?;
+    give_to_owner(dir, owner)?;
     run.progress.end();
     Ok(())
 }
@@ -68,9 +71,9 @@ fn command(tool: &Tool, dir: &Path) -> Command {
     command
 }
 
-/// Gives everything to the owner of the directory, and what the tool made the mode of the server's
-/// own files.
-fn give_to_owner(dir: &Path) -> Result<()> {
+/// Gives everything to the owner of the directory, or another one, and what the tool made the mode of the
+/// server's own files.
+fn give_to_owner(dir: &Path, owner: Option<Account>) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
@@ -80,25 +83,42 @@ fn give_to_owner(dir: &Path) -> Result<()> {
             dir.display()
         )
     };
-    let owner = fs::metadata(dir).context(failed)?;
-    let mut open = vec![dir.to_owned()];
-    while let Some(dir) = open.pop() {
+    let found = fs::metadata(dir).context(failed)?;
+    let owner = owner.unwrap_or(Account {
+        uid: found.uid(),
+        gid: found.gid(),
+    });
+    let mut waiting = vec![dir.to_owned()];
+    while let Some(dir) = waiting.pop() {
         for entry in fs::read_dir(&dir).context(failed)? {
             let path = entry.context(failed)?.path();
-            let found = fs::symlink_metadata(&path).context(failed)?;
-            if (found.uid(), found.gid()) != (owner.uid(), owner.gid()) {
-                lchown(&path, Some(owner.uid()), Some(owner.gid())).context(failed)?;
-                if found.is_file() {
-                    let mode = fs::Permissions::from_mode(0o660);
-                    fs::set_permissions(&path, mode).context(failed)?;
-                }
-            }
-            if found.is_dir() {
-                open.push(path);
+            if give_one(&path, owner).context(failed)? {
+                waiting.push(path);
             }
         }
     }
     Ok(())
+}
+
+/// Gives a file or directory, and nothing that a link leads to; returns whether it is a directory.
+fn give_one(path: &Path, owner: Account) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let open = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(open) => fs::File::from(open),
+        Err(Errno::LOOP) => {
+            lchown(path, Some(owner.uid), Some(owner.gid))?;
+            return Ok(false);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let found = open.metadata()?;
+    if (found.uid(), found.gid()) != (owner.uid, owner.gid) {
+        fchown(&open, Some(owner.uid), Some(owner.gid))?;
+        if found.is_file() {
+            open.set_permissions(fs::Permissions::from_mode(0o660))?;
+        }
+    }
+    Ok(found.is_dir())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use evenkeel_repository::FileRecord;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,7 @@ pub(super) fn lay_out(
                 } else {
                     scratch.adopt(&path, u64::from(number), record.meta.size)?;
                 }
-                entries::dress(&path, &record.meta, request.owner)?;
+                entries::dress(file.as_fd(), &path, &record.meta, request.owner)?;
             }
         }
         run.progress.advance(1);
@@ -55,7 +56,7 @@ pub(super) fn lay_out(
     entries::link_schemas(&files.join(DATA_ROOT), roots, false)?;
     for (_, listed) in opened.listing.all() {
         if let What::Directory(Some(record)) = &listed.what {
-            entries::dress(&files.join(&listed.path), &record.meta, request.owner)?;
+            entries::dress_dir(&files.join(&listed.path), &record.meta, request.owner)?;
         }
     }
     run.progress.end();

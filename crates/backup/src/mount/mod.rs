@@ -161,7 +161,7 @@ fn writable(
     if !resumed {
         if let (Some(tool), Some(data)) = (&tool, mount.report.roots.get(DATA_ROOT)) {
             // Before anybody is told that it is there.
-            if let Err(error) = engine::prepare(tool, data, run) {
+            if let Err(error) = engine::prepare(tool, data, None, run) {
                 let _ = mount.end();
                 return Err(error);
             }

@@ -15,7 +15,7 @@ mod walk;
 mod way;
 
 pub use find::{PointPlan, find};
-pub(crate) use replay::replay;
+pub(crate) use replay::{Ground, Means, means, replay};
 
 use crate::archive::Place;
 use evenkeel_binlog::{Gtid, number_of};

@@ -9,13 +9,14 @@ use super::meaning;
 use super::way::Leg;
 use super::{Replay, Transaction};
 use crate::{Run, throwaway};
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Row, Session, quote};
-use evenkeel_server::launch::{Account, Binary, Launch, Running};
+use evenkeel_server::launch::{Account, Launch, Running};
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -47,30 +48,73 @@ const OPTIONS: [&str; 14] = [
     "--innodb-buffer-pool-load-at-startup=OFF",
 ];
 
-/// Applies what `replay` says to the data directory `datadir`, on which a server starts with
-/// `options`; `dirs` are all that it writes to.
+/// With what transactions are applied, besides the files: known before any is written.
+#[derive(Debug)]
+pub(crate) struct Means {
+    /// Whom the server runs as, when not as this user.
+    pub(crate) account: Option<Account>,
+    /// The time zone it lives in, when not this host's.
+    zone: Option<String>,
+}
+
+/// Finds them for files of `owner` at `places`; `None` where nothing is to be applied.
+///
+/// Errors: `Refused` for a time zone that is not known here, and for a place or a program that the account
+/// does not reach.
+pub(crate) fn means(
+    replay: &Replay,
+    settings: &BTreeMap<String, String>,
+    owner: Account,
+    places: &[&Path],
+    run: Run<'_>,
+) -> Result<Option<Means>> {
+    if replay.plan.report.last_applied.is_none() {
+        return Ok(None);
+    }
+    let zone = meaning::zone(settings, run)?;
+    let account = throwaway::account_of(owner);
+    if let Some(account) = account {
+        throwaway::reach(account, &replay.binary, places)?;
+    }
+    Ok(Some(Means { account, zone }))
+}
+
+/// The directories to work on.
+pub(crate) struct Ground<'a> {
+    /// Where the data directory is.
+    pub(crate) place: &'a Path,
+    /// How this process reaches it.
+    pub(crate) dir: &'a Path,
+    /// What a server starts with on it.
+    pub(crate) options: Vec<String>,
+    /// Gives all of them to an account.
+    pub(crate) lend: &'a dyn Fn(Account) -> Result<()>,
+    /// Makes them this user's again, and closes them.
+    pub(crate) take_back: &'a dyn Fn() -> Result<()>,
+}
+
+/// Applies what `replay` says. While the server runs, the directories are its account's; before and after
+/// that they are closed.
 pub(crate) fn replay(
     replay: &Replay,
-    datadir: &Path,
-    dirs: &[&Path],
-    options: &[String],
-    settings: &std::collections::BTreeMap<String, String>,
+    means: &Means,
+    ground: &Ground<'_>,
+    settings: &BTreeMap<String, String>,
     run: Run<'_>,
 ) -> Result<()> {
     let Some(last) = &replay.plan.report.last_applied else {
         return Ok(());
     };
-    let zone = meaning::zone(settings, run)?;
-    let relay = write_relay_logs(replay, last, datadir, run)?;
+    let relay = write_relay_logs(replay, last, ground.dir, run)?;
     fail::fail_point!("point::relay_written");
-    let mut launch = Launch::new(replay.binary.clone(), datadir);
-    launch.extra_args.extend(options.iter().cloned());
+    let mut launch = Launch::new(replay.binary.clone(), ground.place);
+    launch.extra_args.extend(ground.options.iter().cloned());
     launch.extra_args.extend(OPTIONS.map(str::to_owned));
     launch.extra_args.extend(more_options(replay, settings));
-    launch.time_zone = zone;
+    launch.time_zone.clone_from(&means.zone);
     launch.is_sealed = true;
-    launch.account = throwaway::owner_of(datadir)?;
-    let owners = hand_over(launch.account, &replay.binary, dirs)?;
+    launch.account = means.account;
+    means.account.map_or(Ok(()), ground.lend)?;
     run.progress
         .phase("starting a server on the restored files", None, Unit::Items);
     let server = launch.start(DEADLINE, run.cancel)?;
@@ -78,28 +122,8 @@ pub(crate) fn replay(
     apply(replay, &server, &relay, run)?;
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
-    clear(datadir)?;
-    let give_back = |(dir, owner): (&&Path, Account)| throwaway::give(dir, owner);
-    dirs.iter().zip(owners).try_for_each(give_back)
-}
-
-/// Gives the directories to the account that works on them, and returns whose they were; nothing without
-/// an account to give them to.
-fn hand_over(account: Option<Account>, binary: &Binary, dirs: &[&Path]) -> Result<Vec<Account>> {
-    let Some(account) = account else {
-        return Ok(Vec::new());
-    };
-    throwaway::reach(account, binary, dirs)?;
-    let mut owners = Vec::new();
-    for dir in dirs {
-        let found = fs::metadata(dir).context(|| format!("failed to look at {}", dir.display()))?;
-        owners.push(Account {
-            uid: found.uid(),
-            gid: found.gid(),
-        });
-        throwaway::give(dir, account)?;
-    }
-    Ok(owners)
+    means.account.map_or(Ok(()), |_| (ground.take_back)())?;
+    clear(ground.dir)
 }
 
 /// The relay logs: how many, and how long the last one is.
@@ -154,7 +178,9 @@ fn write_relay_logs(
     }
     run.progress.end();
     let path = datadir.join(format!("{RELAY}.index"));
-    fs::write(&path, index).context(|| format!("failed to write {}", path.display()))?;
+    let mut out = create(&path)?;
+    std::io::Write::write_all(&mut out, index.as_bytes())
+        .context(|| format!("failed to write {}", shown(&path).display()))?;
     Ok(relay)
 }
 
@@ -167,10 +193,9 @@ fn write_relay_log(
     until: Option<u64>,
     path: &Path,
 ) -> Result<u64> {
-    let failed = || format!("failed to write {}", path.display());
+    let failed = || format!("failed to write {}", shown(path).display());
     let mut archived = ArchivedFile::open(&replay.plan.logs, &leg.timeline, file);
-    let out = fs::File::create(path).context(failed)?;
-    let mut out = std::io::BufWriter::new(out);
+    let mut out = std::io::BufWriter::new(create(path)?);
     let limit = until.unwrap_or(u64::MAX);
     let copied = match leg.link {
         Some(_) => copy_others(archived, limit, leg.known.as_ref(), &mut out)?,
@@ -185,11 +210,13 @@ fn write_relay_log(
     Ok(copied)
 }
 
+/// Creates a file that is not there yet.
+fn create(path: &Path) -> Result<fs::File> {
+    fs::File::create_new(path).context(|| format!("failed to create {}", shown(path).display()))
+}
+
 /// Options that depend on what is applied.
-fn more_options(
-    replay: &Replay,
-    settings: &std::collections::BTreeMap<String, String>,
-) -> Vec<String> {
+fn more_options(replay: &Replay, settings: &BTreeMap<String, String>) -> Vec<String> {
     let mut options = Vec::new();
     if replay.binary.flavour == Flavour::MySql {
         // An applier takes only what fits its own mode.
@@ -374,7 +401,7 @@ fn has(
 
 /// Removes what only the replay needed.
 fn clear(datadir: &Path) -> Result<()> {
-    let failed = || format!("failed to clean up {}", datadir.display());
+    let failed = || format!("failed to clean up {}", shown(datadir).display());
     for entry in fs::read_dir(datadir).context(failed)? {
         let entry = entry.context(failed)?;
         if entry.file_name().to_string_lossy().starts_with(RELAY) {

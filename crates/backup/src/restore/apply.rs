@@ -8,11 +8,14 @@ use super::{Plan, RestoreRequest, entries, names};
 use crate::Run;
 use crate::workers::first_error;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result, Unit};
-use evenkeel_repository::{FileKind, FileMeta, FileReader};
+use evenkeel_repository::{FileKind, FileMeta, FileReader, Reader};
+use rustix::fs::Mode;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -135,14 +138,14 @@ fn hand_out_file(
     send: &Sender<Item>,
     request: &RestoreRequest,
 ) -> Result<()> {
-    let file =
-        File::create_new(&path).context(|| format!("failed to create {}", path.display()))?;
+    let file = File::create_new(&path)
+        .context(|| format!("failed to create {}", shown(&path).display()))?;
     file.set_len(meta.size)
-        .context(|| format!("failed to size {}", path.display()))?;
+        .context(|| format!("failed to size {}", shown(&path).display()))?;
     let leaves = reader.leaf_count();
     let stretches = leaves.div_ceil(STRETCH);
     if stretches == 0 {
-        return entries::dress(&path, &meta, request.owner);
+        return entries::dress(file.as_fd(), &path, &meta, request.owner);
     }
     let open = Arc::new(Open {
         path,
@@ -172,7 +175,7 @@ fn flush_each(files: Receiver<Arc<Open>>, failed: &Cancel, run: Run<'_>) -> Resu
         failed.check()?;
         run.cancel.check()?;
         let flushed = open.file.sync_data();
-        flushed.context(|| format!("failed to sync {}", open.path.display()))
+        flushed.context(|| format!("failed to sync {}", shown(&open.path).display()))
     })
 }
 
@@ -202,11 +205,11 @@ fn work(
         }
         let bytes = writer
             .finish()
-            .context(|| format!("failed to write {}", open.path.display()))?;
+            .context(|| format!("failed to write {}", shown(&open.path).display()))?;
         written.fetch_add(bytes, Ordering::Relaxed);
         fail::fail_point!("restore::apply::stretch");
         if open.stretches_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            entries::dress(&open.path, &open.meta, request.owner)?;
+            entries::dress(open.file.as_fd(), &open.path, &open.meta, request.owner)?;
         }
         if open.reader.leaf_count() >= FLUSHED_MIN_LEAVES {
             // Full, or ended by a failure that is told elsewhere: the end flushes everything.
@@ -216,35 +219,56 @@ fn work(
     Ok(())
 }
 
-/// Directories get their times and modes last: writing into them changes both or needs them.
+/// Directories get their times and modes last: writing into them changes both or needs them. The roots wait
+/// until nothing is left to be written at all.
 fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
-    let mut roots: BTreeMap<String, FileMeta> = BTreeMap::new();
     for record in plan.reader.files() {
+        let meta = record?.meta;
+        let (staging, relative) = names::place(&plan.roots, &meta.name)?;
+        if meta.kind == FileKind::Dir && !relative.as_os_str().is_empty() {
+            entries::dress_dir(&staging.dir().join(relative), &meta, request.owner)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives directories that their groups or others may write into these rights again, after they were closed.
+pub(super) fn open_up_dirs(plan: &Plan) -> Result<()> {
+    for record in plan.reader.files() {
+        let meta = record?.meta;
+        let mode = entries::plain_mode(&meta);
+        let (staging, relative) = names::place(&plan.roots, &meta.name)?;
+        if meta.kind != FileKind::Dir || relative.as_os_str().is_empty() || mode & 0o022 == 0 {
+            continue;
+        }
+        let path = staging.dir().join(relative);
+        // A schema may have been dropped since.
+        if let Some((open, _)) = OwnDirectory::find(&path)? {
+            rustix::fs::fchmod(&open, Mode::from_raw_mode(mode))
+                .context(|| format!("failed to set the mode of {}", shown(&path).display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what each root was itself.
+pub(super) fn tops(reader: &Reader) -> Result<BTreeMap<String, FileMeta>> {
+    let mut roots: BTreeMap<String, FileMeta> = BTreeMap::new();
+    for record in reader.files() {
         let meta = record?.meta;
         let (root, relative) = names::split(&meta.name)?;
         if relative.as_os_str().is_empty() {
             roots.insert(root.to_owned(), meta);
             continue;
         }
-        if meta.kind == FileKind::Dir {
-            let (staging, relative) = names::place(&plan.roots, &meta.name)?;
-            entries::dress(&staging.dir().join(relative), &meta, request.owner)?;
-        }
         // Generations of old do not tell of the roots themselves: those are their files' owner's.
-        roots.entry(root.to_owned()).or_insert_with(|| FileMeta {
-            mode: ROOT_MODE,
-            ..meta.clone()
-        });
-    }
-    if !plan.facts.is_of_volumes() {
-        for (root, meta) in &roots {
-            let (staging, _) = names::place(&plan.roots, root)?;
-            entries::dress(staging.own_dir(), meta, request.owner)?;
-            if staging.dir() != staging.own_dir() {
-                // In a mount point: a server may have to work in it before it is moved up.
-                entries::dress(staging.dir(), meta, request.owner)?;
-            }
+        if !roots.contains_key(root) {
+            let top = FileMeta {
+                mode: ROOT_MODE,
+                ..meta.clone()
+            };
+            roots.insert(root.to_owned(), top);
         }
     }
-    Ok(())
+    Ok(roots)
 }

@@ -3,33 +3,42 @@
 use super::staging::Staging;
 use super::{Plan, names};
 use crate::facts::Facts;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::own_directory::{OwnDirectory, shown};
+use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{FileKind, FileMeta};
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, XattrFlags};
+use evenkeel_server::launch::Account;
+use rustix::fs::{self as sys, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Creates a directory; an existing one is the root itself.
 pub(crate) fn make_dir(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).context(|| format!("failed to create {}", path.display()))
+    fs::create_dir_all(path).context(|| format!("failed to create {}", shown(path).display()))
 }
 
-/// Gives owner (`owner` instead of what it was), mode, attributes and time to what was created.
-/// Without root, everything belongs to who restores it; that is no error.
-pub(crate) fn dress(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> Result<()> {
+/// Gives owner (`owner` instead of what it was), mode, attributes and time to what was created and is open;
+/// `path` is for people. Without root, everything belongs to who restores it; that is no error.
+pub(crate) fn dress(
+    open: BorrowedFd<'_>,
+    path: &Path,
+    meta: &FileMeta,
+    owner: Option<(u32, u32)>,
+) -> Result<()> {
+    let failed = |what: &str| format!("failed to set the {what} of {}", shown(path).display());
     if rustix::process::geteuid().is_root() {
-        let (uid, gid) = owner.unwrap_or((meta.uid, meta.gid));
-        std::os::unix::fs::lchown(path, Some(uid), Some(gid))
-            .context(|| format!("failed to set the owner of {}", path.display()))?;
+        let Account { uid, gid } = owner_of(meta, owner);
+        sys::fchown(open, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
+            .context(|| failed("owner"))?;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(plain_mode(meta)))
-        .context(|| format!("failed to set the mode of {}", path.display()))?;
+    sys::fchmod(open, Mode::from_raw_mode(plain_mode(meta))).context(|| failed("mode"))?;
     for (name, value) in meta.xattrs.iter().filter(|(name, _)| is_plain(name)) {
         // A label of another host's policy may not be allowed here: the server works without.
-        let _ = rustix::fs::lsetxattr(path, name.as_str(), value, XattrFlags::empty());
+        let _ = sys::fsetxattr(open, name.as_str(), value, XattrFlags::empty());
     }
     let time = Timespec {
         tv_sec: meta.mtime.0,
@@ -39,8 +48,21 @@ pub(crate) fn dress(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> 
         last_access: time,
         last_modification: time,
     };
-    rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())
-        .context(|| format!("failed to set the time of {}", path.display()))
+    sys::futimens(open, &times).context(|| failed("time"))
+}
+
+/// Does that to a directory; one that is a link is none.
+pub(crate) fn dress_dir(path: &Path, meta: &FileMeta, owner: Option<(u32, u32)>) -> Result<()> {
+    match OwnDirectory::find(path)? {
+        Some((open, _)) => dress(open.as_fd(), path, meta, owner),
+        None => Err(Error::failed(format!("{} is gone", shown(path).display()))),
+    }
+}
+
+/// Whose something becomes: `owner`'s, or whose it was.
+pub(crate) fn owner_of(meta: &FileMeta, owner: Option<(u32, u32)>) -> Account {
+    let (uid, gid) = owner.unwrap_or((meta.uid, meta.gid));
+    Account { uid, gid }
 }
 
 /// Returns the permissions that come back. No server's files run as their owner (set-user-ID), whatever
@@ -79,7 +101,7 @@ impl Where {
     fn of(self, plan: &Plan, id: &str) -> Option<PathBuf> {
         match self {
             Self::Source => plan.facts.roots.get(id).map(PathBuf::from),
-            Self::Staged => Some(plan.roots.get(id)?.dir().to_owned()),
+            Self::Staged => Some(plan.roots.get(id)?.place().to_owned()),
             Self::Target => Some(plan.roots.get(id)?.target().to_owned()),
         }
     }
@@ -101,7 +123,7 @@ pub(super) fn relink(plan: &Plan, from: Where, to: Where) -> Result<()> {
     }
     let data = plan.roots.get(super::DATA).map(Staging::dir);
     let places = plan.roots.iter().map(|(id, staging)| match to {
-        Where::Staged => (id.as_str(), staging.dir()),
+        Where::Staged => (id.as_str(), staging.place()),
         Where::Source | Where::Target => (id.as_str(), staging.target()),
     });
     let again = from != Where::Source;
@@ -119,10 +141,11 @@ pub(crate) fn link_schemas<'a>(
         if let Some(schema) = id.strip_prefix("schema-") {
             let link = data.join(schema);
             if again {
-                fs::remove_file(&link).context(|| format!("failed to move {}", link.display()))?;
+                fs::remove_file(&link)
+                    .context(|| format!("failed to move {}", shown(&link).display()))?;
             }
             std::os::unix::fs::symlink(place, &link)
-                .context(|| format!("failed to create the link {}", link.display()))?;
+                .context(|| format!("failed to create the link {}", shown(&link).display()))?;
         }
     }
     Ok(())
@@ -134,17 +157,29 @@ pub(crate) fn names_places(name: &str, facts: &Facts) -> Result<bool> {
     Ok(names::has_extension(&relative, "isl") || is_log_index(&relative, facts))
 }
 
-/// Gives the paths in a file, those below a root, their new places: old and new directory of each.
+/// Gives the paths in a file, those below a root, their new places: old and new directory of each. What
+/// is no file of its own, because a server put a link there, is refused.
 pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
-    let text = fs::read(path).context(|| format!("failed to read {}", path.display()))?;
+    let place = shown(path);
+    let failed = || format!("failed to change the paths in {}", place.display());
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut file = File::from(sys::open(path, flags, Mode::empty()).context(failed)?);
+    let found = file.metadata().context(failed)?;
+    if !found.is_file() || found.nlink() > 1 {
+        let place = place.display();
+        return Err(Error::failed(format!("{place} is no file of its own"))
+            .hint("something else than a server has worked on it: look who runs as its user"));
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).context(failed)?;
     let new = match names::has_extension(path, "isl") {
         true => moved_path(&text, moved),
         false => moved_lines(&text, moved),
     };
-    match new {
-        Some(new) => fs::write(path, new).context(|| format!("failed to write {}", path.display())),
-        None => Ok(()),
-    }
+    let Some(new) = new else { return Ok(()) };
+    file.set_len(0)
+        .and_then(|()| file.write_all_at(&new, 0))
+        .context(failed)
 }
 
 /// Whether a file lists binary or relay logs. A server that found the old paths in it would read,

@@ -14,11 +14,11 @@ pub use onto::{OntoPlan, OntoReport, OntoRequest, onto, plan_onto};
 use crate::Run;
 use crate::engine::{self, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
-use crate::point::{self, PointReport, Replay};
+use crate::point::{self, Ground, Means, PointReport, Replay};
 use entries::Where;
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::{Location, Reader, Repository};
+use evenkeel_repository::{FileMeta, Location, Reader, Repository};
 use evenkeel_server::replication::{Seeding, seeding};
 use serde::Serialize;
 use staging::Staging;
@@ -97,32 +97,24 @@ struct Plan {
     reader: Reader,
     facts: Facts,
     roots: BTreeMap<String, Staging>,
+    /// What the roots were themselves.
+    tops: BTreeMap<String, FileMeta>,
     /// Prepares what it once copied.
     tool: Option<Tool>,
+    /// With what, and as whom, archived transactions are applied.
+    means: Option<Means>,
 }
 
 /// Restores. On an error, or when the process dies, no target exists that a server would accept.
 pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> {
     let begun = Instant::now();
-    let plan = plan(request)?;
-    for staging in plan.roots.values() {
-        staging.create()?;
-    }
-    fail::fail_point!("restore::created");
-    let applied = apply::apply(&plan, request, run).and_then(|written| {
-        if !plan.facts.is_of_volumes() {
-            entries::relink(&plan, Where::Source, Where::Target)?;
-            prepare(&plan, run)?;
-            replay(&plan, request, run)?;
-        }
-        Ok(written)
-    });
-    let written = match applied {
+    let plan = plan(request, run)?;
+    let written = match write_all(&plan, request, run) {
         Ok(written) => written,
         Err(error) => {
             for staging in plan.roots.values() {
                 // The next restore to this target removes what stays.
-                let _ = staging.clear();
+                let _ = staging.abandon();
             }
             return Err(error);
         }
@@ -132,7 +124,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         reader,
         facts,
         roots,
-        tool: _,
+        ..
     } = plan;
     let places: BTreeMap<String, PathBuf> = roots
         .iter()
@@ -169,7 +161,27 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
     })
 }
 
-fn plan(request: &RestoreRequest) -> Result<Plan> {
+/// Writes everything, in directories that are closed to everybody else.
+fn write_all(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<u64> {
+    let of_volumes = plan.facts.is_of_volumes();
+    for (id, staging) in &plan.roots {
+        if let Some(top) = plan.tops.get(id).filter(|_| !of_volumes) {
+            staging.dress_last(top.clone(), request.owner);
+        }
+        staging.create()?;
+    }
+    fail::fail_point!("restore::created");
+    let written = apply::apply(plan, request, run)?;
+    if !of_volumes {
+        entries::relink(plan, Where::Source, Where::Target)?;
+        prepare(plan, request, run)?;
+        replay(plan, request, run)?;
+    }
+    Ok(written)
+}
+
+/// Looks at all that can be looked at before the first byte is written.
+fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     let repository = Repository::open(&request.repository)?;
     let generation = match request.generation {
         Some(generation) => generation,
@@ -203,13 +215,33 @@ fn plan(request: &RestoreRequest) -> Result<Plan> {
     }
     let tool = preparer(&facts, request.engine_tool.as_deref())?;
     refuse_moved_tables(&facts, &roots)?;
+    let tops = apply::tops(&reader)?;
+    let means = means(request, &facts, &roots, &tops, run)?;
     space::check(&roots, &reader)?;
     Ok(Plan {
         reader,
         facts,
         roots,
+        tops,
         tool,
+        means,
     })
+}
+
+/// Finds what a replay needs besides the files; `None` where nothing is to be applied.
+fn means(
+    request: &RestoreRequest,
+    facts: &Facts,
+    roots: &BTreeMap<String, Staging>,
+    tops: &BTreeMap<String, FileMeta>,
+    run: Run<'_>,
+) -> Result<Option<Means>> {
+    let (Some(replay), Some(top)) = (&request.replay, tops.get(DATA)) else {
+        return Ok(None);
+    };
+    let places: Vec<&Path> = roots.values().map(Staging::target).collect();
+    let owner = entries::owner_of(top, request.owner);
+    point::means(replay, &facts.settings, owner, &places, run)
 }
 
 /// Finds the tool without which a generation is no data directory: the one that copied it. `None`
@@ -226,33 +258,55 @@ pub(crate) fn preparer(facts: &Facts, given: Option<&Path>) -> Result<Option<Too
 }
 
 /// Lets the tool prepare what it copied, before any server can see it.
-fn prepare(plan: &Plan, run: Run<'_>) -> Result<()> {
+fn prepare(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     let (Some(tool), Some(data)) = (&plan.tool, plan.roots.get(DATA)) else {
         return Ok(());
     };
     data.unhold_all()?;
     fail::fail_point!("restore::preparing");
-    engine::prepare(tool, data.dir(), run)?;
+    let top = plan.tops.get(DATA);
+    let owner = top.map(|top| entries::owner_of(top, request.owner));
+    engine::prepare(tool, data.place(), owner, run)?;
     fail::fail_point!("restore::prepared");
     data.hold_all()
 }
 
 /// Brings the files to a point in time, before any server of the user's can see them.
 fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
-    let (Some(replay), Some(data)) = (&request.replay, plan.roots.get(DATA)) else {
+    let (Some(replay), Some(means)) = (&request.replay, &plan.means) else {
+        return Ok(());
+    };
+    let Some(data) = plan.roots.get(DATA) else {
         return Ok(());
     };
     let settings = &plan.facts.settings;
-    let staged = |(id, root): (&String, &Staging)| (id.clone(), root.dir().to_owned());
+    let staged = |(id, root): (&String, &Staging)| (id.clone(), root.place().to_owned());
     let places: BTreeMap<String, PathBuf> = plan.roots.iter().map(staged).collect();
-    let options = start_options(settings, &plan.facts.roots, &places);
+    let all = || plan.roots.values();
     // The server is to find everything where it is until then, and nothing anywhere else.
     entries::relink(plan, Where::Target, Where::Staged)?;
-    plan.roots.values().try_for_each(Staging::unhold_all)?;
+    all().try_for_each(Staging::unhold_all)?;
     fail::fail_point!("point::unheld");
-    let dirs: Vec<&Path> = plan.roots.values().map(Staging::dir).collect();
-    point::replay(replay, data.dir(), &dirs, &options, settings, run)?;
-    plan.roots.values().try_for_each(Staging::hold_all)?;
+    let ground = Ground {
+        place: data.place(),
+        dir: data.dir(),
+        options: start_options(settings, &plan.facts.roots, &places),
+        lend: &|to| all().try_for_each(|root| root.lend(to)),
+        take_back: &|| all().try_for_each(Staging::take_back),
+    };
+    point::replay(replay, means, &ground, settings, run)?;
+    fail::fail_point!("point::taken_back");
+    all().try_for_each(Staging::hold_all)?;
+    if means.account.is_some() {
+        for (id, root) in &plan.roots {
+            let top = plan
+                .tops
+                .get(id)
+                .map(|top| entries::owner_of(top, request.owner));
+            top.map_or(Ok(()), |owner| root.give_content(owner))?;
+        }
+        apply::open_up_dirs(plan)?;
+    }
     entries::relink(plan, Where::Staged, Where::Target)
 }
 

@@ -30,7 +30,7 @@ pub(super) fn check(roots: &BTreeMap<String, Staging>, reader: &Reader) -> Resul
         }
     }
     let places = roots.iter().filter_map(|(id, staging)| {
-        let at = staging.dir().ancestors().find(|path| path.exists())?;
+        let at = staging.place().ancestors().find(|path| path.exists())?;
         // Subvolumes of a btrfs count each for themselves, though they share what is free.
         let device = fs::metadata(at).ok()?.dev();
         let bytes = bytes.get(id.as_str()).copied().unwrap_or(0);

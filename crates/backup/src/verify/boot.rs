@@ -1,20 +1,18 @@
 //! Proves that a generation starts: restore into a scratch directory or mount with one, start the
 //! server's own program on it without networking, wait for recovery, check every table.
 
+use super::scratch::Scratch;
 use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::mount::{self, Mount, MountRequest, ScratchRequest};
 use crate::restore::{self, RestoreRequest};
 use crate::throwaway;
-use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_repository::{Location, Proof, Repository};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use serde::Serialize;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -59,11 +57,7 @@ pub struct BootReport {
 /// Refuses a generation whose tables a server would look for where the originals are: it must not
 /// find, and write to, those. Also one that a tool has to prepare which is not here. Reads the
 /// manifest only.
-pub fn bootable(
-    repository: &Repository,
-    generation: u32,
-    engine_tool: Option<&Path>,
-) -> Result<()> {
+fn bootable(repository: &Repository, generation: u32, engine_tool: Option<&Path>) -> Result<()> {
     let facts = Facts::of(&repository.manifest(generation)?)?;
     if facts.is_of_volumes() {
         return Err(Error::refused(format!(
@@ -87,7 +81,26 @@ pub fn bootable(
     )))
 }
 
-/// Restores, starts and checks. Refuses what [`bootable`] does.
+/// Looks at all that a proof needs besides the files, so that it is not found missing when everything was
+/// read or restored: that the generation can be started here, and that the server's account reaches its
+/// program and the scratch directory.
+///
+/// Errors: `Refused`, with what to do.
+pub fn ready(request: &BootRequest) -> Result<()> {
+    let repository = Repository::open(&request.repository)?;
+    let generation = match request.generation {
+        Some(generation) => generation,
+        None => restore::newest(&repository)?,
+    };
+    bootable(&repository, generation, request.engine_tool.as_deref())?;
+    let scratch = absolute(&request.scratch);
+    let account = throwaway::nobodys_account();
+    account.map_or(Ok(()), |account| {
+        throwaway::reach(account, &request.binary, &[&scratch])
+    })
+}
+
+/// Restores, starts and checks. Refuses what [`ready`] does.
 pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     let repository = Repository::open(&request.repository)?;
     let generation = match request.generation {
@@ -120,6 +133,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     };
     let tried = match launch.start(request.deadline, run.cancel) {
         Ok(server) => {
+            fail::fail_point!("verify::started");
             report.recovery_seconds = begun.elapsed().as_secs_f64();
             run.progress.end();
             let checked = check_tables(&server, &mut report, run);
@@ -158,7 +172,7 @@ struct Ground {
 }
 
 /// Where a mount is, in the scratch directory.
-const MOUNTPOINT: &str = "mnt";
+pub(super) const MOUNTPOINT: &str = "mnt";
 
 impl Ground {
     fn make(
@@ -287,53 +301,5 @@ fn check_table(session: &mut Session, name: &str, report: &mut BootReport) -> Re
             report.problems.push(format!("{name}: {}", error.chain()));
             Ok(())
         }
-    }
-}
-
-/// A scratch directory that goes with everything in it.
-struct Scratch {
-    path: PathBuf,
-}
-
-/// Says that a scratch directory is ours, so that one left by a killed run can be removed.
-const MARKER: &str = ".evenkeel-scratch";
-
-impl Scratch {
-    fn claim(path: &Path) -> Result<Self> {
-        let path = &absolute(path);
-        evenkeel_mount::heal(&path.join(MOUNTPOINT))?;
-        if path.join(MARKER).exists() {
-            std::fs::remove_dir_all(path)
-                .context(|| format!("failed to remove {}", path.display()))?;
-        }
-        let used = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-        if used {
-            return Err(Error::refused(format!("{} is not empty", path.display()))
-                .hint("give an empty or new directory with --scratch"));
-        }
-        // An empty one of another user's could be filled, or swapped, while a server is started in it.
-        OwnDirectory::make(path, 0o700)?;
-        std::fs::write(path.join(MARKER), b"")
-            .context(|| format!("failed to write in {}", path.display()))?;
-        Ok(Self {
-            path: path.to_owned(),
-        })
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Lets others pass through, to what is theirs in it.
-    fn open_up(&self) -> Result<()> {
-        std::fs::set_permissions(&self.path, Permissions::from_mode(0o711))
-            .context(|| format!("failed to set the mode of {}", self.path.display()))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed now is removed by the next run, by its marker.
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -2,7 +2,8 @@
 
 mod boot;
 mod read;
+mod scratch;
 
 pub use crate::throwaway::is_enterable;
-pub use boot::{BootReport, BootRequest, boot, bootable};
+pub use boot::{BootReport, BootRequest, boot, ready};
 pub use read::{Generations, ReadRequest, read, sentence};

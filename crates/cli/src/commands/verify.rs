@@ -6,7 +6,7 @@ use crate::show::Face;
 use crate::show::answers::VerifyAnswer;
 use evenkeel_backup::Run;
 use evenkeel_backup::facts::Facts;
-use evenkeel_backup::verify::{self, BootReport, BootRequest, Generations, ReadRequest};
+use evenkeel_backup::verify::{self, BootRequest, Generations, ReadRequest};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, exit};
 use evenkeel_repository::{Location, Repository, Sample};
@@ -31,24 +31,20 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
         None if args.all => Generations::All,
         None => Generations::Newest,
     };
-    if args.boot {
-        let repository = Repository::open(place(args, face)?)?;
-        // Not only after everything was read.
-        let generation = generation(args, &repository)?;
-        verify::bootable(&repository, generation, args.engine_tool.as_deref())?;
-    }
+    // Not only after everything was read.
+    let proof = args.boot.then(|| proof(args, face)).transpose()?;
     let begun = Instant::now();
     let mut request = ReadRequest::new(place(args, face)?, generations);
     request.sample = sample(args)?;
     let read = verify::read(&request, run)?;
     let seconds = begun.elapsed().as_secs_f64();
-    let boot = match args.boot {
-        true if read.is_sound() => Some(boot(args, run, face)?),
-        true => {
+    let boot = match proof {
+        Some(request) if read.is_sound() => Some(verify::boot(&request, run)?),
+        Some(_) => {
             face.warn("the repository is damaged, so no server was started on it");
             None
         }
-        false => None,
+        None => None,
     };
     let sound = read.is_sound() && boot.as_ref().is_none_or(|boot| boot.proven);
     let whole = read.unchecked.is_empty();
@@ -96,7 +92,8 @@ fn place(args: &Verify, face: &Face) -> Result<Location> {
     settings::unlock(face.repository(&args.repository)?, &args.keys, "verify")
 }
 
-fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
+/// What is to be started, and where; looked at as far as it can be.
+fn proof(args: &Verify, face: &Face) -> Result<BootRequest> {
     let repository = Repository::open(place(args, face)?)?;
     let generation = generation(args, &repository)?;
     let request = BootRequest {
@@ -109,7 +106,8 @@ fn boot(args: &Verify, run: Run<'_>, face: &Face) -> Result<BootReport> {
         deadline: RECOVERY,
         engine_tool: args.engine_tool.clone(),
     };
-    verify::boot(&request, run)
+    verify::ready(&request)?;
+    Ok(request)
 }
 
 /// Where a server is started unless the user says where: beside the repository, if that is a directory

@@ -1,8 +1,9 @@
 //! Whose a scratch directory is: claimed before anything is put there, told by a marker afterwards.
 
 use super::map;
+use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 
 /// Everything of ours is below this.
 const CONTROL: &str = ".evenkeel-mount";
+/// What the mount shows has the modes that it had; the way there is closed.
+const CLOSED: u32 = 0o700;
 const TITLE: &str = "evenkeel mount scratch 1";
 
 /// Whose a scratch is.
@@ -45,6 +48,8 @@ const STATES: [(State, &str); 4] = [
 #[derive(Debug)]
 pub struct Scratch {
     dir: PathBuf,
+    /// What is in it is the server's account's: nobody gets there but through the mount.
+    control: Arc<OwnDirectory>,
     owner: Owner,
     table: Arc<File>,
     /// How long the table is.
@@ -67,17 +72,19 @@ impl Scratch {
     pub fn claim(dir: &Path, owner: Owner) -> Result<Claim> {
         let dir =
             std::path::absolute(dir).context(|| format!("failed to resolve {}", dir.display()))?;
-        let control = dir.join(CONTROL);
         fs::create_dir_all(&dir).context(|| format!("failed to create {}", dir.display()))?;
-        if !control.exists() {
+        if !dir.join(CONTROL).exists() {
             refuse_strangers(&dir)?;
-            fs::create_dir(&control).context(|| format!("failed to write in {}", dir.display()))?;
         }
+        let opened = OwnDirectory::make(&dir.join(CONTROL), CLOSED)?;
+        rustix::fs::fchmod(&opened, Mode::from_raw_mode(CLOSED))
+            .context(|| format!("failed to close {}", opened.path().display()))?;
+        let control = opened.anchor();
         let lock = take_lock(&control)?;
         let found = read_marker(&control);
         let resumed = match &found {
             Some((_, State::Settling, _)) => {
-                settle_files(&dir)?;
+                settle_files(&dir, &control)?;
                 return Err(full_already(&dir));
             }
             Some((was, state, boot)) if was.kept && *state != State::Making => {
@@ -96,10 +103,11 @@ impl Scratch {
             .create(true)
             .truncate(false)
             .open(control.join("maps"))
-            .context(|| format!("failed to write in {}", control.display()))?;
+            .context(|| format!("failed to write in {}", shown(&control).display()))?;
         let table_end = table.metadata().context(|| "failed to size a map")?.len();
         let scratch = Self {
             dir,
+            control: Arc::new(opened),
             owner,
             table: Arc::new(table),
             table_end,
@@ -117,14 +125,20 @@ impl Scratch {
         })
     }
 
+    /// The way there, whatever is put in its place.
     fn control(&self) -> PathBuf {
-        self.dir.join(CONTROL)
+        self.control.anchor()
     }
 
     /// Returns the directory in which the files are to be laid out.
     #[must_use]
     pub fn files(&self) -> PathBuf {
         self.control().join("files")
+    }
+
+    /// Keeps the way to the files open.
+    pub(super) fn open(&self) -> Arc<OwnDirectory> {
+        Arc::clone(&self.control)
     }
 
     /// Returns the directory that was claimed.
@@ -168,7 +182,7 @@ impl Scratch {
             sync(&self.dir)?;
             return self.mark(State::Rests);
         }
-        remove(&self.control())?;
+        remove_control(&self.dir, &self.control())?;
         // A directory that was there before, or that holds anything else, stays.
         let _ = fs::remove_dir(&self.dir);
         Ok(())
@@ -178,7 +192,7 @@ impl Scratch {
     pub fn settle(self) -> Result<()> {
         sync(&self.dir)?;
         self.mark(State::Settling)?;
-        settle_files(&self.dir)
+        settle_files(&self.dir, &self.control())
     }
 
     fn mark(&self, state: State) -> Result<()> {
@@ -194,7 +208,7 @@ impl Scratch {
             File::open(&new)?.sync_all()?;
             fs::rename(new, control.join("marker"))
         };
-        write().context(|| format!("failed to write in {}", control.display()))
+        write().context(|| format!("failed to write in {}", shown(&control).display()))
     }
 }
 
@@ -224,15 +238,15 @@ fn take_lock(control: &Path) -> Result<File> {
         .create(true)
         .truncate(false)
         .open(&path)
-        .context(|| format!("failed to write in {}", control.display()))?;
+        .context(|| format!("failed to write in {}", shown(control).display()))?;
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(lock),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::new(
             ErrorKind::Busy,
-            format!("{} is in use by another mount", control.display()),
+            format!("{} is in use by another mount", shown(control).display()),
         )
         .hint("name another scratch directory")),
-        Err(error) => Err(error).context(|| format!("failed to lock {}", path.display())),
+        Err(error) => Err(error).context(|| format!("failed to lock {}", shown(&path).display())),
     }
 }
 
@@ -296,12 +310,11 @@ fn remove(path: &Path) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     };
-    removed.context(|| format!("failed to remove {}", path.display()))
+    removed.context(|| format!("failed to remove {}", shown(path).display()))
 }
 
 /// Moves the files up, the data directory last, and takes away the rest.
-fn settle_files(dir: &Path) -> Result<()> {
-    let control = dir.join(CONTROL);
+fn settle_files(dir: &Path, control: &Path) -> Result<()> {
     let failed = || format!("failed to move the files up in {}", dir.display());
     let files = control.join("files");
     let mut names = Vec::new();
@@ -313,7 +326,17 @@ fn settle_files(dir: &Path) -> Result<()> {
         fs::rename(files.join(&name), dir.join(&name)).context(failed)?;
     }
     sync(dir)?;
-    remove(&control)
+    remove_control(dir, control)
+}
+
+/// Removes what is ours in a directory.
+fn remove_control(dir: &Path, control: &Path) -> Result<()> {
+    let path = dir.join(CONTROL);
+    let failed = || format!("failed to remove {}", path.display());
+    for entry in fs::read_dir(control).context(failed)? {
+        remove(&entry.context(failed)?.path())?;
+    }
+    fs::remove_dir(&path).context(failed)
 }
 
 fn sync(dir: &Path) -> Result<()> {
@@ -324,6 +347,7 @@ fn sync(dir: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn owner(of: &str, kept: bool) -> Owner {
         Owner {
@@ -351,6 +375,24 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Busy);
         first.put_away().unwrap();
         assert!(!dir.exists());
+    }
+
+    /// What is in it belongs to the server's account, and root writes there.
+    #[test]
+    fn nobody_else_gets_at_the_files_but_through_the_mount() {
+        let top = tempfile::tempdir().unwrap();
+        let scratch = fresh(top.path(), owner("a", false));
+        let control = top.path().join(CONTROL);
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&control), 0o700);
+        fs::rename(&control, top.path().join("moved")).unwrap();
+        fs::create_dir(&control).unwrap();
+        fs::write(scratch.files().join("a"), "x").unwrap();
+        assert!(top.path().join("moved/files/a").exists());
+        drop(scratch);
+        std::os::unix::fs::chown(&control, Some(4242), None).unwrap();
+        let error = Scratch::claim(top.path(), owner("a", false)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::content::Content;
 use super::nodes::Nodes;
 use crate::attributes::of_file;
 use crate::listings::Names;
+use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Result};
 use fuser::{FileAttr, FileType};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType as Kind, Mode, RenameFlags, Timestamps};
@@ -21,6 +22,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// The files of a scratch, to be shown.
 pub struct Overlay {
     top: PathBuf,
+    /// `top` leads through it.
+    _open: Option<Arc<OwnDirectory>>,
     nodes: RwLock<Nodes>,
     origin: RwLock<Arc<dyn Origin>>,
     /// Reads and writes that are being served.
@@ -54,7 +57,7 @@ impl Overlay {
     /// Reads the names of a scratch, and what is missing of each file.
     pub fn open(scratch: &Scratch, origin: Arc<dyn Origin>) -> Result<Arc<Self>> {
         let top = scratch.files();
-        Self::load(top, Some(&scratch.table()), origin)
+        Self::load(top, Some(scratch), origin)
     }
 
     /// Reads the names of a directory whose files are whole.
@@ -62,11 +65,13 @@ impl Overlay {
         Self::load(directory.to_owned(), None, Arc::new(Nothing))
     }
 
-    fn load(top: PathBuf, table: Option<&Arc<File>>, origin: Arc<dyn Origin>) -> Result<Arc<Self>> {
-        let nodes =
-            Nodes::load(&top, table).context(|| format!("failed to read {}", top.display()))?;
+    fn load(top: PathBuf, scratch: Option<&Scratch>, origin: Arc<dyn Origin>) -> Result<Arc<Self>> {
+        let table = scratch.map(Scratch::table);
+        let nodes = Nodes::load(&top, table.as_ref())
+            .context(|| format!("failed to read {}", top.display()))?;
         Ok(Arc::new(Self {
             top,
+            _open: scratch.map(Scratch::open),
             nodes: RwLock::new(nodes),
             origin: RwLock::new(origin),
             busy: AtomicU64::new(0),

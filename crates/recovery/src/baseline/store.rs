@@ -26,7 +26,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const MARKER: &str = "EVENKEEL-BASELINES";
@@ -167,6 +167,7 @@ impl Store {
             .write(true)
             .create(true)
             .truncate(false)
+            .mode(0o600)
             .open(&path)
             .context(failed)?;
         match lock.try_lock() {

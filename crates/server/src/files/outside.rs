@@ -5,12 +5,17 @@
 
 use crate::abilities::Abilities;
 use crate::connect::Session;
+use evenkeel_op::own_directory::open_without_links;
 use evenkeel_op::{Context, Result};
+use rustix::fs::OFlags;
 use std::ffi::OsStr;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// More than the longest path has, in bytes.
+const NAMED_MAX: u64 = 1 << 16;
 /// The longest path looked for in a dictionary, in bytes.
 const PATH_MAX: usize = 512;
 
@@ -46,12 +51,17 @@ pub(super) fn known_to_dictionary(datadir: &Path) -> Result<Vec<PathBuf>> {
         return Ok(Vec::new());
     }
     let mut bytes = Vec::new();
-    std::fs::File::open(&path)
+    open(&path)
         .and_then(|mut file| file.read_to_end(&mut bytes))
         .context(|| format!("failed to read {}", path.display()))?;
     let mut found = paths_in(&bytes);
     found.retain(|path| datadir.join(path).is_file());
     Ok(found)
+}
+
+/// Opens a file of the data directory, and nothing that a link there leads to.
+fn open(path: &Path) -> io::Result<File> {
+    open_without_links(path, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
 }
 
 /// Finds whatever reads like `/….ibd` or `/….ibu`, each once.
@@ -86,8 +96,10 @@ fn paths_in(bytes: &[u8]) -> Vec<PathBuf> {
 
 /// Reads the path in a `.isl` file; `None` when the file is gone.
 pub(super) fn target(link: &Path) -> Result<Option<PathBuf>> {
-    match std::fs::read(link) {
-        Ok(bytes) => {
+    let mut bytes = Vec::new();
+    let read = open(link).and_then(|file| file.take(NAMED_MAX).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => {
             let text = bytes.trim_ascii();
             Ok(Some(PathBuf::from(OsStr::from_bytes(text))))
         }

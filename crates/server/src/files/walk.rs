@@ -95,8 +95,7 @@ impl<'a> Walk<'a> {
                 .push((link.to_owned(), "a symbolic link to nothing"));
             return Ok(());
         };
-        let found = std::fs::metadata(&target)
-            .context(|| format!("failed to look at {}", target.display()))?;
+        let found = looked_at_one(&target)?;
         let kind = found.file_type();
         if let Some(why) = self.reason_to_leave_out(&target, kind, false) {
             self.found.excluded.push((link.to_owned(), why));
@@ -126,7 +125,7 @@ impl<'a> Walk<'a> {
         self.tree(&id, &target)
     }
 
-    /// The server's user can make links in its directories: what that user could not read must not come
+    /// The server's user can make links in its directories, `.isl` files too: what that user could not read must not come
     /// into a backup that others restore for them. A link that root made is an administrator's.
     fn refuse_of_others(&self, link: &Path, target: &Path, found: &Metadata) -> Result<()> {
         let failed = || format!("failed to look at {}", link.display());
@@ -136,13 +135,33 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{} is a symbolic link to {}, which belongs to another user than the data",
+            "{} leads to {}, which belongs to another user than the data",
             link.display(),
             target.display()
         ))
         .hint(format!(
             "look who made it; if it is meant: chown -h root {}",
             link.display()
+        )))
+    }
+
+    /// The same of a tablespace that the dictionary names: that is the server's to write.
+    fn refuse_named(&self, tablespace: &Path) -> Result<()> {
+        let (found, data) = (
+            looked_at_one(tablespace)?,
+            looked_at_one(&self.plan.datadir)?,
+        );
+        if data.uid() == 0 || found.uid() == data.uid() {
+            return Ok(());
+        }
+        let place = tablespace.display();
+        Err(Error::refused(format!(
+            "the tablespace {place}, which the server's dictionary names, belongs to another user than the data"
+        ))
+        .hint(format!(
+            "look who made it; if it is meant, give it to user {}: chown {} {place}",
+            data.uid(),
+            data.uid()
         )))
     }
 
@@ -291,11 +310,15 @@ impl<'a> Walk<'a> {
         let mut paths = BTreeSet::new();
         for link in &self.links {
             if let Some(target) = outside::target(link)? {
-                paths.insert(self.existing(&target, &link.display().to_string())?);
+                let target = self.existing(&target, &link.display().to_string())?;
+                self.refuse_of_others(link, &target, &looked_at_one(&target)?)?;
+                paths.insert(target);
             }
         }
         for named in &self.plan.outside {
-            paths.insert(self.existing(named, "the server's dictionary")?);
+            let named = self.existing(named, "the server's dictionary")?;
+            self.refuse_named(&named)?;
+            paths.insert(named);
         }
         paths.retain(|path| !self.seen.contains(path));
         // Sorted by directory, so that the same directories get the same numbers every time.
@@ -346,6 +369,10 @@ impl<'a> Walk<'a> {
     pub(super) fn finish(self) -> Found {
         self.found
     }
+}
+
+fn looked_at_one(path: &Path) -> Result<Metadata> {
+    std::fs::symlink_metadata(path).context(|| format!("failed to look at {}", path.display()))
 }
 
 /// Whether this is a schema's directory, for all that its name says, and none of the server's own.

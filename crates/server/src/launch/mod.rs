@@ -6,23 +6,26 @@
 //! killed: a forgotten server would hold a scratch directory's files open for ever.
 
 mod binary;
+pub mod hand_over;
+mod run_dir;
 mod running;
 mod spawn;
 
 pub use binary::{Binary, Install};
+pub use hand_over::Account;
 pub use running::Running;
 pub use spawn::{kill_group, spawn, spawn_detached};
 
 use crate::abilities::{Flavour, Version};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Cancel, Context, Error, Result};
+use run_dir::RunDir;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest path a unix socket can have, in bytes, without the closing NUL.
@@ -30,15 +33,6 @@ pub const SOCKET_PATH_MAX: usize = 107;
 
 /// How many free ports are tried when another process takes the one that was found.
 const PORT_TRIES: usize = 3;
-
-/// An account of this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Account {
-    /// Its number.
-    pub uid: u32,
-    /// The number of its group.
-    pub gid: u32,
-}
 
 /// How a private server is to be started. Make it with [`Launch::new`], then set what differs.
 #[derive(Debug, Clone)]
@@ -170,10 +164,10 @@ impl Launch {
 
     /// Gives a directory that was just made to the server's account.
     fn hand_over(&self, dir: &Path) -> Result<()> {
-        let Some(Account { uid, gid }) = self.other_account() else {
+        let Some(account) = self.other_account() else {
             return Ok(());
         };
-        std::os::unix::fs::lchown(dir, Some(uid), Some(gid))
+        hand_over::give_directory(dir, account)
             .context(|| format!("failed to set the owner of {}", dir.display()))
     }
 
@@ -273,39 +267,6 @@ impl Launch {
             args.push(OsString::from("--user=root"));
         }
         args
-    }
-}
-
-/// A short-lived directory, removed with all it holds when dropped.
-#[derive(Debug)]
-pub(crate) struct RunDir(PathBuf);
-
-impl RunDir {
-    fn create(parent: &Path) -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = parent.join(format!("evenkeel-{}-{number}", std::process::id()));
-            match rustix::fs::mkdir(&path, Mode::RWXU) {
-                Ok(()) => return Ok(Self(path)),
-                // Left by an earlier process with this number, or laid there by somebody else.
-                Err(rustix::io::Errno::EXIST) => {}
-                Err(error) => {
-                    return Err(error).context(|| format!("failed to create {}", path.display()));
-                }
-            }
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for RunDir {
-    fn drop(&mut self) {
-        // Nothing useful can be done about a failure here; the name says whose it was.
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

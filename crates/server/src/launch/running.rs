@@ -1,7 +1,8 @@
 //! A private server that runs.
 
+use super::run_dir::RunDir;
 use super::spawn::{POLL, kill_group, wait};
-use super::{RunDir, complaints, tail};
+use super::{complaints, tail};
 use crate::connect::Session;
 use crate::options::ConnectOptions;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};

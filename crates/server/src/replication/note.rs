@@ -99,7 +99,7 @@ impl Note {
         let (notes, name) = (own_notes()?, OsString::from(noted.process.name()));
         let failed = || format!("failed to write {}", notes.path(&name).display());
         let busy = "another run of evenkeel holds this server's applier now";
-        let file = notes.claim(&name, 0o600, busy)?;
+        let file = notes.claim(&name, busy)?;
         file.set_len(0).context(failed)?;
         line(&file, noted).context(failed)?;
         Ok(Self { notes, name, file })
@@ -150,6 +150,7 @@ pub fn heal(options: &ConnectOptions) -> Option<LeftStanding> {
 
 fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<LeftStanding> {
     let mut file = own(notes, name)?;
+    notes.remove_empty(&file, name);
     let noted = read(&mut file)?.noted;
     // When it is locked, its writer lives, and starts the applier itself; one that is not there any more
     // was seen to by another command.

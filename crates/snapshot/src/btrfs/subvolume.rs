@@ -77,18 +77,17 @@ impl Subvolume {
         let (Some(folder), Some(leaf), false) =
             (path.parent(), path.file_name(), facts.is_symlink())
         else {
-            let inside = self.relative(path)?;
-            let inode = self.root.join(&inside).metadata().map(|facts| facts.ino());
-            return Ok((
-                inside,
-                inode.context(|| format!("failed to examine {}", path.display()))?,
-            ));
+            return Err(Error::failed(format!(
+                "{} became a symbolic link since it was looked at",
+                path.display()
+            ))
+            .hint("look who changes the data directory"));
         };
         self.check(path, &facts)?;
         let folder = match folders.entry(folder.to_owned()) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let inside = self.relative(folder)?;
+                let inside = self.strip(folder)?;
                 new.insert(inside)
             }
         };
@@ -107,7 +106,8 @@ impl Subvolume {
         .hint("keep all of the server's files in one subvolume, or use --snapshot reflink"))
     }
 
-    fn strip(&self, path: &Path) -> Result<PathBuf> {
+    /// Returns where a path without links is in the subvolume.
+    pub(super) fn strip(&self, path: &Path) -> Result<PathBuf> {
         path.strip_prefix(&self.root)
             .map(Path::to_owned)
             .map_err(|_| {

@@ -26,7 +26,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &str = "evenkeel pause 1";
-/// Where root's notes are; everybody may read them.
+/// Where root's notes are. Nobody else reads them: with an open note comes the lock on it.
 const OF_ROOT: &str = "/run/evenkeel";
 /// Where everybody else's are, each in a directory of their own, which nobody else looks into.
 const OF_OTHERS: &str = "/tmp/evenkeel-pause-";
@@ -49,7 +49,7 @@ impl Note {
         let name = OsString::from(format!("{}-{}", target.pid, target.start_time));
         let failed = || format!("failed to write {}", notes.path(&name).display());
         let busy = format!("another run of evenkeel pauses process {} now", target.pid);
-        let file = notes.claim(&name, 0o644, &busy)?;
+        let file = notes.claim(&name, &busy)?;
         let boot = boot_id().context(failed)?;
         let text = format!(
             "{MAGIC}\nboot {boot}\nprocess {} {}\n",
@@ -107,6 +107,9 @@ fn heal_one(
 ) -> Option<LeftStopped> {
     let mut file = notes.read(name)?;
     let writer = file.metadata().ok()?.uid();
+    if is_name(name) {
+        notes.remove_empty(&file, name);
+    }
     // Not locked before it is known whom it is about: the command that it concerns could not have it then.
     if let Some(noted) = read(&mut file).filter(Noted::is_there)
         && !is_meant(noted.pid)
@@ -128,6 +131,12 @@ fn heal_one(
         notes.remove(name);
     }
     left
+}
+
+/// Whether a note is called as one of a pause is. Other files of root's are in the directory too.
+fn is_name(name: &OsStr) -> bool {
+    let numbers = name.to_str().and_then(|name| name.split_once('-'));
+    numbers.is_some_and(|(pid, start)| pid.parse::<i32>().is_ok() && start.parse::<u64>().is_ok())
 }
 
 fn read(file: &mut File) -> Option<Noted> {
@@ -212,6 +221,21 @@ fn own_notes() -> Result<Notes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_note_that_was_never_written_goes_and_other_files_stay() {
+        let room = tempfile::tempdir().unwrap();
+        let notes = Notes::make(room.path(), 0o700).unwrap();
+        for name in ["4711-98765", "pool-vg", "12"] {
+            fs::write(room.path().join(name), "").unwrap();
+        }
+        for name in notes.names() {
+            assert!(heal_one(&notes, &name, &mut |_| true).is_none());
+        }
+        let mut names = notes.names();
+        names.sort();
+        assert_eq!(names, ["12", "pool-vg"]);
+    }
 
     #[test]
     fn notes_read_back_with_and_without_their_last_line() {

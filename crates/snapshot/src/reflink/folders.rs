@@ -5,7 +5,7 @@
 
 use super::forward::{Brought, Pages, Pair};
 use crate::Changed;
-use evenkeel_op::own_directory::shown;
+use evenkeel_op::own_directory::{open_without_links, shown};
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -64,7 +64,12 @@ impl Folder {
             .mode(0o700)
             .create(&self.target)
             .context(|| format!("failed to make {}", shown(&self.target).display()))?;
-        let (from, to) = (open_folder(&self.source)?, open_folder(&self.target)?);
+        // Whose files they are was judged by a path without links: none may have been put there since.
+        let way = OFlags::DIRECTORY | OFlags::PATH;
+        let from = open_without_links(&self.source, way)
+            .map(File::from)
+            .context(|| format!("failed to open {}", self.source.display()))?;
+        let to = open_folder(&self.target)?;
         for file in &self.files {
             let pair = Pair {
                 source: (&from, &file.source),
@@ -100,9 +105,10 @@ fn explain(error: io::Error, path: &Path) -> Error {
             told.hint("it vanished between being listed and being cloned; run again")
         }
         Some(libc::ENOSPC) => told.hint("the filesystem is full; clones need a little room"),
-        Some(libc::EXDEV) => {
-            told.hint("it is a symbolic link or mount that leads to another filesystem")
-        }
+        Some(libc::EXDEV) => told.hint("it is a mount that leads to another filesystem"),
+        Some(libc::ELOOP) => told.hint(
+            "it became a symbolic link since it was listed: look who changes the data directory",
+        ),
         _ => told,
     };
     told.because(error)

@@ -56,7 +56,7 @@ impl Pair<'_> {
     /// Makes the clone equal to the live file.
     pub(super) fn bring(&self) -> io::Result<Brought> {
         // Not blocking: a FIFO among the files must not hold up a run that may have stopped a server.
-        let read = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let read = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let source = open(self.source.0, self.source.1, read)?;
         if self.pages.whole_files {
             return self.at_once(&source);

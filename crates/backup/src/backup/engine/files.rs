@@ -6,7 +6,7 @@ use evenkeel_op::{Context, Result};
 use evenkeel_repository::{FileKind, FileMeta};
 use evenkeel_server::files::{FileClass, ServerFiles, generation_name, relative_path};
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl<'a> Known<'a> {
                 continue;
             };
             if number == 0 {
-                let file = File::open(&found.path)
+                let file = read_file::open(&found.path, found)
                     .context(|| format!("failed to open {}", found.path.display()))?;
                 first = PageCheck::of_file(&file)?;
             }
