@@ -1,9 +1,10 @@
 //! What a manifest says about a generation besides its files: kept by `backup`, read by the rest.
 
 use crate::report::{CorruptPage, GenerationReport};
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::Manifest;
 use evenkeel_server::coordinates::Coordinates;
+use evenkeel_server::files::relative_path;
 use evenkeel_server::replication::SourceCoordinates;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -86,13 +87,58 @@ impl Facts {
             // Sealed, and the key is not at hand.
             return Ok(Self::default());
         }
-        serde_json::from_value(manifest.facts.clone()).context(|| {
+        let facts: Self = serde_json::from_value(manifest.facts.clone()).context(|| {
             format!(
                 "failed to read the facts of generation {}",
                 manifest.generation
             )
-        })
+        })?;
+        let strange = facts.roots.keys().find(|id| !is_root(id));
+        match strange {
+            None => Ok(facts),
+            Some(id) => Err(Error::new(
+                ErrorKind::Differs,
+                format!(
+                    "the manifest of generation {} names a root '{id}', which is none of evenkeel's",
+                    manifest.generation
+                ),
+            )
+            .hint("the repository was not written by evenkeel as it is; nothing was restored")),
+        }
     }
+}
+
+/// The roots that there are besides those of schemas.
+const ROOTS: [&str; 12] = [
+    DATA_ROOT,
+    VOLUME_ROOT,
+    LOG_ROOT,
+    "binlog-index",
+    "relay",
+    "relay-index",
+    "innodb-home",
+    "redo",
+    "undo",
+    "doublewrite",
+    "aria-log",
+    "keyring",
+];
+
+/// Whether this is the id of a root as `backup` gives them: one of those that there are, with a number where
+/// there is more than one, `tablespaces-` and a number, or `schema-` and the name of the schema as one part of
+/// a path. Links and directories are made of it.
+fn is_root(id: &str) -> bool {
+    if let Some(schema) = id.strip_prefix("schema-") {
+        let inside = relative_path(&format!("{DATA_ROOT}/{schema}"));
+        return inside.is_some_and(|(_, path)| path.components().count() == 1);
+    }
+    let word = match id.rsplit_once('-') {
+        Some((word, number)) if number.parse::<u32>().is_ok_and(|n| n.to_string() == number) => {
+            word
+        }
+        _ => id,
+    };
+    ROOTS.contains(&word) || (word == "tablespaces" && id != word)
 }
 
 /// Returns what `backup` reported about a generation.
@@ -125,4 +171,49 @@ pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
         snapshot: facts.snapshot,
         coordinates,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_words_and_never_paths() {
+        for id in [
+            "data",
+            "volume",
+            "binlog",
+            "keyring-2",
+            "innodb-home",
+            "innodb-home-2",
+            "aria-log",
+            "tablespaces-12",
+            "schema-shop",
+            "schema-a.b",
+            "schema-x@002dy",
+        ] {
+            assert!(is_root(id), "{id}");
+        }
+        for id in [
+            "",
+            "-",
+            "data-",
+            "data-x",
+            "data-+1",
+            "tablespaces",
+            "etc",
+            "../data",
+            "/etc",
+            "schema-",
+            "schema-..",
+            "schema-.",
+            "schema-../../etc/cron.d/x",
+            "schema-/etc/cron.d/x",
+            "schema-a/b",
+            "schema-\\x2e\\x2e",
+            "schema-a\\x00",
+        ] {
+            assert!(!is_root(id), "{id}");
+        }
+    }
 }

@@ -4,8 +4,8 @@ use crate::crypt::{Keyring, Master, Seal};
 use crate::fault::{damaged, store_failed};
 use crate::format::frame::{self, Frame, TRAILER, TableEntry};
 use crate::format::header::{HEADER_LENGTH, Header, ObjectId, ObjectKind};
-use crate::format::record::{self, RECORD_HEADER, RecordId, RecordKind, Within};
-use crate::head::Head;
+use crate::format::record::{self, RECORD_HEADER, RECORD_LENGTH_MAX, RecordId, RecordKind, Within};
+use crate::head::{Head, rebuild_hint};
 use crate::ids::{Digest, RepositoryId};
 use crate::lru::Lru;
 use crate::manifest::{self, Manifest, ObjectInfo};
@@ -111,10 +111,10 @@ impl Catalog {
 
     fn known(&self, generation: u32, read: Result<(Manifest, Digest)>) -> Result<Known> {
         let folder = crate::names::folder(generation);
-        let digest = self
-            .head
-            .manifest(generation)
-            .ok_or_else(|| damaged(&folder, "it is referred to, but not in the head"))?;
+        let digest = self.head.manifest(generation).ok_or_else(|| {
+            damaged(&folder, "it is referred to, but not in the head")
+                .hint(rebuild_hint(&*self.store))
+        })?;
         let (manifest, found) = read?;
         if digest != found {
             let name = crate::names::object(generation, crate::names::MANIFEST);
@@ -152,6 +152,15 @@ impl Catalog {
                 format!("it lists the unknown object '{}'", info.name),
             )
         })?;
+        // Only packs are ever rewritten, each as itself.
+        let same = ObjectId { revision: 0, ..id }.file_name() == listed.name;
+        if !same || (id.revision > 0 && id.kind != ObjectKind::Pack) {
+            let what = format!(
+                "'{}' is to stand in the place of {}",
+                info.name, listed.name
+            );
+            return Err(damaged(&crate::names::folder(generation), what));
+        }
         Ok(Some(Expected { id, info }))
     }
 
@@ -214,7 +223,8 @@ impl Catalog {
             damaged(&maps.name, what)
         };
         let end = at.offset.checked_add(u64::from(at.length));
-        if (at.length as usize) < RECORD_HEADER || end.is_none_or(|end| end > maps.size()) {
+        let lengths = RECORD_HEADER..=RECORD_LENGTH_MAX;
+        if !lengths.contains(&(at.length as usize)) || end.is_none_or(|end| end > maps.size()) {
             return Err(broken());
         }
         let bytes = maps.read(at.offset, at.length as usize)?;

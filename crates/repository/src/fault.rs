@@ -45,6 +45,17 @@ pub(crate) fn refused(objects: &[String]) -> Error {
     .hint("when they may be removed (a retention has ended, these credentials may delete), run 'evenkeel prune --execute' again")
 }
 
+/// Makes the error for generations that the store does not let anybody forget.
+pub(crate) fn not_forgotten(generations: &[u32]) -> Error {
+    let numbers: Vec<String> = generations.iter().map(u32::to_string).collect();
+    Error::refused(format!(
+        "the store refuses to remove the lists of files of generations {}: they were not forgotten",
+        numbers.join(", ")
+    ))
+    .hint("nothing is lost: they can be restored as before; the others were forgotten")
+    .hint("when they may be removed (a retention has ended, these credentials may delete), forget them again")
+}
+
 /// Makes the error for a store that failed while `action` ("write", "read" …) was done to `object`.
 ///
 /// An object that must be there and is not is damage.

@@ -1,14 +1,15 @@
 //! Forgets generations: from then on they cannot be restored. Their blocks stay until a prune
 //! finds that nobody needs them.
 
-use crate::fault::refused;
-use crate::head::Head;
+use crate::fault::{not_forgotten, refused};
+use crate::head::{Head, Live};
 use crate::heal;
 use crate::keep::{KeepRules, reasons};
 use crate::locks;
 use crate::manifest::GenerationRef;
-use crate::names;
+use crate::names::{self, FILES};
 use crate::repository::{Repository, Summary, no_generation};
+use crate::store::Store;
 use evenkeel_op::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ impl Repository {
             .collect();
         let mut bytes_freed = 0;
         for one in &remove {
-            let name = names::object(one.generation, "files");
+            let name = names::object(one.generation, FILES);
             // A damaged generation may lack it; that is no reason to keep it.
             bytes_freed += self.store().open(&name).map_or(0, |object| object.size());
         }
@@ -107,16 +108,34 @@ impl Repository {
         }));
         head.retired.sort_by_key(|one| one.generation);
         head.write(&**store)?;
+        let mut stay = Vec::new();
         for live in gone {
-            let name = names::object(live.generation, "files");
+            let (before, folder) = (kept.len(), names::folder(live.generation));
+            let name = names::object(live.generation, FILES);
             heal::remove_if_allowed(&**store, &name, &mut kept)?;
-            heal::sync(&**store, &names::folder(live.generation))?;
+            heal::sync(&**store, &folder)?;
+            if kept.len() > before {
+                stay.push(live);
+            }
         }
-        if !kept.is_empty() {
-            return Err(refused(&kept));
+        match (stay.is_empty(), kept.is_empty()) {
+            (true, true) => Ok(()),
+            (true, false) => Err(refused(&kept)),
+            (false, _) => Err(take_back(&mut head, stay, &**store)?),
         }
-        Ok(())
     }
+}
+
+/// Puts back into the head what the store does not let go: a generation whose `files` is there was not
+/// forgotten. Returns the error that says so.
+fn take_back(head: &mut Head, stay: Vec<Live>, store: &dyn Store) -> Result<Error> {
+    let numbers: Vec<u32> = stay.iter().map(|live| live.generation).collect();
+    head.retired
+        .retain(|one| !numbers.contains(&one.generation));
+    head.live.extend(stay);
+    head.live.sort_by_key(|live| live.generation);
+    head.write(store)?;
+    Ok(not_forgotten(&numbers))
 }
 
 /// Fails if the head is not the one a plan was made for.
@@ -124,9 +143,14 @@ pub(crate) fn check_sequence(head: &Head, sequence: u64) -> Result<()> {
     if head.sequence == sequence {
         return Ok(());
     }
-    Err(Error::new(
+    Err(changed())
+}
+
+/// Makes the error for a plan that was made for another state of the repository.
+pub(crate) fn changed() -> Error {
+    Error::new(
         ErrorKind::Busy,
         "the repository has changed since this was planned",
     )
-    .hint("run the command again"))
+    .hint("run the command again")
 }

@@ -1,18 +1,26 @@
 //! Finishes or undoes what an interrupted run left. Called with the writer lock held, so nobody
 //! is in the middle of anything.
+//!
+//! Nothing is removed here on the head's word: who may write can replace it. What goes is unfinished, or
+//! has no manifest, which only who may delete can have taken away. The rest is for prune, which looks who
+//! needs it: see `docs/src/design/repository.md`.
 
 use crate::catalog::Catalog;
 use crate::crypt::{self, Keyring};
-use crate::fault::{damaged, refused, store_failed};
+use crate::fault::refused;
 use crate::format::header::ObjectId;
-use crate::head::{Head, Live, rebuild_hint};
+use crate::head::{Head, Live};
 use crate::ids::RepositoryId;
 use crate::manifest;
-use crate::names::{self, GENERATIONS, MANIFEST, PENDING, REMOVING};
-use crate::store::{Listed, Store, UNFINISHED};
+use crate::names::{self, MANIFEST, PENDING, REMOVING};
+pub(crate) use crate::removal::{
+    clear_generation, remove, remove_generation, remove_if_allowed, sync,
+};
+use crate::store::{Store, UNFINISHED};
+pub(crate) use crate::there::list;
+use crate::there::{There, not_known};
 use evenkeel_op::{ErrorKind, Result};
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::Arc;
 
 /// What was found and done.
@@ -20,9 +28,9 @@ use std::sync::Arc;
 pub(crate) struct Healed {
     /// One sentence per thing done or found.
     pub(crate) notes: Vec<String>,
-    /// The highest generation number seen, in the head or on the store.
-    pub(crate) highest: u32,
-    /// Generations with a manifest that the head does not know: a rolled-back head.
+    /// The number of the next generation; none when there are no more.
+    pub(crate) next: Option<u32>,
+    /// Generations that are there and that the head does not know: a rolled-back head.
     pub(crate) unknown: Vec<u32>,
     /// What nothing needs and the store refuses to remove.
     pub(crate) refused: Vec<String>,
@@ -36,24 +44,8 @@ impl Healed {
     pub(crate) fn check_known(&self, store: &dyn Store) -> Result<()> {
         match self.unknown.first() {
             None => Ok(()),
-            Some(generation) => Err(damaged(
-                names::HEAD,
-                format!("generation {generation} was committed, but it does not know it"),
-            )
-            .hint(rebuild_hint(store))),
+            Some(generation) => Err(not_known(store, *generation)),
         }
-    }
-}
-
-/// Lists a folder; a missing one is empty.
-pub(crate) fn list(store: &dyn Store, folder: &str) -> Result<Vec<Listed>> {
-    or_none(folder, store.list(folder))
-}
-
-fn or_none(folder: &str, listed: io::Result<Vec<Listed>>) -> Result<Vec<Listed>> {
-    match listed {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        other => other.map_err(|error| store_failed("list", folder, error)),
     }
 }
 
@@ -86,38 +78,30 @@ pub(crate) fn heal_sparing(
             remove(&**store, &listed.name)?;
         }
     }
-    let known = head.known();
-    healed.highest = known.iter().map(|one| one.generation).max().unwrap_or(0);
-    for folder in list(&**store, GENERATIONS)? {
-        let Ok(generation) = folder.name.parse::<u32>() else {
-            continue;
-        };
-        if !folder.is_folder || generation.to_string() != folder.name {
-            continue;
-        }
-        healed.highest = healed.highest.max(generation);
+    let there = There::read(&**store)?;
+    healed.next = there.next(head);
+    for generation in there.numbers() {
         if head.manifest(generation).is_none() && !spared.contains(&generation) {
-            stray(&**store, keys, generation, head, &mut healed)?;
+            stray(&**store, keys, generation, &there, head, &mut healed)?;
         }
     }
-    let known: Vec<u32> = head.known().iter().map(|one| one.generation).collect();
-    let folders: Vec<String> = known.iter().map(|one| names::folder(*one)).collect();
-    let listed = store.list_all(&folders);
-    let mut filled = Vec::new();
-    for ((generation, folder), listed) in known.into_iter().zip(&folders).zip(listed) {
-        let objects = or_none(folder, listed)?;
-        if objects.iter().any(is_suspect) {
-            filled.push((generation, objects));
-        }
+    let raised = there.raise(head);
+    if !raised.is_empty() {
+        head.write(&**store)?;
     }
-    let catalog = Catalog::new(store.clone(), repository, keys.clone(), head.clone());
-    catalog.prepare(filled.iter().map(|(generation, _)| *generation));
-    for (generation, objects) in filled {
-        leftovers(&catalog, generation, &objects, &mut healed)?;
+    healed.notes.extend(raised.iter().map(|generation| {
+        format!(
+            "generation {generation} was to be forgotten, but all of it is there: it is kept; forget \
+             it again if it is to go"
+        )
+    }));
+    for one in head.known() {
+        unfinished(&**store, one.generation, &there, &mut healed)?;
     }
     if !healed.refused.is_empty() {
         healed.notes.push(refused(&healed.refused).to_string());
     }
+    let catalog = Catalog::new(store.clone(), repository, keys.clone(), head.clone());
     healed.catalog = Some(Arc::new(catalog));
     Ok(healed)
 }
@@ -127,40 +111,51 @@ fn stray(
     store: &dyn Store,
     keys: &Keyring,
     generation: u32,
+    there: &There,
     head: &mut Head,
     healed: &mut Healed,
 ) -> Result<()> {
-    let folder = names::folder(generation);
-    let objects = list(store, &folder)?;
-    let has = |name: &str| objects.iter().any(|object| object.name == name);
-    if has(REMOVING) {
-        return clear_generation(store, generation, REMOVING, &mut healed.refused);
+    let has = |name: &str| there.has(generation, name);
+    let mut objects = there.objects(generation).iter();
+    if !has(MANIFEST) && (has(REMOVING) || objects.all(|one| is_unfinished(&one.name))) {
+        let marker = if has(REMOVING) { REMOVING } else { PENDING };
+        return clear_generation(store, generation, marker, &mut healed.refused);
     }
-    if !has(PENDING) && !has(MANIFEST) && objects.iter().all(|one| is_unfinished(&one.name)) {
-        return clear_generation(store, generation, PENDING, &mut healed.refused);
-    }
-    if !has(PENDING) {
-        healed.unknown.push(generation);
+    if !has(MANIFEST) && has(PENDING) {
+        clear_generation(store, generation, PENDING, &mut healed.refused)?;
         healed.notes.push(format!(
-            "generation {generation} is there, but the head does not know it; left as it is"
+            "removed what an interrupted run left of generation {generation}"
         ));
         return Ok(());
     }
-    if has(MANIFEST) && adopt(store, keys, generation, head)? {
+    if has(PENDING) && adopt(store, keys, generation, there, head)? {
         healed
             .notes
             .push(format!("finished the commit of generation {generation}"));
         return Ok(());
     }
-    clear_generation(store, generation, PENDING, &mut healed.refused)?;
+    if there.is_left_over(generation) {
+        healed.notes.push(format!(
+            "an interrupted run left something of generation {generation}: prune looks whether it is \
+             needed"
+        ));
+        return Ok(());
+    }
+    healed.unknown.push(generation);
     healed.notes.push(format!(
-        "removed what an interrupted run left of generation {generation}"
+        "generation {generation} is there, but the head does not know it; left as it is"
     ));
     Ok(())
 }
 
 /// Puts a generation that was committed in full into the head; returns whether it was.
-fn adopt(store: &dyn Store, keys: &Keyring, generation: u32, head: &mut Head) -> Result<bool> {
+fn adopt(
+    store: &dyn Store,
+    keys: &Keyring,
+    generation: u32,
+    there: &There,
+    head: &mut Head,
+) -> Result<bool> {
     let (manifest, digest) = match manifest::read(store, head.repository, keys, generation) {
         Ok(read) => read,
         Err(error) if error.kind() == ErrorKind::Differs => return Ok(false),
@@ -175,9 +170,8 @@ fn adopt(store: &dyn Store, keys: &Keyring, generation: u32, head: &mut Head) ->
     {
         return Ok(false);
     }
-    let folder = list(store, &names::folder(generation))?;
     let complete = manifest.objects.iter().all(|object| {
-        let mut listed = folder.iter();
+        let mut listed = there.objects(generation).iter();
         listed.any(|one| one.name == object.name && one.size == object.size)
     });
     if !complete {
@@ -193,39 +187,17 @@ fn adopt(store: &dyn Store, keys: &Keyring, generation: u32, head: &mut Head) ->
     Ok(true)
 }
 
-/// Whether something in a known generation's folder may have to go.
-fn is_suspect(object: &Listed) -> bool {
-    object.name != MANIFEST && !object.is_folder
-}
-
-/// Removes from a known generation what the head says is not there any more.
-fn leftovers(
-    catalog: &Catalog,
+/// Removes markers and unfinished objects of a known generation.
+fn unfinished(
+    store: &dyn Store,
     generation: u32,
-    objects: &[Listed],
+    there: &There,
     healed: &mut Healed,
 ) -> Result<()> {
-    let (store, repository) = (&*catalog.store, catalog.repository);
-    let known = match catalog.generation(generation) {
-        Ok(known) => known,
-        Err(error) => {
-            // Damage is for verify to report; a backup can go on beside it.
-            healed.notes.push(error.chain());
-            return Ok(());
-        }
-    };
+    let is_mark = |name: &str| name == PENDING || name == REMOVING || is_unfinished(name);
     let mut removed = false;
-    for object in objects.iter().filter(|one| is_suspect(one)) {
-        let id = ObjectId::from_file_name(repository, generation, &object.name);
-        let current = |id: ObjectId| {
-            let expected = known.objects.get(&(id.kind, id.number));
-            expected.is_some_and(|expected| expected.id == id)
-        };
-        let ours = object.name == PENDING
-            || object.name == REMOVING
-            || is_unfinished(&object.name)
-            || id.is_some_and(|id| is_superseded(&known, id));
-        if ours && !id.is_some_and(current) {
+    for object in there.objects(generation) {
+        if is_mark(&object.name) && !object.is_folder {
             let name = names::object(generation, &object.name);
             remove_if_allowed(store, &name, &mut healed.refused)?;
             removed = true;
@@ -252,79 +224,4 @@ pub(crate) fn is_superseded(known: &crate::catalog::Known, id: ObjectId) -> bool
 
 pub(crate) fn is_unfinished(name: &str) -> bool {
     name.ends_with(UNFINISHED)
-}
-
-/// Removes all objects of a generation that the head does not name. `marker` goes last: while it
-/// is there, whoever comes next knows what to do.
-pub(crate) fn remove_generation(store: &dyn Store, generation: u32, marker: &str) -> Result<()> {
-    let mut kept = Vec::new();
-    clear_generation(store, generation, marker, &mut kept)?;
-    if kept.is_empty() {
-        return Ok(());
-    }
-    Err(refused(&kept))
-}
-
-/// Does the same as far as the store allows it. What stays keeps its marker.
-pub(crate) fn clear_generation(
-    store: &dyn Store,
-    generation: u32,
-    marker: &str,
-    refused: &mut Vec<String>,
-) -> Result<()> {
-    let before = refused.len();
-    let folder = names::folder(generation);
-    let objects = match store.list(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        other => other.map_err(|error| store_failed("list", &folder, error))?,
-    };
-    // Without its manifest the generation cannot be taken for a committed one.
-    if objects.iter().any(|object| object.name == MANIFEST) {
-        remove_if_allowed(store, &names::object(generation, MANIFEST), refused)?;
-        if refused.len() > before {
-            return Ok(());
-        }
-        sync(store, &folder)?;
-    }
-    for object in objects.iter().filter(|object| object.name != marker) {
-        remove_if_allowed(store, &names::object(generation, &object.name), refused)?;
-    }
-    if refused.len() > before {
-        return Ok(());
-    }
-    sync(store, &folder)?;
-    remove(store, &names::object(generation, marker))?;
-    sync(store, &folder)?;
-    store
-        .remove_folder(&folder)
-        .map_err(|error| store_failed("remove", &folder, error))?;
-    sync(store, GENERATIONS)
-}
-
-/// Removes an object, or notes that the store does not allow it: a retention, or credentials that may
-/// not delete, keep nobody from going on.
-pub(crate) fn remove_if_allowed(
-    store: &dyn Store,
-    name: &str,
-    refused: &mut Vec<String>,
-) -> Result<()> {
-    match store.remove(name) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            refused.push(name.to_owned());
-            Ok(())
-        }
-        other => other.map_err(|error| store_failed("remove", name, error)),
-    }
-}
-
-pub(crate) fn remove(store: &dyn Store, name: &str) -> Result<()> {
-    store
-        .remove(name)
-        .map_err(|error| store_failed("remove", name, error))
-}
-
-pub(crate) fn sync(store: &dyn Store, folder: &str) -> Result<()> {
-    store
-        .sync_folder(folder)
-        .map_err(|error| store_failed("sync", folder, error))
 }

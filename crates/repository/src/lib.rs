@@ -53,10 +53,12 @@ mod names;
 mod prune;
 mod read;
 mod rebuild;
+mod removal;
 mod repository;
 mod sealed;
 pub mod store;
 mod succession;
+mod there;
 mod verify;
 mod walk;
 mod write;
@@ -78,7 +80,7 @@ pub use read::{BlockContent, FileReader, Reader};
 pub use rebuild::RebuildPlan;
 pub use repository::{About, Create, Repository, Summary};
 pub use store::Location;
-pub use succession::{Succession, check_next_head};
+pub use succession::{Succession, check_next_head, next_generation};
 pub use verify::{Finding, Sample, SampleReport, Verify, VerifyReport};
 pub use write::{
     BaseFile, BaseInfo, Begin, Change, CommitInfo, FileBuilder, GrowingBuilder, Leaf, RunKind,

@@ -23,6 +23,9 @@ pub const ARCHIVE_LOCK: &str = "archive.lock";
 pub(crate) const PENDING: &str = "pending";
 /// Marks a generation of which the last objects are being removed.
 pub(crate) const REMOVING: &str = "removing";
+/// Names and metadata of a generation's files. The first to go when it is forgotten: while it is there, the
+/// generation was not.
+pub(crate) const FILES: &str = "files";
 /// The commit point of a generation.
 pub(crate) const MANIFEST: &str = "manifest";
 

@@ -1,22 +1,24 @@
 //! Makes a new head from what is there, when the old one is lost, damaged or an older copy.
 //!
 //! Manifests are self-verifying and say everything a head says, except when a generation was last
-//! proven. What was forgotten lacks its `files`; what was compacted has a higher revision.
+//! proven. What was forgotten lacks its `files`; what was compacted has a higher revision. Of several the
+//! lowest is taken: rewriting only leaves things out.
 
 use crate::catalog::{Expected, Opened, pack_hash};
 use crate::crypt::{Keyring, Master};
 use crate::fault::{damaged, store_failed};
+use crate::forget::changed;
 use crate::format::frame::{self, TRAILER};
 use crate::format::header::{HEADER_LENGTH, Header, ObjectId, ObjectKind};
 use crate::head::{Change, Head, Live};
-use crate::heal::list;
 use crate::ids::Digest;
 use crate::locks;
 use crate::manifest::{self, GenerationRef, Manifest, ObjectInfo};
-use crate::names::{self, GENERATIONS, MANIFEST, PENDING, REMOVING};
+use crate::names::{FILES, MANIFEST};
 use crate::repository::Repository;
 use crate::store::{Listed, Store};
-use evenkeel_op::{Error, Result};
+use crate::there::There;
+use evenkeel_op::Result;
 use std::time::Duration;
 
 /// What a rebuilt head would say.
@@ -46,19 +48,17 @@ impl Repository {
         let present = Head::read_if_sound(store, self.id())?;
         let mut head = Head::empty(self.id());
         let mut notes = Vec::new();
-        for folder in list(store, GENERATIONS)? {
-            let Ok(generation) = folder.name.parse::<u32>() else {
-                continue;
-            };
-            let objects = list(store, &names::folder(generation))?;
-            let has = |name: &str| objects.iter().any(|object| object.name == name);
-            // What is unfinished is for the next writer to finish or to undo.
-            if has(PENDING) || has(REMOVING) || !has(MANIFEST) {
+        let there = There::read(store)?;
+        for generation in there.numbers() {
+            // What has none is for the next writer to undo. A mark of a run that was ended says nothing:
+            // anybody can make one, and prune finds out what nobody needs.
+            if !there.has(generation, MANIFEST) {
                 continue;
             }
             match manifest::read(store, self.id(), self.keys(), generation) {
                 Ok((manifest, digest)) => {
-                    self.take(&mut head, &manifest, digest, &objects, &mut notes);
+                    let objects = there.objects(generation);
+                    self.take(&mut head, &manifest, digest, objects, &mut notes);
                 }
                 Err(error) => notes.push(error.chain()),
             }
@@ -86,7 +86,12 @@ impl Repository {
             .collect();
         // A generation whose manifest cannot be read is damage of its own, which no head mends.
         let was_forgotten = |generation: &u32| head.is_retired(*generation);
-        let needed = present.is_none() || !regained.is_empty() || dropped.iter().any(was_forgotten);
+        let is_known = |generation| present.as_ref().and_then(|head| head.manifest(generation));
+        let mut retired = head.retired.iter();
+        let needed = present.is_none()
+            || !regained.is_empty()
+            || retired.any(|one| is_known(one.generation) != Some(one.manifest))
+            || dropped.iter().any(was_forgotten);
         Ok(RebuildPlan {
             live: head.live.iter().map(|live| live.generation).collect(),
             retired: head.retired.iter().map(|one| one.generation).collect(),
@@ -105,11 +110,7 @@ impl Repository {
         let _locks = locks::remover(store, wait)?;
         let present = Head::read_if_sound(store, self.id())?;
         if present.map(|head| head.sequence) != plan.sequence {
-            return Err(Error::new(
-                evenkeel_op::ErrorKind::Busy,
-                "the repository has changed since this was planned",
-            )
-            .hint("run the command again"));
+            return Err(changed());
         }
         let mut head = plan.head;
         head.write(store)
@@ -125,7 +126,7 @@ impl Repository {
         notes: &mut Vec<String>,
     ) {
         let generation = manifest.generation;
-        let is_live = objects.iter().any(|object| object.name == "files");
+        let is_live = objects.iter().any(|object| object.name == FILES);
         if is_live {
             head.live.push(Live {
                 generation,
@@ -146,7 +147,7 @@ impl Repository {
             if objects.iter().any(|object| object.name == listed.name) {
                 continue;
             }
-            let now = match newest_revision(&**self.store(), self.keys(), id, objects) {
+            let now = match oldest_revision(&**self.store(), self.keys(), id, objects) {
                 Ok(now) => now,
                 Err(error) => {
                     notes.push(error.chain());
@@ -166,7 +167,7 @@ impl Repository {
 }
 
 /// Returns the compacted pack that stands in the place of `id`, if there is one.
-fn newest_revision(
+fn oldest_revision(
     store: &dyn Store,
     keys: &Keyring,
     id: ObjectId,
@@ -176,14 +177,14 @@ fn newest_revision(
         let found = ObjectId::from_file_name(id.repository, id.generation, &object.name)?;
         (found.kind == id.kind && found.number == id.number).then_some(found)
     });
-    match revisions.max_by_key(|found| found.revision) {
+    match revisions.min_by_key(|found| found.revision) {
         Some(found) => describe(store, keys, found).map(Some),
         None => Ok(None),
     }
 }
 
 /// Returns what a head says of a pack, after checking it against itself.
-fn describe(store: &dyn Store, keys: &Keyring, id: ObjectId) -> Result<ObjectInfo> {
+pub(crate) fn describe(store: &dyn Store, keys: &Keyring, id: ObjectId) -> Result<ObjectInfo> {
     let name = id.name();
     let failed = |error| store_failed("read", &name, error);
     let broken = || damaged(&name, "its table cannot be read");

@@ -301,7 +301,7 @@ impl Repository {
         self.checked_manifest(generation, live.manifest)
     }
 
-    fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
+    pub(crate) fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
         let read = manifest::read(&*self.store, self.id(), &self.keys, generation)?;
         checked(generation, digest, read)
     }

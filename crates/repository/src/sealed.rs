@@ -22,7 +22,7 @@ pub(crate) const VERSION: u32 = 2;
 pub(crate) const VERSION_PLAIN: u32 = 1;
 
 /// No document is larger: a length beyond it is damage, not a reason to allocate.
-const LENGTH_MAX: u64 = 256 << 20;
+const LENGTH_MAX: u64 = 64 << 20;
 
 /// Documents that are open at once.
 const TOGETHER: usize = 64;

@@ -5,9 +5,12 @@
 
 use crate::fault::store_failed;
 use crate::head::{Head, Live};
+use crate::ids::RepositoryId;
+use crate::manifest::GenerationRef;
 use crate::names;
 use crate::sealed;
 use crate::store::Store;
+use crate::there::There;
 use evenkeel_op::{Error, Result};
 use std::io;
 
@@ -56,6 +59,7 @@ pub fn check_next_head(store: &dyn Store, bytes: &[u8], may: Succession) -> Resu
     if next.sequence != now.sequence.saturating_add(1) {
         return Err(refused("its number"));
     }
+    let now = raised(store, now, &next)?;
     if next.retired != now.retired || next.changes != now.changes {
         return Err(refused("what was forgotten or pruned"));
     }
@@ -64,6 +68,32 @@ pub fn check_next_head(store: &dyn Store, bytes: &[u8], may: Succession) -> Resu
         Succession::Generation => same_and_one(&now, &next),
     }
     .map_err(refused)
+}
+
+/// Returns the head with those generations among the live ones that the next head has there again, as
+/// healing does: what is not gone was not forgotten.
+fn raised(store: &dyn Store, now: Head, next: &Head) -> Result<Head> {
+    let is_back = |one: &GenerationRef| next.live(one.generation).is_some();
+    if !now.retired.iter().any(is_back) {
+        return Ok(now);
+    }
+    let mut raised = now;
+    There::read(store)?.raise(&mut raised);
+    Ok(raised)
+}
+
+/// Returns the number of the next generation, as far as anybody can tell who does not know which repository
+/// this is; nothing when there is none left.
+pub fn next_generation(store: &dyn Store) -> Result<Option<u32>> {
+    let there = There::read(store)?;
+    let stored = match store.open(names::HEAD) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        opened => Some(sealed::whole(names::HEAD, opened)?),
+    };
+    let head = stored.and_then(|stored| sealed::unseal("head", names::HEAD, &stored).ok());
+    // Where it is damaged, no run begins anyway.
+    let head: Head = head.unwrap_or_else(|| Head::empty(RepositoryId([0; 16])));
+    Ok(there.next(&head))
 }
 
 /// Whether a head is that of a repository that was just made.

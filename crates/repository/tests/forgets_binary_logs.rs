@@ -138,6 +138,43 @@ fn a_mark_of_somebody_else_is_refused() {
     );
 }
 
+/// Who may write, and not delete, can make a mark.
+#[test]
+fn a_mark_is_no_order() {
+    let store = MemoryStore::default();
+    let repo = Way::Plain.create(store.clone()).unwrap();
+    three_files(&repo, "t1");
+    three_files(&repo, "t2");
+    let before = store.objects();
+    // The marks that a forgetting makes, and nothing gone.
+    let beyond = ForgetLogs {
+        before: Some(place(3, 0).file),
+        ..what()[1].clone()
+    };
+    store.keep(Some("binlog.0"));
+    let all = [what()[0].clone(), beyond];
+    assert!(forget(&repo, &all).is_err());
+    store.keep(None);
+    assert_eq!(store.objects().len(), before.len() + 2, "the marks");
+    let there = || {
+        let names = store.objects().into_keys();
+        names.filter(|name| name.contains("/binlog.0")).count()
+    };
+    assert_eq!(there(), 12);
+    // Nobody says that anything is not needed.
+    assert_eq!(forget(&repo, &[]).unwrap(), 0);
+    assert_eq!(there(), 12);
+    let named = repo.logs().timelines_by_name().unwrap();
+    assert_eq!(
+        named.iter().map(|one| one.segments.len()).sum::<usize>(),
+        12
+    );
+    // Who says what is not needed has that removed, and the mark put right.
+    assert!(forget(&repo, &what()[1..]).unwrap() > 0);
+    assert_eq!(there(), 10);
+    assert_eq!(check_all(&repo), 4);
+}
+
 #[test]
 fn a_plan_for_other_generations_is_refused() {
     let repo = Way::Plain.create(MemoryStore::default()).unwrap();

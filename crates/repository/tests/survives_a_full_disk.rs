@@ -125,6 +125,9 @@ fn settle(scenario: &Scenario, repo: &Repository, succeeded: bool, context: &str
     let next = back_up(repo, RunKind::Incremental, &second(), None);
     let next = next.unwrap_or_else(|error| panic!("{context}: next run: {}", error.chain()));
     check(repo, next.generation, &second()).unwrap();
+    // What a prune left is for a prune: it looks who needs it.
+    prune(repo, 0.5).unwrap_or_else(|error| panic!("{context}: prune: {}", error.chain()));
+    check(repo, next.generation, &second()).unwrap();
     let report = verify(repo).unwrap();
     assert!(
         report.is_sound() && report.notes.is_empty(),

@@ -58,12 +58,10 @@ pub fn plan_forget_without(repository: &Repository, forgotten: &[u32]) -> Result
     let logs = repository.logs();
     let timelines = logs.timelines_by_name()?;
     let mut kept = Vec::new();
+    // Whatever the head says of them: a head is no order to remove anything.
     if !timelines.is_empty() {
-        for one in repository.generations()? {
-            if !forgotten.contains(&one.generation) {
-                kept.push(repository.manifest(one.generation)?);
-            }
-        }
+        kept = repository.standing()?;
+        kept.retain(|one| !forgotten.contains(&one.generation));
     }
     let mut what = Vec::new();
     let mut places_of = BTreeMap::new();

@@ -4,7 +4,7 @@ use super::staging::Staging;
 use super::{Plan, names};
 use crate::facts::Facts;
 use evenkeel_op::own_directory::{OwnDirectory, shown};
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{FileKind, FileMeta};
 use evenkeel_server::launch::Account;
 use rustix::fs::{self as sys, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
@@ -157,6 +157,25 @@ pub(crate) fn names_places(name: &str, facts: &Facts) -> Result<bool> {
     Ok(names::has_extension(&relative, "isl") || is_log_index(&relative, facts))
 }
 
+/// No file that holds paths is longer: an index names a binary log in each line.
+const PATHS_MAX: u64 = 64 << 20;
+
+/// Reads a file that holds paths, which is at `place`.
+fn read_paths(file: &mut File, place: &Path) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    file.take(PATHS_MAX + 1)
+        .read_to_end(&mut text)
+        .context(|| format!("failed to read {}", place.display()))?;
+    if text.len() as u64 > PATHS_MAX {
+        return Err(Error::new(
+            ErrorKind::Differs,
+            format!("{} is too long to be a list of paths", place.display()),
+        )
+        .hint("the server that was backed up did not write that file: look who did"));
+    }
+    Ok(text)
+}
+
 /// Gives the paths in a file, those below a root, their new places: old and new directory of each. What
 /// is no file of its own, because a server put a link there, is refused.
 pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
@@ -170,8 +189,7 @@ pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
         return Err(Error::failed(format!("{place} is no file of its own"))
             .hint("something else than a server has worked on it: look who runs as its user"));
     }
-    let mut text = Vec::new();
-    file.read_to_end(&mut text).context(failed)?;
+    let text = read_paths(&mut file, &place)?;
     let new = match names::has_extension(path, "isl") {
         true => moved_path(&text, moved),
         false => moved_lines(&text, moved),

@@ -26,6 +26,11 @@ pub(crate) const FRAME_RAW_MAX: usize = 1 << 20;
 pub(crate) const FRAME_SLOTS_MAX: usize = 4096;
 /// No block is larger; nor is a frame's raw content.
 pub(crate) const BLOCK_SIZE_MAX: u32 = 1 << 20;
+/// No frame is longer as stored: what is compressed badly is a little longer than it was.
+const FRAME_LENGTH_MAX: usize =
+    FRAME_HEADER + FRAME_SLOTS_MAX * 4 + FRAME_RAW_MAX + FRAME_RAW_MAX / 128 + 1024 + TAG;
+/// Frames that a pack holds at most: its table is read as a whole.
+pub(crate) const FRAMES_MAX: u32 = 1 << 20;
 const MAGIC: [u8; 4] = *b"frm1";
 const CODEC_STORED: u8 = 0;
 const CODEC_ZSTD: u8 = 1;
@@ -281,7 +286,11 @@ pub(crate) fn table_offset(trailer: &[u8; TRAILER], size: u64) -> Result<u64, Ma
         return Err(Malformed);
     }
     let offset = fields.u64()?;
-    let frames = u64::from(fields.u32()?);
+    let frames = fields.u32()?;
+    if frames > FRAMES_MAX {
+        return Err(Malformed);
+    }
+    let frames = u64::from(frames);
     match offset.checked_add(frames * TABLE_ENTRY as u64 + TRAILER as u64) {
         Some(end) if end == size => Ok(offset),
         _ => Err(Malformed),
@@ -314,7 +323,10 @@ pub(crate) fn decode_tail(
             slots: fields.u32()?,
             crc: fields.u32()?,
         };
-        if entry.slots as usize > FRAME_SLOTS_MAX {
+        if entry.slots as usize > FRAME_SLOTS_MAX
+            || entry.raw_length > BLOCK_SIZE_MAX
+            || entry.length as usize > FRAME_LENGTH_MAX
+        {
             return Err(BadFrame::Malformed);
         }
         if entry.length > 0 {

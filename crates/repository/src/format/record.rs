@@ -16,6 +16,8 @@ use crate::crypt::{Sealer, TAG, Unopened};
 /// 28 body                          with a cipher sealed, and 16 bytes longer by its tag
 /// ```
 pub(crate) const RECORD_HEADER: usize = 28;
+/// No record is longer: a leaf of 256 runs has about 10 KiB.
+pub(crate) const RECORD_LENGTH_MAX: usize = 64 << 10;
 /// What of it a sealed body is bound to: all before the checksum.
 const FRONT: usize = 24;
 

@@ -9,6 +9,7 @@ pub(crate) use reader::ListReader;
 pub(crate) use sort::Sorter;
 pub(crate) use writer::ListWriter;
 
+use crate::format::frame::BLOCK_SIZE_MAX;
 use crate::map::Child;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ const INDEX_NUMBER: u32 = u32::MAX;
 const CHUNK_RAW: usize = 64 << 10;
 /// No chunk is larger, unless one record alone is; also the longest record.
 const CHUNK_RAW_MAX: u32 = 64 << 20;
+/// No chunk is longer as stored.
+const CHUNK_LENGTH_MAX: u64 = CHUNK_RAW_MAX as u64 + (1 << 20);
 
 /// What an entry of a generation is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +94,19 @@ pub struct FileMeta {
     pub extra: serde_json::Value,
 }
 
+/// The smallest and the largest block.
+const BLOCK_SIZES: std::ops::RangeInclusive<u32> = 512..=BLOCK_SIZE_MAX;
+
 impl FileMeta {
+    /// Whether its content can have been stored in blocks: of a size that there is, and of no file that is
+    /// longer than any.
+    pub(crate) fn has_sound_blocks(&self) -> bool {
+        self.kind == FileKind::File
+            && self.block_size.is_power_of_two()
+            && BLOCK_SIZES.contains(&self.block_size)
+            && self.size <= i64::MAX as u64
+    }
+
     /// Makes the description of a regular file owned by root, to be completed by the caller.
     #[must_use]
     pub fn file(name: impl Into<String>, size: u64, block_size: u32) -> Self {

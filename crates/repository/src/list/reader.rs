@@ -1,7 +1,8 @@
 //! Reads a list: in order, or one record by name.
 
 use super::{
-    CHUNK_FRONT, CHUNK_HEADER, CHUNK_RAW_MAX, FileRecord, INDEX_NUMBER, LIST_MAGIC, LIST_TRAILER,
+    CHUNK_FRONT, CHUNK_HEADER, CHUNK_LENGTH_MAX, CHUNK_RAW_MAX, FileKind, FileRecord, INDEX_NUMBER,
+    LIST_MAGIC, LIST_TRAILER,
 };
 use crate::catalog::{Opened, held};
 use crate::fault::damaged;
@@ -87,13 +88,21 @@ impl ListReader {
             .get(number + 1)
             .map_or(self.index_at, |(offset, _)| *offset);
         let (raw, count) = read_chunk(&self.object, start, end, number as u32)?;
-        let mut records = Vec::with_capacity(count as usize);
+        let mut records = Vec::new();
         for line in raw
             .split(|&byte| byte == b'\n')
             .filter(|line| !line.is_empty())
         {
             let record: FileRecord = serde_json::from_slice(line)
                 .map_err(|error| damaged(name, format!("chunk {number}: {error}")))?;
+            if record.meta.kind == FileKind::File && !record.meta.has_sound_blocks() {
+                let meta = &record.meta;
+                let what = format!(
+                    "'{}' cannot have {} bytes in blocks of {}",
+                    meta.name, meta.size, meta.block_size
+                );
+                return Err(damaged(name, what));
+            }
             records.push(record);
         }
         let sorted = records.is_sorted_by(|a, b| a.meta.name < b.meta.name);
@@ -138,7 +147,8 @@ fn read_chunk(object: &Opened, start: u64, end: u64, number: u32) -> Result<(Vec
     let broken = || damaged(&object.name, format!("the chunk at {start} is broken"));
     let length = end
         .checked_sub(start)
-        .filter(|length| *length >= CHUNK_HEADER as u64 && end <= object.size())
+        .filter(|length| (CHUNK_HEADER as u64..=CHUNK_LENGTH_MAX).contains(length))
+        .filter(|_| end <= object.size())
         .ok_or_else(broken)?;
     let bytes = object.read(start, length as usize)?;
     let sealer = object.seal.sealer()?;
@@ -157,9 +167,7 @@ fn read_chunk(object: &Opened, start: u64, end: u64, number: u32) -> Result<(Vec
         fields.end()?;
         let found = crc32c::crc32c_append(object.seed, &bytes[..CHUNK_FRONT]);
         let right = crc32c::crc32c_append(found, rest) == crc;
-        // The index alone may be long: it grows with the list.
-        let fits = raw_length <= CHUNK_RAW_MAX || number == INDEX_NUMBER;
-        if same && right && fits {
+        if same && right && raw_length <= CHUNK_RAW_MAX {
             Ok((raw_length, records))
         } else {
             Err(Malformed)

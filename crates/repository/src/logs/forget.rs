@@ -159,13 +159,14 @@ fn step(folder: &Folder, asked: Option<&ForgetLogs>) -> Option<ForgottenLogs> {
         Some(Forgotten::Before(place)) => Some(place.clone()),
         _ => None,
     };
-    let mut gone: Vec<&Segment> = folder.leftovers.iter().collect();
-    let mut all = folder.forgotten == Some(Forgotten::All);
+    // Not on the word of the mark that is there: who asks says what is not needed.
+    let mut gone: Vec<&Segment> = Vec::new();
+    let mut all = folder.forgotten == Some(Forgotten::All) && folder.leftovers.is_empty();
     if let Some(asked) = asked {
         match &asked.before {
             None => {
                 all = true;
-                gone.extend(&folder.segments);
+                gone.extend(folder.leftovers.iter().chain(&folder.segments));
             }
             Some(file) => {
                 let place = Place {
@@ -173,10 +174,9 @@ fn step(folder: &Folder, asked: Option<&ForgetLogs>) -> Option<ForgottenLogs> {
                     position: 0,
                 };
                 let mark = Forgotten::Before(place.clone());
-                let more = folder.segments.iter().filter(|one| mark.holds(&one.file));
-                let had = gone.len();
-                gone.extend(more);
-                if gone.len() > had {
+                let there = folder.leftovers.iter().chain(&folder.segments);
+                gone.extend(there.filter(|one| mark.holds(&one.file)));
+                if !gone.is_empty() {
                     before = Some(place);
                 }
             }

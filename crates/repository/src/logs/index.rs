@@ -288,14 +288,17 @@ impl Logs {
         Ok(all)
     }
 
-    /// Does the same by names alone: what is missing is not told, and no key is needed.
+    /// Does the same by names alone: what is missing is not told, no key is needed, and what was forgotten
+    /// and is there all the same counts as there. A mark alone is no order to remove anything.
     pub fn timelines_by_name(&self) -> Result<Vec<Timeline>> {
         let mut all = Vec::new();
         for (source, id) in self.folders(None)? {
-            let folder = Folder::read(self, &source, &id)?;
+            let mut folder = Folder::read(self, &source, &id)?;
             if let Some(error) = folder.damage {
                 return Err(error);
             }
+            folder.segments.append(&mut folder.leftovers);
+            folder.segments.sort_by_key(Segment::order);
             if !folder.segments.is_empty() {
                 all.push(Timeline {
                     source,

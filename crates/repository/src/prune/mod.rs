@@ -1,5 +1,6 @@
 //! Frees what no generation needs any more: plan first, then perform.
 
+mod leftovers;
 mod perform;
 mod plan;
 

@@ -4,7 +4,7 @@ use super::plan::PrunePlan;
 use crate::catalog::{Catalog, Expected, Opened};
 use crate::crypt::Master;
 use crate::fault::{damaged, refused};
-use crate::forget::check_sequence;
+use crate::forget::changed;
 use crate::format::frame;
 use crate::format::header::ObjectId;
 use crate::head::{Change, Head};
@@ -15,8 +15,8 @@ use crate::marks::PackMarks;
 use crate::names::{self, REMOVING};
 use crate::repository::Repository;
 use crate::sealed;
-use crate::store::Existing;
-use crate::store::FrameEncoder;
+use crate::store::{Existing, FrameEncoder, Store};
+use crate::there::{There, list};
 use crate::write::PackWriter;
 use evenkeel_op::{Cancel, Context, Error, Result};
 use std::sync::Arc;
@@ -34,15 +34,25 @@ impl Repository {
         let store = self.store();
         let _locks = locks::remover(&**store, wait)?;
         let mut head = self.head()?;
-        check_sequence(&head, plan.sequence)?;
         let healed = heal::heal(store, self.id(), self.keys(), &mut head)?;
         healed.check_known(&**store)?;
         let mut kept = healed.refused;
-        check_sequence(&head, plan.sequence)?;
-        let mut freed = self.drop_dead(plan, &mut head, &mut kept)?;
+        check_same(&head, &plan.head)?;
+        let there = There::read(&**store)?;
+        let catalog = healed.catalog.map_or_else(
+            || Catalog::new(store.clone(), self.id(), self.keys().clone(), head.clone()).into(),
+            |catalog| catalog,
+        );
+        let mut strange = Vec::new();
+        let found = (&mut kept, &mut strange);
+        let mut freed = self.remove_leftovers(plan, &catalog, &there, found, cancel)?;
+        freed += self.drop_dead(plan, &mut head, &mut kept)?;
         for id in &plan.compacts {
             cancel.check()?;
             freed += self.compact(plan, &mut head, *id, &mut kept)?;
+        }
+        if let Some(strange) = strange.pop() {
+            return Err(strange);
         }
         if !kept.is_empty() {
             return Err(refused(&kept));
@@ -100,10 +110,7 @@ impl Repository {
         let marks = plan.marks.pack(id.generation, id.number);
         let marks =
             marks.ok_or_else(|| Error::failed("a pack without live blocks was to be rewritten"))?;
-        let new_id = ObjectId {
-            revision: id.revision + 1,
-            ..id
-        };
+        let new_id = next_revision(&**store, id)?;
         let mut encoder = FrameEncoder::new(3)?;
         let mut decompressor =
             zstd::bulk::Decompressor::new().context(|| "failed to set up decompression")?;
@@ -170,6 +177,32 @@ impl Repository {
         }
         Ok(())
     }
+}
+
+/// Fails if the head is not the one that the plan was made for, or not any more.
+fn check_same(head: &Head, planned: &Head) -> Result<()> {
+    // That what was never forgotten stands among the live ones again was planned, too.
+    let same = Head {
+        sequence: planned.sequence,
+        ..head.clone()
+    } == *planned;
+    match same {
+        true => Ok(()),
+        false => Err(changed()),
+    }
+}
+
+/// Returns the name of a pack that is about to be rewritten: one that is not there yet.
+fn next_revision(store: &dyn Store, id: ObjectId) -> Result<ObjectId> {
+    let listed = list(store, &names::folder(id.generation))?;
+    let found = listed
+        .iter()
+        .filter_map(|one| ObjectId::from_file_name(id.repository, id.generation, &one.name))
+        .filter(|found| (found.kind, found.number) == (id.kind, id.number));
+    let highest = found.map(|found| found.revision).max();
+    let next = highest.unwrap_or(0).max(id.revision).checked_add(1);
+    let revision = next.ok_or_else(|| damaged(&id.name(), "it has no next revision"))?;
+    Ok(ObjectId { revision, ..id })
 }
 
 /// Returns slot lengths and bytes of a frame without its dead slots.

@@ -1,13 +1,16 @@
 //! Finds out which objects nobody needs, and which are mostly dead.
 
+use super::leftovers::Double;
 use crate::catalog::Catalog;
 use crate::crypt::Access;
 use crate::format::header::{ObjectId, ObjectKind};
+use crate::head::Head;
 use crate::list::FileMeta;
 use crate::locks;
 use crate::map::{Entry, RecordRef};
 use crate::marks::Marks;
 use crate::repository::Repository;
+use crate::there::There;
 use crate::walk::{Visit, Walker};
 use evenkeel_op::{Cancel, Error, Result};
 use std::collections::BTreeSet;
@@ -70,8 +73,15 @@ pub struct PrunePlan {
     pub(crate) compacts: Vec<ObjectId>,
     /// Forgotten generations of which nothing is left.
     pub(crate) removes: Vec<u32>,
+    /// Objects that the head says are not there, and that the walk has shown to be needed by nobody.
+    pub(crate) leftovers: Vec<(ObjectId, u64)>,
+    /// Packs of which the head names another revision.
+    pub(crate) doubles: Vec<Double>,
+    /// What is left of generations that the head does not name, and that nobody needs.
+    pub(crate) strays: Vec<u32>,
     pub(crate) marks: Marks,
-    pub(crate) sequence: u64,
+    /// The head that the plan was made for.
+    pub(crate) head: Head,
     pub(crate) is_assumed: bool,
 }
 
@@ -110,8 +120,13 @@ impl Repository {
     pub fn plan_prune(&self, how: &Prune, cancel: &Cancel) -> Result<PrunePlan> {
         let store = self.store();
         let _lock = locks::reader(&**store, how.wait)?;
-        let head = self.head()?;
-        let sequence = head.sequence;
+        let there = There::read(&**store)?;
+        // After the list, so that it knows all that is complete there.
+        let mut head = self.head()?;
+        if how.assume_forgotten.is_empty() {
+            there.check_known(&**store, &head)?;
+        }
+        there.raise(&mut head);
         let live: Vec<u32> = head.live.iter().map(|live| live.generation).collect();
         let catalog = Arc::new(Catalog::new(
             store.clone(),
@@ -138,13 +153,18 @@ impl Repository {
             drops: Vec::new(),
             compacts: Vec::new(),
             removes: Vec::new(),
+            leftovers: Vec::new(),
+            doubles: Vec::new(),
+            strays: Vec::new(),
             marks,
-            sequence,
+            head: catalog.head.clone(),
             is_assumed: !how.assume_forgotten.is_empty(),
         };
         for known in catalog.head.known() {
             plan.generation(&catalog, known.generation, &maps, how)?;
+            plan.left_over(&catalog, known.generation, &there);
         }
+        plan.stray(&catalog, &there);
         plan.steps
             .sort_by_key(|step| matches!(step, PruneStep::Compact { .. }));
         Ok(plan)
@@ -155,7 +175,17 @@ impl PrunePlan {
     /// Whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.drops.is_empty() && self.compacts.is_empty() && self.removes.is_empty()
+        self.drops.is_empty()
+            && self.compacts.is_empty()
+            && self.removes.is_empty()
+            && self.leftovers.is_empty()
+            && self.doubles.is_empty()
+            && self.strays.is_empty()
+    }
+
+    pub(super) fn goes(&mut self, object: String, size: u64) {
+        self.bytes_freed += size;
+        self.steps.push(PruneStep::Drop { object, size });
     }
 
     fn generation(
@@ -187,9 +217,8 @@ impl PrunePlan {
             };
             if is_dead {
                 remaining -= 1;
-                self.bytes_freed += size;
                 self.drops.push(expected.id);
-                self.steps.push(PruneStep::Drop { object: name, size });
+                self.goes(name, size);
                 continue;
             }
             let (ObjectKind::Pack, Some(marks)) = (kind, marks) else {

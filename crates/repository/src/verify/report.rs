@@ -34,7 +34,7 @@ pub struct VerifyReport {
     pub generations: Vec<u32>,
     /// What is damaged; empty when all is well.
     pub findings: Vec<Finding>,
-    /// What interrupted runs left, which the next backup removes, and what would mend a finding.
+    /// What interrupted runs left, which the next backup or prune removes, and what would mend a finding.
     /// No damage.
     pub notes: Vec<String>,
     /// What could not be looked at for want of keys; empty when everything was.

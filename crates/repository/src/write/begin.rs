@@ -150,10 +150,7 @@ impl Writer {
         });
         let base = find_base(catalog, begin.kind)?;
         let created = begin.created.unwrap_or_else(jiff::Timestamp::now);
-        let generation = healed
-            .highest
-            .checked_add(1)
-            .ok_or_else(|| Error::failed("the repository has no generation numbers left"))?;
+        let generation = healed.next.ok_or_else(|| no_numbers(&head))?;
         mark_pending(repository, generation, created)?;
         let shared = Shared::new(
             store.clone(),
@@ -276,6 +273,15 @@ impl Drop for Writer {
             );
         }
     }
+}
+
+/// Makes the error for a repository whose newest generation has the highest number that there is.
+fn no_numbers(head: &Head) -> Error {
+    let highest = head.known().last().map_or(0, |one| one.generation);
+    Error::failed("the repository has no generation numbers left").hint(format!(
+        "no repository gets there by itself: look where generation {highest} comes from, then forget it \
+         and run 'evenkeel prune'"
+    ))
 }
 
 fn find_base(catalog: Arc<Catalog>, kind: RunKind) -> Result<Option<Base>> {

@@ -5,7 +5,7 @@ use super::leaf::Leaf;
 use super::shared::Shared;
 use crate::catalog::held;
 use crate::format::record::{RecordId, RecordKind};
-use crate::list::{FileKind, FileMeta, FileRecord};
+use crate::list::{FileMeta, FileRecord};
 use crate::map::{Child, Entry, FAN_OUT, RecordRef, height, leaf, node, width};
 use evenkeel_op::{Error, Result};
 use std::collections::BTreeMap;
@@ -282,11 +282,10 @@ impl FileBuilder {
 
 /// Refuses what cannot be stored in blocks.
 pub(super) fn check_block_size(meta: &FileMeta) -> Result<()> {
-    let size = meta.block_size;
-    if meta.kind != FileKind::File || !size.is_power_of_two() || !(512..=1 << 20).contains(&size) {
+    if !meta.has_sound_blocks() {
         return Err(Error::failed(format!(
-            "'{}' cannot be stored in blocks of {size} bytes",
-            meta.name
+            "'{}' cannot be stored in blocks of {} bytes",
+            meta.name, meta.block_size
         )));
     }
     Ok(())

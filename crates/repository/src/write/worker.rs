@@ -5,7 +5,7 @@ use super::shared::Shared;
 use crate::catalog::{held, pack_hash};
 use crate::crypt::{self, Key, Sealer};
 use crate::fault::store_failed;
-use crate::format::frame::{self, FRAME_RAW_MAX, FRAME_SLOTS_MAX, TableEntry};
+use crate::format::frame::{self, FRAME_RAW_MAX, FRAME_SLOTS_MAX, FRAMES_MAX, TableEntry};
 use crate::format::header::{HEADER_LENGTH, Header, ObjectId};
 use crate::manifest::ObjectInfo;
 use crate::map::Place;
@@ -186,7 +186,7 @@ impl Worker {
             self.raw.clear();
             self.lengths.clear();
         }
-        if pack.offset >= self.shared.pack_bytes_max {
+        if pack.offset >= self.shared.pack_bytes_max || pack.next_frame() >= FRAMES_MAX {
             self.close_pack()?;
         }
         Ok(())

@@ -1,7 +1,10 @@
 //! A model of a server's files, and how to back it up and compare it.
 #![allow(dead_code, unreachable_pub)] // Each test file uses its part of this.
 
+pub mod bears;
 pub mod crash;
+pub mod forge;
+pub mod hostile;
 pub mod logs;
 pub mod memory;
 pub mod way;

@@ -6,7 +6,7 @@
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use evenkeel_op::own_directory::open_without_links;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Context, Error, Result};
 use rustix::fs::OFlags;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -14,10 +14,10 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// More than the longest path has, in bytes.
-const NAMED_MAX: u64 = 1 << 16;
 /// The longest path looked for in a dictionary, in bytes.
 const PATH_MAX: usize = 512;
+/// The longest `.isl` file, in bytes: it holds one path.
+const LINK_MAX: u64 = 64 << 10;
 
 /// Asks the server. Needs the PROCESS privilege. Paths are absolute or relative to the data
 /// directory.
@@ -97,8 +97,12 @@ fn paths_in(bytes: &[u8]) -> Vec<PathBuf> {
 /// Reads the path in a `.isl` file; `None` when the file is gone.
 pub(super) fn target(link: &Path) -> Result<Option<PathBuf>> {
     let mut bytes = Vec::new();
-    let read = open(link).and_then(|file| file.take(NAMED_MAX).read_to_end(&mut bytes));
-    match read {
+    match open(link).and_then(|file| file.take(LINK_MAX + 1).read_to_end(&mut bytes)) {
+        Ok(length) if length as u64 > LINK_MAX => Err(Error::refused(format!(
+            "{} is longer than the path that it should hold",
+            link.display()
+        ))
+        .hint("no server writes such a file: look who did, and remove it")),
         Ok(_) => {
             let text = bytes.trim_ascii();
             Ok(Some(PathBuf::from(OsStr::from_bytes(text))))
@@ -111,6 +115,20 @@ pub(super) fn target(link: &Path) -> Result<Option<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_hold_a_path_and_nothing_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("t.isl");
+        assert_eq!(target(&link).unwrap(), None);
+        std::fs::write(&link, "/ext/db/t.ibd\n").unwrap();
+        assert_eq!(target(&link).unwrap(), Some(PathBuf::from("/ext/db/t.ibd")));
+        // Sparse: as long as memory, and on the disk nothing.
+        let long = std::fs::File::create(&link).unwrap();
+        long.set_len(1 << 40).unwrap();
+        let error = target(&link).unwrap_err();
+        assert!(error.to_string().contains("t.isl is longer"), "{error}");
+    }
 
     #[test]
     fn paths_are_found_in_rows() {

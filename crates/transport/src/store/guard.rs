@@ -2,7 +2,9 @@
 //! able to spoil the backups that were made before.
 
 use evenkeel_repository::store::{Store, UNFINISHED};
-use evenkeel_repository::{ARCHIVE_LOCK, BINLOGS, READER_LOCK, Succession, WRITER_LOCK};
+use evenkeel_repository::{
+    ARCHIVE_LOCK, BINLOGS, READER_LOCK, Succession, WRITER_LOCK, next_generation,
+};
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,8 @@ pub(super) struct Guard {
     access: Access,
     /// Folders of generations that were complete when the session began, or got the lock.
     complete: Mutex<BTreeSet<String>>,
+    /// The number of the next generation then: there is none above it to be made.
+    next: Mutex<u32>,
     /// How often the session holds the lock of who changes the repository. Held while the head is
     /// replaced, so that the lock is not given back meanwhile.
     writing: Mutex<u32>,
@@ -39,6 +43,7 @@ impl Guard {
         Ok(Self {
             access,
             complete: Mutex::new(complete(store)?),
+            next: Mutex::new(next(store)?),
             writing: Mutex::new(0),
         })
     }
@@ -72,7 +77,9 @@ impl Guard {
             (Access::Read, false) | (Access::Logs, true) => false,
             // What was forgotten is not for an archiver to say.
             (Access::Logs, false) => is_log(name) && depth(name) == 4 && leaf(name) != FORGOTTEN,
-            (Access::Append, false) => !self.is_complete(name) && !is_log(name),
+            (Access::Append, false) => {
+                !self.is_complete(name) && !is_log(name) && self.is_numbered(name)
+            }
         };
         allow(fine, name)
     }
@@ -90,6 +97,7 @@ impl Guard {
     /// no longer this session's to change.
     pub(super) fn begin_writing(&self, store: &dyn Store) -> io::Result<()> {
         *lock(&self.complete) = complete(store)?;
+        *lock(&self.next) = next(store)?;
         *lock(&self.writing) += 1;
         Ok(())
     }
@@ -154,10 +162,24 @@ impl Guard {
         }
         let fine = match self.access {
             Access::Read => false,
-            Access::Append => !is_log(name),
+            Access::Append => !is_log(name) && self.is_numbered(name),
             Access::Logs => is_log(name) && depth(name) <= 3,
         };
         allow(fine, name)
+    }
+
+    /// Whether it is not in the folder of a generation, or in that of one that there is or comes next: whoever
+    /// takes the highest number leaves none for anybody.
+    fn is_numbered(&self, name: &str) -> bool {
+        let mut parts = name.split('/');
+        if parts.next() != Some(GENERATIONS) {
+            return true;
+        }
+        let Some(folder) = parts.next() else {
+            return true;
+        };
+        let number = folder.parse::<u32>().ok();
+        number.is_some_and(|number| number.to_string() == folder && number <= *lock(&self.next))
     }
 
     fn is_complete(&self, name: &str) -> bool {
@@ -169,6 +191,12 @@ impl Guard {
 /// What another thread was at when it panicked counts all the same.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the number of the next generation.
+fn next(store: &dyn Store) -> io::Result<u32> {
+    let next = next_generation(store).map_err(|error| io::Error::other(error.chain()))?;
+    Ok(next.unwrap_or(0))
 }
 
 /// Returns the folders of generations that are complete.
@@ -289,6 +317,38 @@ mod tests {
         ] {
             assert!(guard.remove(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_generation_has_the_next_number_and_no_other() {
+        let (dir, guard) = guard(Access::Append);
+        for fine in ["generations/3", "generations"] {
+            assert!(guard.make_folder(fine).is_ok(), "{fine}");
+        }
+        let wrong = [
+            "4",
+            "4294967295",
+            "18446744073709551615",
+            "03",
+            "+3",
+            "x",
+            "",
+        ];
+        for number in wrong {
+            let folder = format!("generations/{number}");
+            assert!(guard.make_folder(&folder).is_err(), "{folder}");
+            // Some stores make folders of the names of what is in them.
+            assert!(
+                guard.create(&format!("{folder}/pending"), false).is_err(),
+                "{folder}"
+            );
+        }
+        // One that somebody made before stands in nobody's way, and does not make room.
+        std::fs::create_dir(dir.path().join("generations/4294967295")).unwrap();
+        let store = LocalStore::new(dir.path());
+        guard.begin_writing(&store).unwrap();
+        assert!(guard.make_folder("generations/3").is_ok());
+        assert!(guard.make_folder("generations/4").is_err());
     }
 
     #[test]

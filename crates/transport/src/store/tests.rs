@@ -295,7 +295,7 @@ fn what_could_not_be_begun_is_said_at_its_end() {
     let held = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
     assert!(held.is_some());
     let mut new = store
-        .create("generations/7/maps", Existing::Refuse)
+        .create("generations/1/maps", Existing::Refuse)
         .unwrap();
     new.write(b"content").unwrap();
     assert_eq!(new.finish().unwrap_err().kind(), io::ErrorKind::NotFound);
