@@ -52,7 +52,7 @@ fn case(server: TestServer, fs: LoopFs, way: Way, sample: u32, (part, of): (u32,
     let mut request = site.request(snapshot);
     request.stop_server = way == Way::Pause;
     if site.server.id.starts_with("mariadb") {
-        write_to_aria_while_it_is_cloned(&site);
+        write_to_aria_while_it_is_cloned(&site, way != Way::SpliceWithoutAria);
     }
     go_round(&site, &request, rounds, way != Way::SpliceWithoutAria);
     scenario.teardown();

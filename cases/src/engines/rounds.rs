@@ -1,6 +1,6 @@
 //! Rounds of the crash-consistency loop over tables that are not InnoDB's.
 
-use super::{Bounds, EngineTraffic, check, make};
+use super::{Bounds, EngineTraffic, check, check_tables, make};
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::rounds::{boot_with, clone_image, logged};
 use crate::{Site, quiet};
@@ -70,8 +70,10 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         let running = boot_with(site, &copy, &UNREPAIRED);
         let mut image = running.session().expect("a session");
         let in_log = logged(&mut image) - others;
-        let turns = check(&mut image, &subjects, &bounds)
-            .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let turns = check(&mut image, &subjects, &bounds).unwrap_or_else(|e| {
+            let live = check_tables(&mut session).map_err(|e| e.chain());
+            panic!("{told}: {}; of the live server: {live:?}", e.chain())
+        });
         assert_eq!(
             in_log, turns,
             "{told}: binary log and tables do not tell of the same turns"
@@ -85,8 +87,8 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
 
 /// Has a server of MariaDB bring Aria's pages and its place in the log to disk before each file that is
 /// cloned while commits wait and the process does not stand: what is cloned in a wrong order is then of two
-/// moments, which otherwise is left to chance.
-pub fn write_to_aria_while_it_is_cloned(site: &Site) {
+/// moments, which otherwise is left to chance. `stands`: demands that it does.
+pub fn write_to_aria_while_it_is_cloned(site: &Site, stands: bool) {
     let pid = site.running().pid();
     let options = site.running().connect_options();
     let is_moment = Arc::new(AtomicBool::new(false));
@@ -97,6 +99,7 @@ pub fn write_to_aria_while_it_is_cloned(site: &Site) {
     }
     fail::cfg_callback(NEXT_FILE, move || {
         if is_moment.load(Ordering::SeqCst) && !is_stopped(pid) {
+            assert!(!stands, "tables of Aria are cloned while the server runs");
             let mut session = Session::open(&options).expect("a session");
             // A new value of it begins with a checkpoint.
             let sql = "SET GLOBAL aria_checkpoint_interval = 30";

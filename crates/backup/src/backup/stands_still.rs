@@ -23,6 +23,10 @@ pub fn stands_still(
             "the server's process is stopped while the files are cloned, because {}",
             reason(facts, abilities)
         ),
+        Method::Splice if choice.moment == Moment::BlockCommitAndStop => format!(
+            "{} while the logs are cloned, because there are tables of ENGINE=Aria",
+            who_waits(choice)
+        ),
         Method::Splice => format!("{} while the logs are cloned", who_waits(choice)),
         Method::Atomic if choice.moment == Moment::Stop => format!(
             "{} for the snapshot, because its logs are not synced at every commit",
@@ -37,6 +41,7 @@ fn who_waits(choice: Choice) -> &'static str {
     match choice.moment {
         Moment::None => "nothing is locked",
         Moment::BlockCommit => "commits wait",
+        Moment::BlockCommitAndStop => "commits wait and the server's process is stopped",
         Moment::GlobalRead => "writes wait",
         Moment::Stop => "the server's process is stopped",
     }
