@@ -4,6 +4,7 @@ pub mod baselines;
 pub mod bucket;
 pub mod checking;
 pub mod dumps;
+pub mod engines;
 pub mod failpoints;
 pub mod far;
 pub mod faults;

@@ -105,7 +105,7 @@ fn transfers(state: &BankState) -> i64 {
 }
 
 /// Returns how many transactions a server's binary log tells of.
-fn logged(session: &mut Session) -> i64 {
+pub fn logged(session: &mut Session) -> i64 {
     let abilities = Abilities::probe(session).expect("abilities");
     let at = Coordinates::read(session, &abilities).expect("coordinates");
     transactions(&at.gtid.expect("GTIDs"))
@@ -175,9 +175,16 @@ fn lsn_of(session: &mut Session) -> u64 {
 /// Starts a throwaway server on a copy.
 #[must_use]
 pub fn boot(site: &Site, copy: &Path) -> Running {
+    boot_with(site, copy, &[])
+}
+
+/// The same with more options.
+#[must_use]
+pub fn boot_with(site: &Site, copy: &Path, more: &[&str]) -> Running {
     let mut launch = site.launch.clone();
     launch.datadir = copy.join("data");
-    launch.extra_args.extend(FLEETING.map(str::to_owned));
+    let more = FLEETING.iter().chain(more).map(|arg| (*arg).to_owned());
+    launch.extra_args.extend(more);
     site.server.run(&launch)
 }
 

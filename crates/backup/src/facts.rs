@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct Facts {
     /// Snapshot provider and method: `reflink/splice`.
     pub snapshot: String,
-    /// What stood still for the moment of the snapshot: `block-commit`, `global-read`, `stop`, `none`.
+    /// What stood still for the moment of the snapshot: `block-commit`, `block-commit-stop`, `global-read`, `stop`, `none`.
     pub moment: String,
     /// Bytes read from the snapshot.
     pub bytes_read: u64,

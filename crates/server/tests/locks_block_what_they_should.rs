@@ -190,14 +190,29 @@ fn every_lock_on_every_server() {
 }
 
 fn mariadb(name: &str, options: &ConnectOptions) {
+    let mut session = Session::open(options).unwrap();
+    for sql in [
+        "CREATE TABLE shop.logged (id INT) ENGINE=Aria",
+        "CREATE TABLE shop.unlogged (id INT) ENGINE=Aria TRANSACTIONAL=0",
+        "CREATE TABLE shop.csv (id INT NOT NULL) ENGINE=CSV",
+        "CREATE SEQUENCE shop.numbers ENGINE=Aria",
+        "CREATE USER shopper@localhost",
+    ] {
+        session.run(sql).unwrap();
+    }
     let create = "CREATE TABLE shop.third (id INT) ENGINE=InnoDB";
+    let logged = "INSERT INTO shop.logged VALUES (1)";
+    let unlogged = "INSERT INTO shop.unlogged VALUES (1)";
+    let csv = "INSERT INTO shop.csv VALUES (1)";
+    let number = "DO NEXTVAL(shop.numbers)";
+    let grant = "GRANT SELECT ON shop.* TO shopper@localhost";
     let ddl = |locker: &mut Locker<'_>| assert!(locker.block_ddl().unwrap());
     check(
         name,
         options,
         ddl,
-        &[create, INSERT_MYISAM],
-        &[INSERT, SELECT],
+        &[create, INSERT_MYISAM, unlogged, csv, number],
+        &[INSERT, SELECT, logged, grant],
     );
     let drop = "DROP TABLE shop.third";
     let staged = |locker: &mut Locker<'_>| locker.take(&LockChoice::BackupStage).unwrap();
@@ -205,7 +220,7 @@ fn mariadb(name: &str, options: &ConnectOptions) {
         name,
         options,
         staged,
-        &[INSERT, INSERT_MYISAM, drop],
+        &[INSERT, INSERT_MYISAM, unlogged, csv, number, grant, drop],
         &[SELECT],
     );
     // Asked for after a stage, "no writes" is the stage's own way.

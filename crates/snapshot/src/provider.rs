@@ -53,7 +53,7 @@ pub trait Provider: Send + Sync {
         let _ = files;
     }
 
-    /// Per-file: clones these files now, in no particular order; may be called several times. Whole:
+    /// Per-file: clones these files now, in the order in which they stand; may be called several times. Whole:
     /// remembers them; after `instant`, those that are in the snapshot, though perhaps gone since.
     fn take(&mut self, files: &[SourceFile]) -> Result<()>;
 

@@ -25,7 +25,6 @@ use evenkeel_op::{Context, Error, Result};
 use folders::Folder;
 use forward::Pages;
 use mirror::Mirror;
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -82,23 +81,28 @@ impl ReflinkProvider {
         })
     }
 
-    /// Sorts files by the folders they are cloned from and to.
+    /// Puts files together by the folders they are cloned from and to, as far as they stand beside each
+    /// other: what a caller has last is not to be cloned before what covers it.
     fn plan(&mut self, files: &[SourceFile]) -> Result<Vec<Folder>> {
-        let mut folders: HashMap<(PathBuf, &str), Folder> = HashMap::new();
+        let mut folders: Vec<Folder> = Vec::new();
+        let mut last: Option<(PathBuf, &str)> = None;
         for file in files {
             let (directory, leaf) = split(&file.path)?;
             let (folder, stored) = name::split(&file.name)?;
-            let folder = match folders.entry((directory.to_owned(), folder)) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let store = self.store_of(directory)?;
-                    let target = self.stores[store].mirror.files().join(name::folder(folder));
-                    new.insert(Folder::new(directory, target, store))
-                }
-            };
-            folder.add(leaf, name::leaf(stored), &file.name);
+            if last
+                .as_ref()
+                .is_none_or(|(at, name)| at != directory || *name != folder)
+            {
+                let store = self.store_of(directory)?;
+                let target = self.stores[store].mirror.files().join(name::folder(folder));
+                folders.push(Folder::new(directory, target, store));
+                last = Some((directory.to_owned(), folder));
+            }
+            if let Some(current) = folders.last_mut() {
+                current.add(leaf, name::leaf(stored), &file.name);
+            }
         }
-        Ok(folders.into_values().collect())
+        Ok(folders)
     }
 
     /// Returns the store for files in a directory, by the device number of its metadata.

@@ -13,9 +13,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Whether the binary logs are others than those that are listed. Looks at little more than their
-/// index, so it may be asked while commits stand still.
+/// Whether the binary logs or Aria's are others than those that are listed. Looks at little more than the
+/// index of the former, so it may be asked while commits stand still.
 pub(super) fn logs_changed(files: &ServerFiles) -> Result<bool> {
+    if files.next_aria_log().is_some_and(|next| next.exists()) {
+        return Ok(true);
+    }
     let logs = || {
         files
             .files
@@ -126,4 +129,26 @@ fn names_in_index(index: &Path) -> Result<BTreeSet<OsString>> {
     Ok(names
         .filter_map(|line| Path::new(line).file_name().map(OsString::from))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_server::files::discover_stopped;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_new_file_of_arias_log_is_seen() {
+        let data = tempfile::tempdir().unwrap();
+        let log = |number: u32| data.path().join(format!("aria_log.{number:08}"));
+        for number in [9, 10] {
+            fs::write(log(number), "").unwrap();
+        }
+        let files = discover_stopped(data.path(), &BTreeMap::new()).unwrap();
+        assert!(!logs_changed(&files).unwrap());
+        fs::write(log(11), "").unwrap();
+        assert!(logs_changed(&files).unwrap());
+        let files = files.rescan().unwrap();
+        assert!(!logs_changed(&files).unwrap());
+    }
 }

@@ -8,8 +8,9 @@
 use super::applier::Applier;
 use super::current;
 use super::method::{Choice, Method, Moment};
+use super::order::{early_files, late_files};
 use super::request::{BackupRequest, Source};
-use super::survey::{self, Survey, any_time, redo_layout};
+use super::survey::{self, Survey, redo_layout};
 use crate::Run;
 use evenkeel_innodb::redo::{self, RedoHeader};
 use evenkeel_op::{Context, Error, Result};
@@ -286,13 +287,7 @@ impl Freezer<'_> {
         let layout = redo_layout(abilities.redo_layout)
             .ok_or_else(|| Error::refused("this server's redo log cannot be spliced"))?;
         let header = RedoHeader::read(&first_redo_file(files)?.path, layout)?;
-        let early: Vec<FoundFile> = files
-            .files
-            .iter()
-            .filter(|file| any_time(file.class))
-            .cloned()
-            .collect();
-        self.provider.take(&sources(&early))?;
+        self.provider.take(&sources(&early_files(files)))?;
         fail::fail_point!("backup::freeze::data_cloned");
         Ok(header)
     }
@@ -309,11 +304,11 @@ impl Freezer<'_> {
     ) -> Result<Option<(ServerFiles, Option<Coordinates>, Duration)>> {
         let mut asked = None;
         match self.choice.moment {
-            Moment::BlockCommit => locker.stop_commits()?,
+            Moment::BlockCommit | Moment::BlockCommitAndStop => locker.stop_commits()?,
             Moment::GlobalRead => locker.stop_writes()?,
             Moment::Stop | Moment::None => {}
         }
-        if matches!(self.choice.moment, Moment::BlockCommit | Moment::GlobalRead) {
+        if self.choice.moment.is_locked() {
             locker.flush_engine_logs()?;
             asked = Some(locker.coordinates()?);
             self.applier.look(locker, self.run);
@@ -321,7 +316,7 @@ impl Freezer<'_> {
         fail::fail_point!("backup::freeze::moment");
         let limit = self.request.limits.hold;
         let (files, stopped) = match (self.choice.method, self.choice.moment) {
-            (Method::Splice, Moment::Stop) => {
+            (Method::Splice, Moment::Stop | Moment::BlockCommitAndStop) => {
                 let target = self.target()?;
                 let provider = &mut self.provider;
                 let paused = pause::paused(&target, limit, || {
@@ -500,24 +495,13 @@ fn rescan(files: &ServerFiles) -> Result<ServerFiles> {
     files.rescan().map(survey::without_keys)
 }
 
-/// Lists the files anew if the binary logs are others by now: one may have been begun or purged.
+/// Lists the files anew if logs are others by now: one may have been begun or purged.
 fn with_its_logs(files: ServerFiles) -> Result<ServerFiles> {
     if current::logs_changed(&files)? {
         rescan(&files)
     } else {
         Ok(files)
     }
-}
-
-fn late_files(files: &ServerFiles) -> Vec<FoundFile> {
-    // The redo log last: every page cloned before it must be covered by it.
-    let (redo, other): (Vec<_>, Vec<_>) = files
-        .files
-        .iter()
-        .filter(|file| !any_time(file.class))
-        .cloned()
-        .partition(|file| file.class == FileClass::InnodbRedo);
-    other.into_iter().chain(redo).collect()
 }
 
 fn redo_files(files: &ServerFiles) -> impl Iterator<Item = &FoundFile> {

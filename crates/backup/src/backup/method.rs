@@ -21,6 +21,8 @@ pub(super) struct Facts {
     pub(super) spliceable: bool,
     /// There are tables outside the system schemas whose engine has no transactions.
     pub(super) nontransactional: bool,
+    /// Some of them are Aria's.
+    pub(super) aria: bool,
     /// What is on disk of a commit that the server has acknowledged.
     pub(super) durability: Durability,
     /// The user wants the server process stopped.
@@ -79,10 +81,27 @@ pub(super) enum Moment {
     None,
     /// BACKUP STAGE BLOCK_COMMIT: commits wait.
     BlockCommit,
+    /// The same, and SIGSTOP of the server process while files are cloned.
+    BlockCommitAndStop,
     /// FLUSH TABLES WITH READ LOCK: writes wait, and it waits for running statements.
     GlobalRead,
     /// SIGSTOP of the server process.
     Stop,
+}
+
+impl Moment {
+    /// Whether the server is asked to let something wait.
+    pub(super) fn is_locked(self) -> bool {
+        matches!(
+            self,
+            Self::BlockCommit | Self::BlockCommitAndStop | Self::GlobalRead
+        )
+    }
+
+    /// Whether the server's process is stopped.
+    pub(super) fn is_stopped(self) -> bool {
+        matches!(self, Self::Stop | Self::BlockCommitAndStop)
+    }
 }
 
 /// How, and what stands still.
@@ -107,7 +126,14 @@ pub(super) fn choose(facts: Facts) -> Result<Choice> {
     };
     // Its flush goes from file to file: one log would have what the other was not yet told.
     let drifts = facts.atomicity == Atomicity::Synced && facts.durability != Durability::Synced;
+    // Where there is BACKUP STAGE, it is what a global read lock is made of as well.
+    let aria_writes_on = facts.aria && facts.backup_stage;
     let moment = match (facts.lock, method) {
+        // Its statements write pages until they commit: data and log that are cloned one after the other
+        // would be of two moments.
+        (LockWish::Auto | LockWish::GlobalRead, Method::Splice) if aria_writes_on => {
+            Moment::BlockCommitAndStop
+        }
         (LockWish::GlobalRead, _) => Moment::GlobalRead,
         (LockWish::None, Method::Splice) => {
             return Err(Error::usage("a splice needs a lock that stops DDL")
@@ -160,6 +186,7 @@ mod tests {
         instance_lock: false,
         spliceable: true,
         nontransactional: false,
+        aria: false,
         durability: Durability::Synced,
         stop: false,
         lock: LockWish::Auto,
@@ -180,6 +207,30 @@ mod tests {
             }),
             (Method::Splice, Moment::BlockCommit)
         );
+    }
+
+    #[test]
+    fn aria_stops_the_process_where_files_are_cloned_one_by_one() {
+        let aria = Facts {
+            nontransactional: true,
+            aria: true,
+            ..MARIADB_XFS
+        };
+        for lock in [LockWish::Auto, LockWish::GlobalRead] {
+            let chosen = chosen(Facts { lock, ..aria });
+            assert_eq!(chosen, (Method::Splice, Moment::BlockCommitAndStop));
+        }
+        let atomic = Facts {
+            atomicity: Atomicity::Whole,
+            ..aria
+        };
+        assert_eq!(chosen(atomic), (Method::Atomic, Moment::BlockCommit));
+        // It has no BACKUP STAGE, and the process stands for all of the clones.
+        let old = Facts {
+            backup_stage: false,
+            ..aria
+        };
+        assert_eq!(chosen(old), (Method::Pause, Moment::GlobalRead));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod give_way;
 mod hold;
 mod image;
 mod method;
+mod order;
 mod pace;
 mod pages;
 mod plan;
@@ -277,6 +278,7 @@ fn facts(
     let moment = match frozen.choice.moment {
         Moment::None => "none",
         Moment::BlockCommit => "block-commit",
+        Moment::BlockCommitAndStop => "block-commit-stop",
         Moment::GlobalRead => "global-read",
         Moment::Stop => "stop",
     };

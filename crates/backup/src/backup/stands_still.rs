@@ -23,6 +23,10 @@ pub fn stands_still(
             "the server's process is stopped while the files are cloned, because {}",
             reason(facts, abilities)
         ),
+        Method::Splice if choice.moment == Moment::BlockCommitAndStop => format!(
+            "{} while the logs are cloned, because there are tables of ENGINE=Aria",
+            who_waits(choice)
+        ),
         Method::Splice => format!("{} while the logs are cloned", who_waits(choice)),
         Method::Atomic if choice.moment == Moment::Stop => format!(
             "{} for the snapshot, because its logs are not synced at every commit",
@@ -37,6 +41,7 @@ fn who_waits(choice: Choice) -> &'static str {
     match choice.moment {
         Moment::None => "nothing is locked",
         Moment::BlockCommit => "commits wait",
+        Moment::BlockCommitAndStop => "commits wait and the server's process is stopped",
         Moment::GlobalRead => "writes wait",
         Moment::Stop => "the server's process is stopped",
     }
@@ -57,6 +62,7 @@ fn reason(facts: Facts, abilities: &Abilities) -> &'static str {
 mod tests {
     use super::*;
     use evenkeel_server::files::discover_stopped;
+    use std::collections::BTreeMap;
 
     fn told(version: &str, atomicity: Atomicity) -> Option<String> {
         told_of(version, atomicity, &[])
@@ -90,6 +96,24 @@ mod tests {
         assert_eq!(
             of("11.8.6-MariaDB"),
             "commits wait while the logs are cloned"
+        );
+    }
+
+    #[test]
+    fn tables_of_aria_are_told() {
+        let data = tempfile::tempdir().unwrap();
+        let told = |schema: &str| {
+            std::fs::create_dir(data.path().join(schema)).unwrap();
+            std::fs::write(data.path().join(schema).join("t.MAI"), "").unwrap();
+            let files = discover_stopped(data.path(), &BTreeMap::new()).unwrap();
+            let abilities = Abilities::of_version("11.8.6-MariaDB", "").unwrap();
+            stands_still(&abilities, &files, Atomicity::PerFile).unwrap()
+        };
+        assert_eq!(told("mysql"), "commits wait while the logs are cloned");
+        assert_eq!(
+            told("shop"),
+            "commits wait and the server's process is stopped while the logs are cloned, because \
+             there are tables of ENGINE=Aria"
         );
     }
 

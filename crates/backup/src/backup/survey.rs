@@ -183,14 +183,17 @@ pub(super) fn choose(
         request.stop_server,
         request.lock,
     ))?;
-    let stops = matches!(choice.method, method::Method::Pause)
-        || matches!(choice.moment, method::Moment::Stop);
+    let stops = matches!(choice.method, method::Method::Pause) || choice.moment.is_stopped();
     if stops && survey.files.pid.is_none() {
-        return Err(
-            Error::refused("the server's process was not found, so it cannot be paused")
-                .hint("run evenkeel on the server's own host, as root or as its user")
-                .hint("or add --lock ftwrl, which makes writes wait instead"),
-        );
+        let refusal = Error::refused("the server's process was not found, so it cannot be paused")
+            .hint("run evenkeel on the server's own host, as root or as its user");
+        return Err(match choice.moment {
+            // Its locks let statements on such tables go on.
+            method::Moment::BlockCommitAndStop => refusal.hint(
+                "or convert the tables of ENGINE=Aria to InnoDB: they are what it has to be paused for",
+            ),
+            _ => refusal.hint("or add --lock ftwrl, which makes writes wait instead"),
+        });
     }
     Ok(choice)
 }
@@ -212,6 +215,7 @@ pub(super) fn facts(
         spliceable: !files.has_queues()
             && abilities.is_some_and(|a| redo_layout(a.redo_layout).is_some()),
         nontransactional: files.has_nontransactional_user_tables(),
+        aria: files.has_aria_user_tables(),
         durability: Durability::of(&files.settings),
         stop,
         lock,

@@ -15,6 +15,7 @@
 //! A root exists only where the directory is outside the data directory. A file behind a symbolic
 //! link keeps the link's name: restored, it is an ordinary file.
 
+mod aria;
 mod class;
 mod host;
 mod keyring;

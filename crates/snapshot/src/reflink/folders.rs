@@ -5,6 +5,7 @@
 
 use super::forward::{Brought, Pages, Pair};
 use crate::Changed;
+use crate::failpoints::fail_point;
 use evenkeel_op::own_directory::{open_without_links, shown};
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{Mode, OFlags};
@@ -77,6 +78,7 @@ impl Folder {
                 pages,
                 true_extents,
             };
+            fail_point!("snapshot::reflink::next_file");
             match pair.bring() {
                 Ok(Brought::Forward(ranges)) => tell(&file.name, Changed::Ranges(ranges)),
                 Ok(Brought::Anew) => tell(&file.name, Changed::Unknown),

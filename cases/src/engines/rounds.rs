@@ -1,0 +1,110 @@
+//! Rounds of the crash-consistency loop over tables that are not InnoDB's.
+
+use super::{Bounds, EngineTraffic, check, check_tables, make};
+use crate::leftovers::{assert_at_most_the_base, is_stopped};
+use crate::rounds::{boot_with, clone_image, logged};
+use crate::{Site, quiet};
+use evenkeel_backup::backup::{BackupRequest, hold};
+use evenkeel_op::Cancel;
+use evenkeel_server::connect::Session;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where commits wait, and the files that recovery does not bring forward are about to be cloned.
+const MOMENT: &str = "backup::freeze::moment";
+/// Where they are cloned.
+const TAKEN: &str = "backup::freeze::taken";
+/// Before each file is cloned.
+const NEXT_FILE: &str = "snapshot::reflink::next_file";
+
+/// A table that is not sound must not be repaired in secret.
+const UNREPAIRED: [&str; 2] = [
+    "--loose-aria-recover-options=OFF",
+    "--myisam-recover-options=OFF",
+];
+
+/// Puts a site through rounds; `request` says how to freeze. Panics at the first image in which a table is
+/// not sound, or not of one turn. Without `aria` no table of a user is Aria's.
+pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
+    let copy = site.fs.join("copy");
+    let options = site.running().connect_options();
+    let mut session = site.running().session().expect("a session");
+    let subjects = make(&mut session, aria).unwrap_or_else(|e| panic!("{}", e.chain()));
+    let mut traffic =
+        EngineTraffic::prepare(&subjects, &options).unwrap_or_else(|e| panic!("{}", e.chain()));
+    let now = |traffic: &EngineTraffic| -> Vec<Bounds> {
+        let bounds = traffic.acknowledged().into_iter().map(|turn| Bounds {
+            acknowledged: turn,
+            started: turn,
+        });
+        bounds.collect()
+    };
+    let turns = check(&mut session, &subjects, &now(&traffic)).expect("sound tables");
+    let others = logged(&mut session) - turns;
+    for round in 1..=rounds {
+        let told = format!("{}, round {round}", site.server.name);
+        traffic.start().expect("clients");
+        traffic.wait_for(1 + i64::from(round) * 3 % 5);
+        let before = traffic.acknowledged();
+        let image = hold(request, quiet(&Cancel::new()))
+            .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let after = traffic.started();
+        // What reads the live files instead of the frozen ones finds these.
+        traffic.wait_for(1);
+        traffic.stop();
+        clone_image(&image, &copy);
+        let ended = match round {
+            1 => image.keep(),
+            _ => image.release(),
+        };
+        ended.expect("an end");
+        let bounds: Vec<Bounds> = before
+            .iter()
+            .zip(&after)
+            .map(|(acknowledged, started)| Bounds {
+                acknowledged: *acknowledged,
+                started: *started,
+            })
+            .collect();
+        let running = boot_with(site, &copy, &UNREPAIRED);
+        let mut image = running.session().expect("a session");
+        let in_log = logged(&mut image) - others;
+        let turns = check(&mut image, &subjects, &bounds).unwrap_or_else(|e| {
+            let live = check_tables(&mut session).map_err(|e| e.chain());
+            panic!("{told}: {}; of the live server: {live:?}", e.chain())
+        });
+        assert_eq!(
+            in_log, turns,
+            "{told}: binary log and tables do not tell of the same turns"
+        );
+        drop(image);
+        running.kill();
+        fs::remove_dir_all(&copy).expect("the copy goes");
+    }
+    assert_at_most_the_base(site.fs.path(), "after the rounds");
+}
+
+/// Has a server of MariaDB bring Aria's pages and its place in the log to disk before each file that is
+/// cloned while commits wait and the process does not stand: what is cloned in a wrong order is then of two
+/// moments, which otherwise is left to chance. `stands`: demands that it does.
+pub fn write_to_aria_while_it_is_cloned(site: &Site, stands: bool) {
+    let pid = site.running().pid();
+    let options = site.running().connect_options();
+    let is_moment = Arc::new(AtomicBool::new(false));
+    for (point, begins) in [(MOMENT, true), (TAKEN, false)] {
+        let is_moment = Arc::clone(&is_moment);
+        let mark = move || is_moment.store(begins, Ordering::SeqCst);
+        fail::cfg_callback(point, mark).expect("a fail point");
+    }
+    fail::cfg_callback(NEXT_FILE, move || {
+        if is_moment.load(Ordering::SeqCst) && !is_stopped(pid) {
+            assert!(!stands, "tables of Aria are cloned while the server runs");
+            let mut session = Session::open(&options).expect("a session");
+            // A new value of it begins with a checkpoint.
+            let sql = "SET GLOBAL aria_checkpoint_interval = 30";
+            session.run(sql).expect("a checkpoint");
+        }
+    })
+    .expect("a fail point");
+}

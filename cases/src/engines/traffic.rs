@@ -1,0 +1,158 @@
+//! Clients that write to the tables, one each, and how far each of them is.
+
+use super::{SETTLED, Subject};
+use evenkeel_op::Result;
+use evenkeel_server::connect::Session;
+use evenkeel_server::options::ConnectOptions;
+use evenkeel_testkit::until;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// Between which turns something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// The last one that the server had acknowledged before.
+    pub acknowledged: i64,
+    /// The last one that was begun after.
+    pub started: i64,
+}
+
+impl Bounds {
+    pub(super) fn holds(self, turn: i64) -> bool {
+        (self.acknowledged..=self.started).contains(&turn)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Place {
+    started: AtomicI64,
+    acknowledged: AtomicI64,
+    lost: Mutex<Option<String>>,
+}
+
+/// Clients that write as fast as the server takes it, while they are let.
+#[derive(Debug)]
+pub struct EngineTraffic {
+    clients: Vec<(Subject, Arc<Place>)>,
+    options: ConnectOptions,
+    running: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl EngineTraffic {
+    /// Prepares one client for each subject: takes the turns that change nothing.
+    pub fn prepare(subjects: &[Subject], options: &ConnectOptions) -> Result<Self> {
+        let mut clients = Vec::new();
+        for subject in subjects {
+            let place = Arc::new(Place::default());
+            let mut session = open(*subject, options)?;
+            for _ in 0..SETTLED {
+                take_turn(&mut session, *subject, &place)?;
+            }
+            clients.push((*subject, place));
+        }
+        Ok(Self {
+            clients,
+            options: options.clone(),
+            running: Vec::new(),
+            stop: Arc::default(),
+        })
+    }
+
+    /// Lets all clients write.
+    pub fn start(&mut self) -> Result<()> {
+        self.stop.store(false, Ordering::SeqCst);
+        for (subject, place) in &self.clients {
+            let (subject, place) = (*subject, Arc::clone(place));
+            let mut session = open(subject, &self.options)?;
+            let stop = Arc::clone(&self.stop);
+            self.running.push(std::thread::spawn(move || {
+                while !stop.load(Ordering::SeqCst) {
+                    if let Err(error) = take_turn(&mut session, subject, &place) {
+                        *place.lost.lock().expect("a place") = Some(error.chain());
+                        return;
+                    }
+                }
+            }));
+        }
+        Ok(())
+    }
+
+    /// Stops all clients after the turn they are at. Panics when one was disturbed.
+    #[track_caller]
+    pub fn stop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for thread in self.running.drain(..) {
+            thread.join().expect("a client");
+        }
+        for (subject, place) in &self.clients {
+            let lost = place.lost.lock().expect("a place").clone();
+            assert_eq!(lost, None, "{subject:?}: a client was disturbed");
+        }
+    }
+
+    /// Waits until every client has taken some more turns.
+    #[track_caller]
+    pub fn wait_for(&self, turns: i64) {
+        let goals: Vec<i64> = self.turns(|place| &place.acknowledged);
+        until("every table was written to", || {
+            let now = self.turns(|place| &place.acknowledged);
+            let is_there = |(now, goal): (&i64, &i64)| *now >= goal + turns;
+            now.iter().zip(&goals).all(is_there) || self.is_anybody_lost()
+        });
+    }
+
+    fn is_anybody_lost(&self) -> bool {
+        let mut places = self.clients.iter().map(|(_, place)| place);
+        places.any(|place| place.lost.lock().expect("a place").is_some())
+    }
+
+    /// Returns the last turn that was acknowledged, of each client.
+    #[must_use]
+    pub fn acknowledged(&self) -> Vec<i64> {
+        self.turns(|place| &place.acknowledged)
+    }
+
+    /// Returns the last turn that was begun, of each client.
+    #[must_use]
+    pub fn started(&self) -> Vec<i64> {
+        self.turns(|place| &place.started)
+    }
+
+    fn turns(&self, pick: fn(&Place) -> &AtomicI64) -> Vec<i64> {
+        let clients = self.clients.iter();
+        clients
+            .map(|(_, place)| pick(place).load(Ordering::SeqCst))
+            .collect()
+    }
+}
+
+impl Drop for EngineTraffic {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        for thread in self.running.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn open(subject: Subject, options: &ConnectOptions) -> Result<Session> {
+    let mut session = Session::open(options)?;
+    if !subject.is_logged() {
+        session.run("SET SESSION sql_log_bin = 0")?;
+    }
+    Ok(session)
+}
+
+fn take_turn(session: &mut Session, subject: Subject, place: &Place) -> Result<()> {
+    let turn = place.started.fetch_add(1, Ordering::SeqCst) + 1;
+    // Some of them answer with rows. MySQL 8 may ask to begin a GRANT anew, of which nothing was done.
+    while let Err(error) = session.rows(&subject.statement(turn)) {
+        if !error.chain().contains("(40001)") {
+            return Err(error);
+        }
+    }
+    place.acknowledged.store(turn, Ordering::SeqCst);
+    Ok(())
+}

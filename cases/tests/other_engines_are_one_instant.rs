@@ -1,0 +1,84 @@
+//! Are tables of engines other than InnoDB, and the server's own, sound and of one instant in every image that
+//! a provider freezes under load?
+
+use evenkeel_backup::backup::SnapshotChoice;
+use evenkeel_cases::Site;
+use evenkeel_cases::engines::{go_round, write_to_aria_while_it_is_cloned};
+use evenkeel_testkit::effort::rounds;
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_testkit::{LoopFs, TestServer};
+
+const GIB: u64 = 1 << 30;
+/// Rounds of each provider in full, shared out over the servers.
+const ALL: u32 = 200;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Clones with the checkpoint's splice.
+    Splice,
+    /// The same where no table of a user is Aria's, so that no process stands still.
+    SpliceWithoutAria,
+    /// Clones while the server's process is stopped.
+    Pause,
+    Btrfs,
+    Hook,
+}
+
+/// Small caches, so that pages are written all the time, and a checkpoint of Aria every second.
+const RESTLESS: [&str; 6] = [
+    "--key-buffer-size=1M",
+    "--loose-aria-pagecache-buffer-size=1M",
+    "--loose-aria-checkpoint-interval=1",
+    "--innodb-buffer-pool-dump-at-shutdown=OFF",
+    "--innodb-flush-log-at-trx-commit=1",
+    "--sync-binlog=1",
+];
+
+fn case(server: TestServer, fs: LoopFs, way: Way, sample: u32, (part, of): (u32, u32)) {
+    let rounds = rounds("other engines", sample, (ALL * part).div_ceil(of));
+    let scenario = fail::FailScenario::setup();
+    let site = Site::start(server, fs, 100, &RESTLESS);
+    let top = site.fs.path().display();
+    let snapshot = match way {
+        Way::Splice | Way::SpliceWithoutAria | Way::Pause => SnapshotChoice::Reflink,
+        Way::Btrfs => SnapshotChoice::Btrfs,
+        Way::Hook => SnapshotChoice::Hook {
+            command: format!(
+                "btrfs -q subvolume snapshot -r {top} {top}/taken && echo {top}/taken/data"
+            ),
+            release: Some(format!("btrfs -q subvolume delete {top}/taken")),
+        },
+    };
+    let mut request = site.request(snapshot);
+    request.stop_server = way == Way::Pause;
+    if site.server.id.starts_with("mariadb") {
+        write_to_aria_while_it_is_cloned(&site, way != Way::SpliceWithoutAria);
+    }
+    go_round(&site, &request, rounds, way != Way::SpliceWithoutAria);
+    scenario.teardown();
+}
+
+macro_rules! cases {
+    ($($name:ident: $server:ident on $fs:ident by $way:ident, $sample:literal or $part:literal of $all:literal;)*) => {
+        $(#[test]
+        fn $name() {
+            case($server(), LoopFs::$fs(4 * GIB), Way::$way, $sample, ($part, $all));
+        })*
+    };
+}
+
+cases! {
+    mariadb_splice: mariadb_10_11 on xfs by Splice, 3 or 2 of 4;
+    mariadb_splice_without_aria: mariadb_10_11 on xfs by SpliceWithoutAria, 2 or 1 of 4;
+    mariadb_11_8_splice: mariadb_11_8 on xfs by Splice, 1 or 1 of 8;
+    mysql8_splice: mysql_8_0_15 on xfs by Splice, 1 or 1 of 8;
+    mariadb_pause: mariadb_10_11 on xfs by Pause, 1 or 2 of 5;
+    mysql8_pause: mysql_8_0_15 on xfs by Pause, 1 or 1 of 5;
+    mysql57_pause: mysql_5_7_22 on xfs by Pause, 1 or 1 of 5;
+    mysql9_pause: mysql_9 on xfs by Pause, 1 or 1 of 5;
+    mariadb_btrfs: mariadb_10_11 on btrfs by Btrfs, 1 or 1 of 3;
+    mysql8_btrfs: mysql_8_0_15 on btrfs by Btrfs, 1 or 1 of 3;
+    mysql57_btrfs: mysql_5_7_22 on btrfs by Btrfs, 1 or 1 of 3;
+    mariadb_hook: mariadb_10_11 on btrfs by Hook, 1 or 2 of 3;
+    mysql57_hook: mysql_5_7_22 on btrfs by Hook, 1 or 1 of 3;
+}
