@@ -129,8 +129,8 @@ const ROOTS: [&str; 12] = [
 /// a path. Links and directories are made of it.
 fn is_root(id: &str) -> bool {
     if let Some(schema) = id.strip_prefix("schema-") {
-        let inside = relative_path(&format!("{DATA_ROOT}/{schema}"));
-        return inside.is_some_and(|(_, path)| path.components().count() == 1);
+        let inside = format!("{DATA_ROOT}/{schema}");
+        return relative_path(&inside).is_some_and(|(_, path)| path.components().count() == 1);
     }
     let word = match id.rsplit_once('-') {
         Some((word, number)) if number.parse::<u32>().is_ok_and(|n| n.to_string() == number) => {
