@@ -1,6 +1,8 @@
 //! What a manifest says about a generation besides its files: kept by `backup`, read by the rest.
 
+use crate::left_out::LeftOut;
 use crate::report::{CorruptPage, GenerationReport};
+use crate::tables::TableRecord;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::Manifest;
 use evenkeel_server::coordinates::Coordinates;
@@ -56,6 +58,13 @@ pub struct Facts {
     /// Where each volume was, by its name in the generation; nothing in one of a server's files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub volumes: BTreeMap<String, String>,
+    /// The tables that it has. Not in generations from before they were recorded, of a stopped MySQL 8, and
+    /// of volumes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables: Option<TableRecord>,
+    /// What was left out, by rule; not in generations from before that was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<Vec<LeftOut>>,
 }
 
 /// The root that volumes are in.
@@ -170,6 +179,8 @@ pub fn report_of(manifest: &Manifest) -> Result<GenerationReport> {
         source_coordinates: facts.source_coordinates,
         snapshot: facts.snapshot,
         coordinates,
+        tables: facts.tables.map(|record| record.tables),
+        left_out: facts.left_out,
     })
 }
 

@@ -1,5 +1,6 @@
 //! What a backup came to: a public contract, the same in JSON, in the manifest and on the screen.
 
+use crate::left_out::LeftOut;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::replication::SourceCoordinates;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,12 @@ pub struct GenerationReport {
     /// for a server that is no replica.
     #[serde(default)]
     pub source_coordinates: Vec<SourceCoordinates>,
+    /// Tables that the server listed and the image has; null where that is not recorded.
+    #[serde(default)]
+    pub tables: Option<u64>,
+    /// What was left out, by rule; null where that is not recorded.
+    #[serde(default)]
+    pub left_out: Option<Vec<LeftOut>>,
 }
 
 /// One InnoDB page that failed its checksum.

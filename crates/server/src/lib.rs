@@ -13,3 +13,4 @@ pub mod options;
 pub mod replication;
 pub mod service;
 pub mod stopped;
+pub mod tables;

@@ -12,12 +12,15 @@ use super::order::{early_files, late_files};
 use super::request::{BackupRequest, Source};
 use super::survey::{self, Survey, redo_layout};
 use crate::Run;
+use crate::tables::{self, TableRecord};
 use evenkeel_innodb::redo::{self, RedoHeader};
 use evenkeel_op::{Context, Error, Result};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
 use evenkeel_server::lock::{Held, Locker};
 use evenkeel_server::replication::SourceCoordinates;
+use evenkeel_server::tables::ServerTables;
 use evenkeel_snapshot::{Provider, SourceFile, pause};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,6 +36,8 @@ pub(super) struct Frozen {
     pub(super) held: Held,
     pub(super) choice: Choice,
     pub(super) instant: Moments,
+    /// The tables that are in it, as far as that is known.
+    pub(super) tables: Option<TableRecord>,
 }
 
 /// Between which moments of this process's clock the image's instant lies.
@@ -107,13 +112,11 @@ pub(super) fn freeze(
             run,
             listed: None,
             applier: Applier::default(),
+            server_tables: None,
+            ddl_blocked: false,
+            tables: None,
         };
-        let turn = freezer.run().and_then(|turn| {
-            if matches!(turn, Turn::Done(_)) {
-                freezer.provider.seal()?;
-            }
-            Ok(turn)
-        });
+        let turn = freezer.run().and_then(|turn| freezer.settle(turn));
         let again = match turn {
             Ok(Turn::Done(done)) => {
                 let (files, coordinates, held, instant) = *done;
@@ -128,6 +131,7 @@ pub(super) fn freeze(
                     held,
                     choice,
                     instant,
+                    tables: freezer.tables,
                 });
             }
             Ok(Turn::Again(again)) => again,
@@ -166,6 +170,12 @@ struct Freezer<'a> {
     /// The files that were to be frozen.
     listed: Option<ServerFiles>,
     applier: Applier,
+    /// What the server says that it has.
+    server_tables: Option<ServerTables>,
+    /// Whether no table could be made or dropped meanwhile.
+    ddl_blocked: bool,
+    /// What of it the image has: all.
+    tables: Option<TableRecord>,
 }
 
 impl Freezer<'_> {
@@ -175,6 +185,35 @@ impl Freezer<'_> {
             return false;
         };
         current::vanished(listed) || current::is_about_a_missing_file(error)
+    }
+
+    /// Compares an image with what the server listed, and makes it last.
+    fn settle(&mut self, turn: Turn) -> Result<Turn> {
+        let Turn::Done(done) = &turn else {
+            return Ok(turn);
+        };
+        let files = &done.0;
+        let place = |file: &FoundFile| self.provider.frozen_path(&source(file));
+        match (&self.server_tables, &self.request.source) {
+            (Some(listed), Source::Live(options)) => {
+                let checked = tables::of_server(listed, files, place)?;
+                let mut lacking = checked.lacking;
+                if !lacking.is_empty() && !self.ddl_blocked {
+                    let limits = &self.request.limits;
+                    tables::keep_lacking(&mut lacking, files, || {
+                        tables::listed_now(options, limits)
+                    })?;
+                }
+                if !lacking.is_empty() {
+                    return Err(tables::lacking(&lacking, files));
+                }
+                self.tables = Some(checked.record);
+            }
+            (_, Source::Volumes(_)) => {}
+            _ => self.tables = tables::of_files(files, place)?,
+        }
+        self.provider.seal()?;
+        Ok(turn)
     }
 
     fn run(&mut self) -> Result<Turn> {
@@ -218,6 +257,10 @@ impl Freezer<'_> {
         fail::fail_point!("backup::freeze::ddl_blocked");
         // Only now does the list of files stand still, as far as it can be made to.
         let abilities = locker.abilities().clone();
+        let mut listed = match ddl_blocked {
+            true => ServerTables::read(locker.session(), &abilities)?,
+            false => self.tables_now()?,
+        };
         let files = survey::without_keys(files::discover(locker.session(), &abilities)?);
         if !files.keyring.is_empty() {
             self.run.progress.warn(format!(
@@ -254,6 +297,11 @@ impl Freezer<'_> {
         let mut held = locker.release()?;
         held.writes_stopped = held.writes_stopped.max(stopped);
         self.applier.go_on()?;
+        if !ddl_blocked {
+            listed.keep_common(&self.tables_now()?);
+        }
+        self.server_tables = Some(listed);
+        self.ddl_blocked = ddl_blocked;
         if let Some(header) = spliced {
             self.splice(&files, &header)?;
         }
@@ -265,6 +313,14 @@ impl Freezer<'_> {
             held,
             Moments { begin, end },
         ))))
+    }
+
+    /// What the server lists by now, where DDL goes on: the lock's session would not wait for it.
+    fn tables_now(&self) -> Result<ServerTables> {
+        match &self.request.source {
+            Source::Live(options) => tables::listed_now(options, &self.request.limits),
+            _ => Ok(ServerTables::default()),
+        }
     }
 
     /// Does beforehand what would take time while the server stands still.
@@ -279,11 +335,7 @@ impl Freezer<'_> {
     }
 
     /// Saves the checkpoint, then clones everything that recovery brings up to date.
-    fn clone_data(
-        &mut self,
-        files: &ServerFiles,
-        abilities: &evenkeel_server::abilities::Abilities,
-    ) -> Result<RedoHeader> {
+    fn clone_data(&mut self, files: &ServerFiles, abilities: &Abilities) -> Result<RedoHeader> {
         let layout = redo_layout(abilities.redo_layout)
             .ok_or_else(|| Error::refused("this server's redo log cannot be spliced"))?;
         let header = RedoHeader::read(&first_redo_file(files)?.path, layout)?;

@@ -33,6 +33,7 @@ pub use survey::layout_of;
 use crate::Run;
 use crate::engine::Tool;
 use crate::facts::{Facts, VOLUME_ROOT};
+use crate::left_out::LeftOut;
 use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Begin, FileKind, FileMeta, Repository, Writer};
@@ -305,5 +306,7 @@ fn facts(
             .map(|root| (root.id.clone(), root.path.display().to_string()))
             .collect(),
         volumes: server.volumes.clone(),
+        tables: frozen.tables.clone(),
+        left_out: Some(LeftOut::of(&frozen.files.excluded)),
     }
 }

@@ -134,6 +134,17 @@ fn instead(
 /// Leaves key files out: a backup that holds the keys to itself protects nothing.
 pub(super) fn without_keys(mut files: ServerFiles) -> ServerFiles {
     let keyring = std::mem::take(&mut files.keyring);
+    let keys = files
+        .files
+        .iter()
+        .filter(|file| keyring.contains(&file.name));
+    let keys = keys.map(|file| {
+        (
+            file.path.clone(),
+            "encryption keys, which a restored server needs",
+        )
+    });
+    files.excluded.extend(keys);
     files.files.retain(|file| !keyring.contains(&file.name));
     // A directory of nothing but keys is not one to freeze: it may be on any filesystem.
     for root in keyring

@@ -6,12 +6,15 @@ use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::mount::{self, Mount, MountRequest, ScratchRequest};
 use crate::restore::{self, RestoreRequest};
+use crate::tables;
 use crate::throwaway;
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_repository::{Location, Proof, Repository};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::launch::{Account, Binary, Launch, Running};
+use evenkeel_server::tables::{IS_TABLE, ServerTables};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -50,6 +53,8 @@ pub struct BootReport {
     pub recovery_seconds: f64,
     /// Tables that CHECK TABLE looked at.
     pub tables_checked: u64,
+    /// Tables that the generation says it has, and that were looked for; null where it does not say.
+    pub tables_recorded: Option<u64>,
     /// What CHECK TABLE or the server complained of.
     pub problems: Vec<String>,
 }
@@ -108,6 +113,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         None => restore::newest(&repository)?,
     };
     bootable(&repository, generation, request.engine_tool.as_deref())?;
+    let facts = Facts::of(&repository.manifest(generation)?)?;
     let scratch = Scratch::claim(&request.scratch)?;
     let account = throwaway::nobodys_account();
     if let Some(account) = account {
@@ -129,6 +135,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         server: request.binary.version.to_string(),
         recovery_seconds: 0.0,
         tables_checked: 0,
+        tables_recorded: None,
         problems: Vec::new(),
     };
     let tried = match launch.start(request.deadline, run.cancel) {
@@ -136,7 +143,8 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
             fail::fail_point!("verify::started");
             report.recovery_seconds = begun.elapsed().as_secs_f64();
             run.progress.end();
-            let checked = check_tables(&server, &mut report, run);
+            let checked = missing_tables(&server, &facts, &mut report)
+                .and_then(|()| check_tables(&server, &mut report, run));
             if let Err(error) = server.stop(request.deadline) {
                 report.problems.push(error.chain());
             }
@@ -252,13 +260,50 @@ const QUIET_OPTIONS: [&str; 5] = [
     "--innodb-buffer-pool-load-at-startup=OFF",
 ];
 
+/// Looks for what the generation says that it has. Another version of the server may have other tables of
+/// its own.
+fn missing_tables(server: &Running, facts: &Facts, report: &mut BootReport) -> Result<()> {
+    let Some(record) = &facts.tables else {
+        return Ok(());
+    };
+    let (schemas, tables) = record.names()?;
+    let mut session = server.session()?;
+    let abilities = Abilities::probe(&mut session)?;
+    let found = ServerTables::read(&mut session, &abilities)?;
+    let is_same = facts.server_version.as_ref() == Some(&abilities.version_text);
+    let counts = |schema: &str| is_same || !matches!(schema, "mysql" | "sys");
+    report.tables_recorded = Some(record.tables);
+    let there = tables::names(&found);
+    let schemas = schemas
+        .difference(&found.schemas)
+        .filter(|schema| counts(schema));
+    let schemas = schemas.map(|schema| format!("schema {}", quote_name(schema)));
+    let tables = tables
+        .difference(&there)
+        .filter(|table| counts(&table.schema));
+    let missing: Vec<String> = schemas.chain(tables.map(ToString::to_string)).collect();
+    let more = missing.len().saturating_sub(MISSING_NAMED);
+    for name in missing.iter().take(MISSING_NAMED) {
+        let problem = format!("{name} was there when the generation was made, and is not any more");
+        report.problems.push(problem);
+    }
+    if more > 0 {
+        report
+            .problems
+            .push(format!("{more} more tables are missing"));
+    }
+    Ok(())
+}
+
+/// Missing tables that are named.
+const MISSING_NAMED: usize = 50;
+
 fn check_tables(server: &Running, report: &mut BootReport, run: Run<'_>) -> Result<()> {
     let mut session = server.session()?;
-    let tables = session.rows(
-        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type IN \
-         ('BASE TABLE', 'SEQUENCE') AND table_schema NOT IN ('information_schema', \
-         'performance_schema', 'sys') ORDER BY 1, 2",
-    )?;
+    let tables = session.rows(&format!(
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE {IS_TABLE} AND \
+         TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'sys') ORDER BY 1, 2"
+    ))?;
     run.progress
         .phase("checking tables", Some(tables.len() as u64), Unit::Items);
     for row in &tables {

@@ -5,10 +5,12 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 use evenkeel_backup::backup::{assess_engine, layout_of, stands_still};
+use evenkeel_backup::tables;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::abilities::{Abilities, Privilege, missing_privileges};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::files::{self, ServerFiles};
+use evenkeel_server::tables::ServerTables;
 use evenkeel_snapshot::{Assessment, Atomicity, Settings, assess};
 
 /// What a backup's account needs; a server that does not know one never lacks it.
@@ -19,17 +21,24 @@ const NEEDED: [Privilege; 4] = [
     Privilege::BackupAdmin,
 ];
 
+/// How long a question may wait for DDL that is under way.
+const WAIT_S: u32 = 60;
+
 /// Looks at server, account, files and filesystem.
 pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
     let options = settings::connect(&args.connection, "doctor", face)?;
     super::resume::resume(&options, face);
     let mut session = Session::open(&options)?;
     let abilities = Abilities::probe(&mut session)?;
+    // Some questions wait for locks on tables, by default for a year.
+    session.run(&format!("SET SESSION lock_wait_timeout = {WAIT_S}"))?;
     let mut checks = vec![privileges(&mut session, &abilities)?];
+    let listed = ServerTables::read(&mut session, &abilities);
     let found = files::discover(&mut session, &abilities);
     checks.push(layout_check(&found));
     let mut methods = Vec::new();
     if let Ok(found) = &found {
+        checks.push(tables_check(listed, found, &mut session, &abilities));
         checks.push(process_check(found));
         let settings = Settings {
             snapshot_dirs: args.snapshot_dir.clone(),
@@ -110,6 +119,23 @@ fn layout_check(found: &Result<ServerFiles>) -> Check {
             fine("files", format!("all found; {engines}"))
         }
         Err(error) => wrong("files", error),
+    }
+}
+
+/// Whether a backup would have all tables. What was there before and after the files were looked for counts.
+fn tables_check(
+    listed: Result<ServerTables>,
+    found: &ServerFiles,
+    session: &mut Session,
+    abilities: &Abilities,
+) -> Check {
+    let assessed = listed.and_then(|mut listed| {
+        listed.keep_common(&ServerTables::read(session, abilities)?);
+        tables::assess(&listed, found)
+    });
+    match assessed {
+        Ok(told) => fine("tables", told),
+        Err(error) => wrong("tables", &error),
     }
 }
 

@@ -46,6 +46,8 @@ pub(super) struct Streamed {
     pub(super) notes: BTreeMap<String, Vec<u8>>,
     /// Names of the directories that its files are in.
     pub(super) dirs: BTreeSet<String>,
+    /// Names of the files.
+    pub(super) names: BTreeSet<String>,
 }
 
 /// A file that comes. The last to let go of it finishes it.
@@ -106,6 +108,7 @@ pub(super) fn store(
             partial: 0,
             notes: BTreeMap::new(),
             dirs: BTreeSet::new(),
+            names: BTreeSet::new(),
             rested: std::time::Duration::ZERO,
         };
         let first = xbstream::read(pipe, &mut feeder).map(|_| ());
@@ -113,7 +116,7 @@ pub(super) fn store(
         if first.is_err() {
             failed.cancel(2);
         }
-        let streamed = (feeder.notes, feeder.dirs, feeder.rested);
+        let streamed = (feeder.notes, feeder.dirs, feeder.names, feeder.rested);
         drop(feeder.open);
         drop(feeder.send);
         let first = first_error(first, workers);
@@ -121,12 +124,13 @@ pub(super) fn store(
         Ok((first, streamed))
     })?;
     read?;
-    let (notes, dirs, rested) = streamed;
+    let (notes, dirs, names, rested) = streamed;
     totals.rested = rested;
     Ok(Streamed {
         totals,
         notes,
         dirs,
+        names,
     })
 }
 
@@ -148,6 +152,7 @@ struct Feeder<'a> {
     partial: u64,
     notes: BTreeMap<String, Vec<u8>>,
     dirs: BTreeSet<String>,
+    names: BTreeSet<String>,
     rested: std::time::Duration,
 }
 
@@ -176,6 +181,7 @@ impl Feeder<'_> {
         for (at, _) in name.match_indices('/') {
             self.dirs.insert(name[..at].to_owned());
         }
+        self.names.insert(name.clone());
         let meta = self.known.meta(&name);
         let block_size = meta.block_size as usize;
         let base = self.writer.base_file(&name)?;

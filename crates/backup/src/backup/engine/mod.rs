@@ -20,14 +20,17 @@ use super::{Moments, dir_meta};
 use crate::Run;
 use crate::engine::{self, OptionFile, Ticks, Tool, Wanted};
 use crate::facts::Facts;
+use crate::left_out::LeftOut;
+use crate::tables::{self, TableRecord};
 use blocks::Streamed;
 use evenkeel_op::{Error, Result, Unit};
 use evenkeel_repository::Writer;
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
-use evenkeel_server::files::ServerFiles;
+use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::tables::ServerTables;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -45,6 +48,7 @@ pub(super) struct Taken {
     streamed: Streamed,
     ticks: Ticks,
     tool: Tool,
+    tables: Option<TableRecord>,
 }
 
 /// Finds the tool for a running server, and refuses what it could not copy.
@@ -122,6 +126,9 @@ pub(super) fn take(
         ));
     };
     let before = coordinates_now(connect)?;
+    let mut listed = tables::listed_now(connect, &request.limits)?;
+    // Not only after everything was copied: engines that are not covered.
+    tables::of_server(&listed, &survey.files, |file| file.path.clone())?;
     let options = OptionFile::of(connect)?;
     let command = command(tool, &options, survey, request);
     run.progress
@@ -138,6 +145,8 @@ pub(super) fn take(
     add_dirs(&survey.files, &streamed.dirs, writer)?;
     let coordinates = notes::coordinates(&streamed.notes)?;
     notes::check(&coordinates, &before, &coordinates_now(connect)?)?;
+    listed.keep_common(&tables::listed_now(connect, &request.limits)?);
+    let tables = Some(all_tables(&listed, &survey.files, &streamed)?);
     let (suspects, more) = streamed.totals.findings.take();
     let corrupt = suspects::judge(suspects, more, request, run)?;
     streamed.notes.clear();
@@ -148,6 +157,7 @@ pub(super) fn take(
         streamed,
         ticks: ended.ticks,
         tool: tool.clone(),
+        tables,
     })
 }
 
@@ -155,6 +165,50 @@ fn coordinates_now(connect: &ConnectOptions) -> Result<Coordinates> {
     let mut session = Session::open(connect)?;
     let abilities = Abilities::probe(&mut session)?;
     Coordinates::read(&mut session, &abilities)
+}
+
+/// Compares what came with what the server had before and after.
+fn all_tables(
+    listed: &ServerTables,
+    files: &ServerFiles,
+    streamed: &Streamed,
+) -> Result<TableRecord> {
+    let names = streamed.names.iter().map(String::as_str);
+    let dirs = files.dirs.iter().map(|(name, _)| name);
+    let dirs = dirs.chain(&streamed.dirs).map(String::as_str);
+    let checked = tables::of_copy(listed, files, names, dirs)?;
+    if checked.lacking.is_empty() {
+        return Ok(checked.record);
+    }
+    Err(tables::lacking(&checked.lacking, files)
+        .hint("if tables were made, renamed or dropped meanwhile, run it again"))
+}
+
+/// What is there and did not come.
+fn left_out(files: &ServerFiles, streamed: &Streamed) -> Vec<LeftOut> {
+    let came = |file: &FoundFile| {
+        let own = file.path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = file
+            .name
+            .rsplit_once('.')
+            .map_or(&*file.name, |(stem, _)| stem);
+        // What lies elsewhere comes on top; a table that was made anew comes as .new.
+        [
+            file.name.clone(),
+            format!("{}/{own}", files::ROOT),
+            format!("{stem}.new"),
+        ]
+        .iter()
+        .any(|name| streamed.names.contains(name))
+    };
+    let others = files.files.iter().filter(|file| {
+        // The redo log comes by another name.
+        file.class != FileClass::InnodbRedo && !came(file) && file.path.exists()
+    });
+    let others = others.map(|file| (file.path.as_path(), file.size));
+    let mut rules = LeftOut::of(&files.excluded);
+    rules.extend(LeftOut::of_files("not copied by the server's tool", others));
+    rules
 }
 
 /// Returns what is run. Nothing of the connection is in it.
@@ -227,6 +281,8 @@ impl Taken {
             volumes: Default::default(),
             source_coordinates: Vec::new(),
             applier_ms: 0.0,
+            tables: self.tables.clone(),
+            left_out: Some(left_out(files, &self.streamed)),
         }
     }
 }

@@ -123,8 +123,40 @@ impl BackupAnswer {
             seconds,
             rested(report),
         ));
+        text.push_str(&covered(report));
         text
     }
+}
+
+/// Says which tables are in it, and what is not.
+fn covered(report: &GenerationReport) -> String {
+    let mut text = match report.tables {
+        Some(tables) => format!("  {tables} tables\n"),
+        None => "  which tables it has is not recorded\n".to_owned(),
+    };
+    let Some(rules) = &report.left_out else {
+        text.push_str("  what was left out is not recorded\n");
+        return text;
+    };
+    for rule in rules {
+        let directories = match rule.directories {
+            0 => String::new(),
+            count => format!("{count} directories, "),
+        };
+        let named = rule.first.len() as u64;
+        let more = match rule.directories == 0 && rule.files > named {
+            true => ", …",
+            false => "",
+        };
+        text.push_str(&format!(
+            "  left out: {directories}{} files, {} ({}): {}{more}\n",
+            rule.files,
+            units::bytes(rule.bytes),
+            rule.why,
+            rule.first.join(", "),
+        ));
+    }
+    text
 }
 
 /// The list of generations.

@@ -220,6 +220,16 @@ impl Answer for VerifyAnswer {
                     "NOT PROVEN"
                 },
             ));
+            match boot.tables_recorded {
+                Some(tables) => text.push_str(&format!(
+                    "  compared with the list of {tables} tables that the generation has\n"
+                )),
+                None if boot.recovery_seconds > 0.0 => text.push_str(
+                    "  NOT COMPARED: the generation has no list of its tables (it is of an earlier \
+                     evenkeel, or of a stopped MySQL)\n",
+                ),
+                None => {}
+            }
             for problem in &boot.problems {
                 text.push_str(&format!("  {problem}\n"));
             }
