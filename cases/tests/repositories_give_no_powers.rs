@@ -136,6 +136,46 @@ fn servers_on_restored_files_are_not_roots() {
     assert_eq!(owner(&bank), account().unwrap().uid);
 }
 
+/// What prepares a tool's copy reads logs, pages and options of the repository.
+#[test]
+fn tools_on_restored_files_are_not_roots() {
+    let mut site = Site::start(mariadb_10_11(), LoopFs::ext4(3 << 30), 10, &[]);
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let backup = evenkeel.backup(&site, &["--snapshot", "engine"]);
+    assert_eq!(run(backup).generation(), 1);
+    site.kill();
+    let whose = open_directory(&site.fs);
+    let tool = site.fs.join("tool");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *--prepare*) id -u > {}/$$;; esac\nexec mariadb-backup \"$@\"\n",
+        whose.display()
+    );
+    fs::write(&tool, script).unwrap();
+    fs::set_permissions(&tool, Permissions::from_mode(0o755)).unwrap();
+    let flags = ["--engine-tool", tool.to_str().unwrap()];
+    let target = site.fs.join("restored");
+    let ended = run(evenkeel.restore(&site.repository(), &target, &flags));
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let mut verify = evenkeel.command(&["verify", "--boot", "--mount"]);
+    verify.args(flags).arg(site.repository());
+    let ended = run(verify);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let files = fs::read_dir(&whose)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let users: Vec<String> = files
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    assert_eq!(users.len(), 2, "{users:?}");
+    assert!(!users.iter().any(|user| user.trim() == "0"), "{users:?}");
+    let owner = |path: &Path| fs::metadata(path).unwrap().uid();
+    for made in ["", "ib_logfile0", "bank/accounts_0.ibd"] {
+        assert_eq!(owner(&target.join(made)), account().unwrap().uid, "{made}");
+    }
+    let log = fs::metadata(target.join("ib_logfile0")).unwrap();
+    assert_eq!(log.mode() & 0o007, 0, "others read the redo log");
+}
+
 /// A file that runs as its owner would make whoever can write into the repository that owner.
 #[test]
 fn permissions_to_run_as_somebody_else_do_not_come_back() {

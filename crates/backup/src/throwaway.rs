@@ -1,5 +1,5 @@
-//! Whom a server belongs to that evenkeel starts for itself, on files of which it knows nothing but that
-//! they were in a repository: never root.
+//! Whom a server, or another program, belongs to that evenkeel starts for itself, on files of which it
+//! knows nothing but that they were in a repository: never root.
 
 use evenkeel_op::{Error, Result};
 use evenkeel_server::launch::{Account, Binary};
@@ -30,25 +30,41 @@ pub(crate) fn account_of(owner: Account) -> Option<Account> {
 ///
 /// Errors: `Refused`, with what to do.
 pub(crate) fn reach(account: Account, binary: &Binary, dirs: &[&Path]) -> Result<()> {
-    for dir in dirs {
-        if let Some(closed) = closed_above(account, dir) {
-            return Err(Error::refused(format!(
-                "the server that is started for this does not run as root, and user {} cannot enter {}",
-                account.uid,
-                closed.display()
-            ))
-            .hint("name a place below directories that everybody may enter, for example in /srv: --target, or --scratch"));
-        }
-    }
-    match closed_above(account, &binary.path) {
+    dirs.iter()
+        .try_for_each(|dir| reach_directory(account, dir))?;
+    reach_program(account, &binary.path, "--server-binary")
+}
+
+/// Fails when the account cannot get to a directory in which it has to work.
+///
+/// Errors: `Refused`, with what to do.
+pub(crate) fn reach_directory(account: Account, dir: &Path) -> Result<()> {
+    match closed_above(account, dir) {
         None => Ok(()),
         Some(closed) => Err(Error::refused(format!(
-            "{} does not run as root here, and user {} cannot enter {}",
-            binary.path.display(),
+            "what is started for this does not run as root, and user {} cannot enter {}",
             account.uid,
             closed.display()
         ))
-        .hint("name a program with --server-binary that everybody may run")),
+        .hint("name a place below directories that everybody may enter, for example in /srv: --target, or --scratch")),
+    }
+}
+
+/// Fails when the account cannot get to a program, which `option` names.
+///
+/// Errors: `Refused`, with what to do.
+pub(crate) fn reach_program(account: Account, program: &Path, option: &str) -> Result<()> {
+    match closed_above(account, program) {
+        None => Ok(()),
+        Some(closed) => Err(Error::refused(format!(
+            "{} does not run as root here, and user {} cannot enter {}",
+            program.display(),
+            account.uid,
+            closed.display()
+        ))
+        .hint(format!(
+            "name a program with {option} that everybody may run"
+        ))),
     }
 }
 

@@ -89,6 +89,8 @@ impl Header {
 pub struct Format {
     /// Version of the server that wrote the file.
     pub server_version: String,
+    /// The server that wrote it, by its `server_id`.
+    pub server: u32,
     /// Whether every event ends in a CRC32.
     pub checksums: bool,
 }
@@ -125,6 +127,7 @@ impl Format {
         };
         Ok(Self {
             server_version: String::from_utf8_lossy(version).into_owned(),
+            server: header.server,
             checksums,
         })
     }

@@ -1,5 +1,6 @@
 //! Which events belong together: a transaction, or a statement that stands alone.
 
+use crate::clock::{self, Committed};
 use crate::{Event, Format, Gtid, Header, body, kind};
 use evenkeel_op::{Error, Result};
 
@@ -10,8 +11,12 @@ pub struct Group {
     pub start: u64,
     /// Position after its last event.
     pub end: u64,
-    /// The time of its first event, in seconds since 1970.
+    /// When it was committed, as truly as it tells, in seconds since 1970. Changes of rows on MariaDB tell
+    /// no more than their session did.
     pub time: u32,
+    /// What the clock of the server that wrote the file said meanwhile, where that is told: no session can
+    /// set it.
+    pub clock: Option<u32>,
     /// The time of its last statement, which replicas keep when they log what they apply.
     pub statement: u32,
     /// Its GTID, if it has one.
@@ -23,7 +28,7 @@ pub struct Group {
 pub struct Unfinished {
     /// Position of its first event.
     pub start: u64,
-    /// The time of its first event, in seconds since 1970.
+    /// When it was committed, as far as it told so far, in seconds since 1970.
     pub time: u32,
     /// The time of its last statement so far.
     pub statement: u32,
@@ -47,8 +52,28 @@ struct Open {
     state: State,
     start: u64,
     time: u32,
+    /// Whether the time is that of the commit, to which statements add nothing.
+    is_told: bool,
+    clock: Option<u32>,
     statement: u32,
     gtid: Option<Gtid>,
+}
+
+impl Open {
+    fn tell(&mut self, committed: Committed) {
+        self.clock = Some(committed.here);
+        if let Some(first) = committed.first {
+            (self.time, self.is_told) = (first, true);
+        }
+    }
+
+    /// Takes note of a statement: the time that it says, and what the clock said.
+    fn hear(&mut self, said: u32, clock: u32) {
+        self.clock.get_or_insert(clock);
+        if !self.is_told {
+            self.time = clock::corrected(self.time, said, clock);
+        }
+    }
 }
 
 /// Takes the events of a file in order and tells when a group is complete.
@@ -69,6 +94,8 @@ impl Groups {
                 },
                 start: unfinished.start,
                 time: unfinished.time,
+                is_told: false,
+                clock: None,
                 statement: unfinished.statement,
                 gtid: unfinished.gtid,
             }),
@@ -93,6 +120,11 @@ impl Groups {
         let ends = self
             .take(event, body)
             .ok_or_else(|| Error::failed(format!("the event at {} is damaged", event.position)))?;
+        if let (Some(open), Some(clock)) =
+            (&mut self.open, clock::of_statement(event, body, format))
+        {
+            open.hear(event.header.time, clock);
+        }
         // A commit has the time of a statement of its own, which replicas do not keep.
         let commits = matches!(event.header.kind, kind::XID | kind::XA_PREPARE)
             || event.header.kind == kind::QUERY && statement(body).is_some_and(is_commit);
@@ -106,6 +138,7 @@ impl Groups {
             start: open.start,
             end: event.end(),
             time: open.time,
+            clock: open.clock,
             statement: open.statement,
             gtid: open.gtid,
         }))
@@ -115,12 +148,15 @@ impl Groups {
     fn take(&mut self, event: &Event, body: &[u8]) -> Option<bool> {
         let header = &event.header;
         let ends = match header.kind {
-            kind::GTID | kind::GTID_TAGGED => {
+            kind::GTID | kind::GTID_TAGGED | kind::ANONYMOUS_GTID => {
                 self.begin(event, State::Announced, mysql(header, body)?);
-                false
-            }
-            kind::ANONYMOUS_GTID => {
-                self.begin(event, State::Announced, None);
+                let committed = clock::committed(body);
+                // One with a tag is written in another way.
+                if let (Some(open), Some(committed), true) =
+                    (&mut self.open, committed, header.kind != kind::GTID_TAGGED)
+                {
+                    open.tell(committed);
+                }
                 false
             }
             kind::MARIADB_GTID => {
@@ -176,6 +212,8 @@ impl Groups {
             state,
             start: event.position,
             time: event.header.time,
+            is_told: false,
+            clock: None,
             statement: event.header.time,
             gtid,
         });
@@ -188,10 +226,10 @@ impl Groups {
     }
 }
 
-/// Body: `u8 flags, 16 bytes server, u64 number`. A tagged one is written in another way: it is a
-/// transaction all the same, but its name is not read.
+/// Body: `u8 flags, 16 bytes server, u64 number`. A tagged one is written in another way, an
+/// anonymous one has none: both are transactions all the same.
 fn mysql(header: &Header, body: &[u8]) -> Option<Option<Gtid>> {
-    if header.kind == kind::GTID_TAGGED {
+    if header.kind != kind::GTID {
         return Some(None);
     }
     Some(Some(Gtid::MySql {

@@ -16,6 +16,7 @@
 //! * [`change`]: which table an event changes, as far as it says.
 //! * [`Gtid`], [`GtidSet`]: one transaction's name, and what a server or an archive has.
 
+mod clock;
 mod end;
 mod event;
 mod events;

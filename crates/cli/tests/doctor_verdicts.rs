@@ -107,6 +107,30 @@ fn where_nothing_can_freeze_files_it_says_what_else_there_is() {
 }
 
 #[test]
+fn a_redo_log_that_is_not_known_is_told_before_anything_is_copied() {
+    let disk = LoopFs::xfs(512 << 20);
+    let server = servers::mariadb_10_11();
+    let datadir = disk.path().join("data");
+    let running = server.start(&datadir, &[]);
+    // As MariaDB 13 has it.
+    std::fs::write(datadir.join("ib_0000000000003000.log"), "redo").unwrap();
+    let (code, json) = doctor(running.socket(), "root");
+    assert_eq!(code, Some(4), "{json:#}");
+    let files = check(&json, "files");
+    let found = files["found"].as_str().unwrap();
+    assert!(found.contains("ib_0000000000003000.log"), "{found}");
+    let hint = files["hints"][0].as_str().unwrap();
+    assert!(hint.contains("innodb_log_archive = OFF"), "{hint}");
+    let repository = disk.join("repository");
+    let backup = evenkeel("backup", running.socket(), "root")
+        .arg(&repository)
+        .output()
+        .unwrap();
+    assert_eq!(backup.status.code(), Some(14), "{backup:?}");
+    assert!(!repository.join("generations/1").exists());
+}
+
+#[test]
 fn where_nothing_can_freeze_files_the_servers_own_tool_will_do() {
     let disk = LoopFs::ext4(512 << 20);
     let server = servers::mariadb_10_11();

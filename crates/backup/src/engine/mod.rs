@@ -4,12 +4,13 @@
 mod option_file;
 mod prepare;
 mod process;
+mod recorded;
 mod tool;
 
 pub use tool::{Tool, Wanted};
 
 pub(crate) use option_file::OptionFile;
-pub(crate) use prepare::prepare;
+pub(crate) use prepare::{Copied, prepare, reach};
 pub(crate) use process::{Output, Ticks, Told, run};
 
 /// What `snapshot` begins with in the facts of a generation that a tool has copied.

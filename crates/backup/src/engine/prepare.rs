@@ -3,18 +3,18 @@
 //! A server of the same version would recover most of it by itself when it starts. But the copy of a
 //! table that was made or renamed meanwhile lies under a name that only the tool puts right, so no
 //! data directory is shown to a server before this.
+//!
+//! The tool reads what was in a repository, so it runs as throwaway servers do: never as root.
 
-use super::process;
 use super::tool::Tool;
-use crate::Run;
+use super::{process, recorded};
+use crate::{Run, throwaway};
 use evenkeel_op::{Context, Result, Unit};
 use evenkeel_server::launch::Account;
 use evenkeel_server::lock::Limits;
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown, lchown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -33,13 +33,33 @@ const NOTES: [&str; 9] = [
 /// More of them, of newer MariaDBs.
 const NOTES_TOO: [&str; 2] = ["mariadb_backup_binlog_info", "innodb_corrupted_pages"];
 
-/// Makes the copy in `dir` one that a server starts on. Files that the tool makes get `owner`, or that of
-/// `dir`.
-pub(crate) fn prepare(tool: &Tool, dir: &Path, owner: Option<Account>, run: Run<'_>) -> Result<()> {
+/// What the tool works on.
+pub(crate) struct Copied<'a> {
+    /// Where it is.
+    pub(crate) dir: &'a Path,
+    /// Gives all of it to the account that the tool runs as.
+    pub(crate) lend: &'a dyn Fn(Account) -> Result<()>,
+    /// Makes it root's again.
+    pub(crate) take_back: &'a dyn Fn() -> Result<()>,
+}
+
+/// Makes the copy one that a server starts on. `account` is what the tool runs as, none without root; what the
+/// copy is to belong to in the end is the caller's to see to.
+///
+/// Errors: `Refused` for options that are not taken from a repository; `Failed` with the tool's own words.
+pub(crate) fn prepare(
+    tool: &Tool,
+    copied: &Copied<'_>,
+    account: Option<Account>,
+    run: Run<'_>,
+) -> Result<()> {
+    let dir = copied.dir;
     run.progress.phase("preparing", None, Unit::Items);
+    recorded::keep_known(dir)?;
+    account.map_or(Ok(()), copied.lend)?;
     process::run(
         tool,
-        command(tool, dir),
+        command(tool, dir, account),
         &Limits::default(),
         run,
         |mut out, _| {
@@ -47,6 +67,7 @@ pub(crate) fn prepare(tool: &Tool, dir: &Path, owner: Option<Account>, run: Run<
         },
     )
     .context(|| format!("failed to prepare {}", dir.display()))?;
+    account.map_or(Ok(()), |_| (copied.take_back)())?;
     for note in NOTES.iter().chain(&NOTES_TOO) {
         match fs::remove_file(dir.join(note)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -55,12 +76,29 @@ pub(crate) fn prepare(tool: &Tool, dir: &Path, owner: Option<Account>, run: Run<
             _ => {}
         }
     }
-    give_to_owner(dir, owner)?;
     run.progress.end();
     Ok(())
 }
 
-fn command(tool: &Tool, dir: &Path) -> Command {
+/// Fails where the tool's account cannot work.
+///
+/// Errors: `Refused`, with what to do.
+pub(crate) fn reach(account: Account, tool: &Tool, dir: &Path) -> Result<()> {
+    throwaway::reach_directory(account, dir)?;
+    reach_tool(account, tool)
+}
+
+/// A tool that is named without a directory is looked for where everybody's programs are.
+fn reach_tool(account: Account, tool: &Tool) -> Result<()> {
+    match tool.program.parent() {
+        Some(above) if !above.as_os_str().is_empty() => {
+            throwaway::reach_program(account, &tool.program, "--engine-tool")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn command(tool: &Tool, dir: &Path, account: Option<Account>) -> Command {
     let mut command = Command::new(&tool.program);
     command.args(["--no-defaults", "--prepare"]);
     command.arg({
@@ -68,57 +106,10 @@ fn command(tool: &Tool, dir: &Path) -> Command {
         target.push(dir);
         target
     });
+    if let Some(Account { uid, gid }) = account {
+        command.uid(uid).gid(gid);
+    }
     command
-}
-
-/// Gives everything to the owner of the directory, or another one, and what the tool made the mode of the
-/// server's own files.
-fn give_to_owner(dir: &Path, owner: Option<Account>) -> Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let failed = || {
-        format!(
-            "failed to give the files of {} to their owner",
-            dir.display()
-        )
-    };
-    let found = fs::metadata(dir).context(failed)?;
-    let owner = owner.unwrap_or(Account {
-        uid: found.uid(),
-        gid: found.gid(),
-    });
-    let mut waiting = vec![dir.to_owned()];
-    while let Some(dir) = waiting.pop() {
-        for entry in fs::read_dir(&dir).context(failed)? {
-            let path = entry.context(failed)?.path();
-            if give_one(&path, owner).context(failed)? {
-                waiting.push(path);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Gives a file or directory, and nothing that a link leads to; returns whether it is a directory.
-fn give_one(path: &Path, owner: Account) -> io::Result<bool> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let open = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(open) => fs::File::from(open),
-        Err(Errno::LOOP) => {
-            lchown(path, Some(owner.uid), Some(owner.gid))?;
-            return Ok(false);
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let found = open.metadata()?;
-    if (found.uid(), found.gid()) != (owner.uid, owner.gid) {
-        fchown(&open, Some(owner.uid), Some(owner.gid))?;
-        if found.is_file() {
-            open.set_permissions(fs::Permissions::from_mode(0o660))?;
-        }
-    }
-    Ok(found.is_dir())
 }
 
 #[cfg(test)]
@@ -134,7 +125,7 @@ mod tests {
                 name,
                 version: Version::new(8, 0, 36),
             };
-            let line = format!("{:?}", command(&tool, Path::new("/srv/data")));
+            let line = format!("{:?}", command(&tool, Path::new("/srv/data"), None));
             let expected =
                 format!("\"{name}\" \"--no-defaults\" \"--prepare\" \"--target-dir=/srv/data\"");
             assert_eq!(line, expected);

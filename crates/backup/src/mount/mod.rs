@@ -14,15 +14,17 @@ mod view;
 
 pub use request::{Filled, MountEnd, MountReport, MountRequest, ScratchRequest};
 
-use crate::Run;
-use crate::engine;
+use crate::engine::{self, Copied, Tool};
 use crate::facts::{DATA_ROOT, Facts};
 use crate::restore::{self, bound_to_their_place};
+use crate::{Run, throwaway};
 use contents::{Contents, OneGeneration};
 use crossbeam_channel::Receiver;
 use evenkeel_mount::{Claim, Mounted, Overlay, Owner, Scratch, heal};
+use evenkeel_op::open_directory::OpenDirectory;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{Reader, Repository, Summary};
+use evenkeel_server::launch::{Account, hand_over};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -161,7 +163,7 @@ fn writable(
     if !resumed {
         if let (Some(tool), Some(data)) = (&tool, mount.report.roots.get(DATA_ROOT)) {
             // Before anybody is told that it is there.
-            if let Err(error) = engine::prepare(tool, data, None, run) {
+            if let Err(error) = prepare(tool, data, run) {
                 let _ = mount.end();
                 return Err(error);
             }
@@ -169,6 +171,30 @@ fn writable(
         writable.scratch.ready()?;
     }
     Ok(mount)
+}
+
+/// Lets the tool prepare what it copied, through the mount.
+fn prepare(tool: &Tool, data: &Path, run: Run<'_>) -> Result<()> {
+    let failed = || format!("failed to set owners in {}", data.display());
+    let top = OpenDirectory::open(data).context(failed)?;
+    let found = top.stat().context(failed)?;
+    let owner = Account {
+        uid: found.st_uid,
+        gid: found.st_gid,
+    };
+    let account = throwaway::account_of(owner);
+    if let Some(account) = account {
+        engine::reach(account, tool, data)?;
+    }
+    let give = |to| hand_over::give(&top, to).context(failed);
+    let copied = Copied {
+        dir: data,
+        lend: &give,
+        // Only names at the top are removed after this, and no link is followed by that.
+        take_back: &|| Ok(()),
+    };
+    engine::prepare(tool, &copied, account, run)?;
+    account.map_or(Ok(()), |_| give(owner))
 }
 
 /// Returns where each root is shown.

@@ -1,6 +1,7 @@
 //! Finds the generation to begin with, the history that goes on from it, and where to stop.
 
 use super::log::{self, ArchivedFile};
+use super::two_places::TimesGoBack;
 use super::walk::Walk;
 use super::way::{Leg, ways};
 use super::{Point, PointReport};
@@ -50,14 +51,16 @@ pub(super) enum Verdict {
 }
 
 /// Finds the nearest generation before a point (or takes the one that is named) and the transactions
-/// between. Reads the archive up to there.
+/// between. Reads the archive up to there; behind a time a bounded stretch more.
 ///
 /// Errors: `Refused` for a point before the first generation, beyond the archive's end or behind a
-/// gap, and where no archived log goes on from a generation.
+/// gap, where no archived log goes on from a generation, and for a time that is two places in the log
+/// unless `go_back` says which.
 pub fn find(
     repository: &Location,
     named: Option<u32>,
     point: &Point,
+    go_back: TimesGoBack,
     run: Run<'_>,
 ) -> Result<PointPlan> {
     let opened = Repository::open(repository)?;
@@ -90,7 +93,7 @@ pub fn find(
                 continue;
             }
         };
-        match judge(&logs, &base, &manifest, point, &known, run)? {
+        match judge(&logs, &base, &manifest, (point, go_back), &known, run)? {
             Verdict::Found(report, gtids, legs) => {
                 return Ok(PointPlan {
                     generation,
@@ -219,7 +222,7 @@ fn judge(
     logs: &Logs,
     base: &Base,
     manifest: &Manifest,
-    point: &Point,
+    (point, go_back): (&Point, TimesGoBack),
     known: &[Timeline],
     run: Run<'_>,
 ) -> Result<Verdict> {
@@ -233,7 +236,7 @@ fn judge(
     }
     let mut reason = None;
     for way in ways {
-        match walk(logs, base, way, point, run)? {
+        match walk(logs, base, way, (point, go_back), run)? {
             Verdict::NotThere(error) => {
                 reason.get_or_insert(error);
             }
@@ -249,7 +252,7 @@ fn walk(
     logs: &Logs,
     base: &Base,
     mut legs: Vec<Leg>,
-    point: &Point,
+    (point, go_back): (&Point, TimesGoBack),
     run: Run<'_>,
 ) -> Result<Verdict> {
     let mut walk = Walk::new(base, point);
@@ -262,20 +265,23 @@ fn walk(
         }
         let leg = &mut legs[number];
         leg.known.clone_from(&walk.known);
-        match walk_leg(logs, leg, &mut walk, run)? {
-            Step::Ends => {
-                legs.truncate(walk.last_leg + 1);
+        match walk_leg(logs, leg, &mut walk, run) {
+            Ok(Step::Ends) => break,
+            Ok(Step::GoesOn) => {}
+            Ok(Step::Missing(error)) if !walk.is_there() => return Ok(Verdict::NotThere(error)),
+            Ok(Step::Missing(_)) => break,
+            // What is behind the point is only looked at.
+            Err(error) if walk.is_there() && !run.cancel.is_cancelled() => {
+                run.progress.warn(format!(
+                    "the log behind the point, which was looked at for earlier times, cannot be read: {}",
+                    error.chain()
+                ));
                 break;
             }
-            Step::GoesOn => {}
-            Step::Missing(error) if !walk.is_there() => return Ok(Verdict::NotThere(error)),
-            Step::Missing(_) => break,
+            Err(error) => return Err(error),
         }
     }
-    legs.truncate(walk.last_leg + 1);
-    let last = legs.last().map(|leg| &leg.timeline);
-    let reach = last.and_then(Timeline::end).map(|end| end.to_string());
-    Ok(walk.verdict(base, &reach.unwrap_or_default(), legs))
+    walk.verdict(base, legs, go_back)
 }
 
 enum Step {

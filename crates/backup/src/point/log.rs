@@ -57,8 +57,8 @@ impl Read for ArchivedFile<'_> {
 
 /// Something that a log holds.
 pub(super) enum Item {
-    /// A complete transaction.
-    Transaction(Transaction, Option<Gtid>),
+    /// A complete transaction, and what its server's own clock said.
+    Transaction(Transaction, Option<Gtid>, Option<u32>),
     /// One that is before the place from which on is read.
     Earlier(Option<Gtid>),
     /// What the server had executed when it began the file.
@@ -69,6 +69,8 @@ pub(super) enum Item {
         at: Place,
         /// Seconds since 1970.
         time: u32,
+        /// Whether the file begins with it.
+        begins: bool,
     },
 }
 
@@ -234,7 +236,7 @@ fn transaction(file: &str, group: &Group) -> Item {
         time: jiff::Timestamp::from_second(i64::from(group.time)).ok(),
         gtid: group.gtid.map(|gtid| gtid.to_string()),
     };
-    Item::Transaction(transaction, group.gtid)
+    Item::Transaction(transaction, group.gtid, group.clock)
 }
 
 fn between(file: &str, event: &Event) -> Item {
@@ -244,5 +246,9 @@ fn between(file: &str, event: &Event) -> Item {
             position: event.position,
         },
         time: event.header.time,
+        begins: event.header.kind == kind::FORMAT_DESCRIPTION,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,13 +9,17 @@
 
 mod find;
 pub(crate) mod log;
+mod look;
 mod meaning;
+mod reached;
 mod replay;
+mod two_places;
 mod walk;
 mod way;
 
 pub use find::{PointPlan, find};
 pub(crate) use replay::{Ground, Means, means, replay};
+pub use two_places::{TimesGoBack, TwoPlaces};
 
 use crate::archive::Place;
 use evenkeel_binlog::{Gtid, number_of};
@@ -26,7 +30,7 @@ use serde::Serialize;
 /// A point in time, as it was typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Point {
-    /// Before the first transaction of this second or a later one.
+    /// Before the first transaction that was committed in this second or a later one.
     Time(jiff::Timestamp),
     /// After this transaction.
     After(Gtid),
@@ -93,7 +97,7 @@ pub struct Transaction {
     pub at: Place,
     /// Position after it, in the same file.
     pub end: u64,
-    /// When its first statement began.
+    /// When it was committed, where its log tells that; else when its last statement began, as its session said.
     pub time: Option<jiff::Timestamp>,
     /// Its GTID, if it has one.
     pub gtid: Option<String>,
@@ -115,6 +119,9 @@ pub struct PointReport {
     /// Where other servers' logs were gone on with, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seams: Vec<Seam>,
+    /// That the time means two places, and which one this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub two_places: Option<TwoPlaces>,
 }
 
 /// Where the log of one server goes on from that of another.

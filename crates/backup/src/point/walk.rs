@@ -2,6 +2,9 @@
 
 use super::find::{Base, Verdict, order};
 use super::log::Item;
+use super::look::{Look, seconds};
+use super::reached::Reached;
+use super::two_places::{TimesGoBack, choose};
 use super::way::Leg;
 use super::{Point, PointReport, Seam, Transaction};
 use crate::archive::Place;
@@ -11,20 +14,16 @@ use evenkeel_op::{Error, ErrorKind, Result};
 /// What was seen on the way.
 pub(super) struct Walk<'a> {
     point: &'a Point,
-    transactions: u64,
-    last: Option<Transaction>,
-    next: Option<Transaction>,
+    so_far: Reached,
     /// Where the point is, once it is reached.
     cut: Option<Place>,
-    /// The end of what was seen, and its time.
-    end: Place,
-    end_time: u32,
-    gtids: (bool, bool),
+    /// What is seen behind it, where it is a time.
+    look: Option<Look>,
+    next: Option<Transaction>,
     /// Everything that was executed so far; nothing where the log does not say so.
     pub(super) known: Option<GtidSet>,
-    /// Which leg is walked, and in which the last transaction is.
+    /// Which leg is walked.
     leg: usize,
-    pub(super) last_leg: usize,
     /// Why a leg does not go on from those before.
     pub(super) wrong: Option<Error>,
     seams: Vec<Seam>,
@@ -32,25 +31,18 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(base: &Base, point: &'a Point) -> Self {
-        let mut walk = Self {
+        let is_at = matches!(point, Point::Position(place) if *place == base.at);
+        Self {
             point,
-            transactions: 0,
-            last: None,
+            so_far: Reached::at(base.at.clone()),
+            cut: is_at.then(|| base.at.clone()),
+            look: None,
             next: None,
-            cut: None,
-            end: base.at.clone(),
-            end_time: 0,
-            gtids: (false, false),
             known: None,
             leg: 0,
-            last_leg: 0,
             wrong: None,
             seams: Vec::new(),
-        };
-        if matches!(point, Point::Position(place) if *place == base.at) {
-            walk.cut = Some(base.at.clone());
         }
-        walk
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -128,48 +120,81 @@ impl<'a> Walk<'a> {
 
     /// Takes what comes next; returns whether to go on.
     pub(super) fn take(&mut self, item: Item) -> Result<bool> {
-        let transaction = match item {
+        let (transaction, clock) = match item {
             Item::Executed(set) => return Ok(self.executed(set)),
             Item::Earlier(gtid) => {
                 self.is_again(gtid);
                 return Ok(self.wrong.is_none());
             }
-            Item::Transaction(transaction, gtid) => {
+            Item::Transaction(transaction, gtid, clock) => {
                 if self.is_again(gtid) {
                     return Ok(self.wrong.is_none());
                 }
-                transaction
+                (transaction, clock)
             }
-            Item::Between { at, time } => {
+            Item::Between { at, time, begins } => {
+                if let Some(look) = self.look.as_mut().filter(|_| begins) {
+                    look.file_begun(time);
+                    return Ok(!look.is_over());
+                }
                 if self.cut.is_none() && self.stops_between(&at, time) {
                     self.cut = Some(at);
                 }
                 return Ok(true);
             }
         };
-        if self.cut.is_none() && self.stops_before(&transaction) {
+        Ok(self.step(transaction, clock))
+    }
+
+    /// Takes a transaction; returns whether to go on.
+    fn step(&mut self, transaction: Transaction, clock: Option<u32>) -> bool {
+        if self.look.is_some() {
+            return self.look_on(transaction, clock);
+        }
+        let stops = self.stops_before(&transaction);
+        // Who began a file, or a replica that lags, need not have the time of what is in it.
+        if matches!(self.point, Point::Time(_)) && !stops {
+            self.cut = None;
+        }
+        if self.cut.is_none() && stops {
             self.cut = Some(transaction.at.clone());
         }
-        if self.cut.is_some() {
-            self.next = Some(transaction);
-            return Ok(false);
+        match (&self.cut, self.point) {
+            (Some(cut), Point::Time(point)) => {
+                let mut first = self.so_far.clone();
+                first.to = cut.clone();
+                first.next = Some(transaction.clone());
+                self.look = Some(Look::new(point.as_second(), first, &transaction));
+                self.look_on(transaction, clock)
+            }
+            (Some(_), _) => {
+                self.next = Some(transaction);
+                false
+            }
+            (None, _) => {
+                if self.stops_after(&transaction) {
+                    self.cut = Some(Place {
+                        file: transaction.at.file.clone(),
+                        position: transaction.end,
+                    });
+                }
+                self.so_far.add(transaction, self.leg);
+                true
+            }
         }
-        self.transactions += 1;
-        self.last_leg = self.leg;
-        match transaction.gtid {
-            Some(_) => self.gtids.0 = true,
-            None => self.gtids.1 = true,
-        }
-        self.end = Place {
-            file: transaction.at.file.clone(),
-            position: transaction.end,
+    }
+
+    /// Behind a time: nothing of it is applied, unless times go back.
+    fn look_on(&mut self, transaction: Transaction, clock: Option<u32>) -> bool {
+        self.so_far.add(transaction.clone(), self.leg);
+        let Some(look) = &mut self.look else {
+            return true;
         };
-        self.end_time = transaction.time.map_or(0, |time| time.as_second() as u32);
-        if self.stops_after(&transaction) {
-            self.cut = Some(self.end.clone());
+        look.take(&transaction, &self.so_far);
+        if let Some(clock) = clock {
+            look.clock(clock);
         }
-        self.last = Some(transaction);
-        Ok(true)
+        !look.is_over()
     }
 
     fn stops_between(&self, at: &Place, time: u32) -> bool {
@@ -182,10 +207,7 @@ impl<'a> Walk<'a> {
 
     fn stops_before(&self, transaction: &Transaction) -> bool {
         match self.point {
-            Point::Time(point) => {
-                let time = transaction.time.map_or(0, |time| time.as_second());
-                time >= point.as_second()
-            }
+            Point::Time(point) => seconds(transaction) >= point.as_second(),
             Point::Position(place) => {
                 let end = Place {
                     file: transaction.at.file.clone(),
@@ -208,37 +230,59 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn verdict(mut self, base: &Base, reach: &str, legs: Vec<Leg>) -> Verdict {
-        self.seams.truncate(self.last_leg);
-        let Some(to) = self.cut else {
-            let what = match self.point {
-                Point::After(gtid) | Point::Before(gtid) => {
-                    format!("no archived transaction is {gtid}: the archive reaches to {reach}")
-                }
-                Point::Time(_) | Point::Position(_) => {
-                    format!("the point is beyond the archive, which reaches to {reach}")
-                }
-            };
-            let time = jiff::Timestamp::from_second(i64::from(self.end_time)).ok();
-            let time = time.filter(|_| self.end_time > 0);
-            let last = time.map(|time| format!("its last transaction is of {time}"));
-            let error = Error::new(ErrorKind::Refused, what);
-            return Verdict::NotThere(match last {
-                Some(last) => error.hint(last),
-                None => error,
-            });
+    /// Says what came of it.
+    ///
+    /// Errors: `Refused` for a time that is two places, when nobody chose.
+    pub(super) fn verdict(
+        mut self,
+        base: &Base,
+        mut legs: Vec<Leg>,
+        go_back: TimesGoBack,
+    ) -> Result<Verdict> {
+        let Some(cut) = self.cut.take() else {
+            return Ok(Verdict::NotThere(self.beyond(&legs)));
         };
-        Verdict::Found(
+        let (reached, two_places) = match self.look.take() {
+            Some(look) => choose(look, go_back)?,
+            None => {
+                self.so_far.to = cut;
+                self.so_far.next = self.next;
+                (self.so_far, None)
+            }
+        };
+        self.seams.truncate(reached.leg);
+        legs.truncate(reached.leg + 1);
+        Ok(Verdict::Found(
             Box::new(PointReport {
                 from: base.at.clone(),
-                to,
-                transactions: self.transactions,
-                last_applied: self.last,
-                first_not_applied: self.next,
+                to: reached.to,
+                transactions: reached.transactions,
+                last_applied: reached.last,
+                first_not_applied: reached.next,
                 seams: self.seams,
+                two_places,
             }),
-            self.gtids,
+            reached.gtids,
             legs,
-        )
+        ))
+    }
+
+    /// The archive does not reach so far.
+    fn beyond(&self, legs: &[Leg]) -> Error {
+        let last = legs.get(self.so_far.leg);
+        let last = last.and_then(|leg| leg.timeline.end());
+        let reach = last.map_or_else(String::new, |end| end.to_string());
+        let error = Error::refused(match self.point {
+            Point::After(gtid) | Point::Before(gtid) => {
+                format!("no archived transaction is {gtid}: the archive reaches to {reach}")
+            }
+            Point::Time(_) | Point::Position(_) => {
+                format!("the point is beyond the archive, which reaches to {reach}")
+            }
+        });
+        match self.so_far.last.as_ref().and_then(|last| last.time) {
+            Some(time) => error.hint(format!("its last transaction is of {time}")),
+            None => error,
+        }
     }
 }

@@ -11,14 +11,15 @@ mod write;
 
 pub use onto::{OntoPlan, OntoReport, OntoRequest, onto, plan_onto};
 
-use crate::Run;
-use crate::engine::{self, Tool, Wanted};
+use crate::engine::{self, Copied, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
 use crate::point::{self, Ground, Means, PointReport, Replay};
+use crate::{Run, throwaway};
 use entries::Where;
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{FileMeta, Location, Reader, Repository};
+use evenkeel_server::launch::Account;
 use evenkeel_server::replication::{Seeding, seeding};
 use serde::Serialize;
 use staging::Staging;
@@ -217,6 +218,11 @@ fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     refuse_moved_tables(&facts, &roots)?;
     let tops = apply::tops(&reader)?;
     let means = means(request, &facts, &roots, &tops, run)?;
+    if let (Some(tool), Some(account)) = (&tool, tools_account(&tops, request.owner)) {
+        for root in roots.values() {
+            engine::reach(account, tool, root.target())?;
+        }
+    }
     space::check(&roots, &reader)?;
     Ok(Plan {
         reader,
@@ -262,13 +268,39 @@ fn prepare(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     let (Some(tool), Some(data)) = (&plan.tool, plan.roots.get(DATA)) else {
         return Ok(());
     };
+    let account = tools_account(&plan.tops, request.owner);
     data.unhold_all()?;
     fail::fail_point!("restore::preparing");
-    let top = plan.tops.get(DATA);
-    let owner = top.map(|top| entries::owner_of(top, request.owner));
-    engine::prepare(tool, data.place(), owner, run)?;
+    let copied = Copied {
+        dir: data.place(),
+        lend: &|to| data.lend(to),
+        take_back: &|| data.take_back(),
+    };
+    engine::prepare(tool, &copied, account, run)?;
     fail::fail_point!("restore::prepared");
-    data.hold_all()
+    data.hold_all()?;
+    match account {
+        Some(_) => give_content(plan, request),
+        None => Ok(()),
+    }
+}
+
+/// What the tool runs as; none without root.
+fn tools_account(tops: &BTreeMap<String, FileMeta>, owner: Option<(u32, u32)>) -> Option<Account> {
+    let top = tops.get(DATA)?;
+    throwaway::account_of(entries::owner_of(top, owner))
+}
+
+/// Gives what a server or a tool worked on to whom it belongs.
+fn give_content(plan: &Plan, request: &RestoreRequest) -> Result<()> {
+    for (id, root) in &plan.roots {
+        let top = plan
+            .tops
+            .get(id)
+            .map(|top| entries::owner_of(top, request.owner));
+        top.map_or(Ok(()), |owner| root.give_content(owner))?;
+    }
+    apply::open_up_dirs(plan)
 }
 
 /// Brings the files to a point in time, before any server of the user's can see them.
@@ -298,14 +330,7 @@ fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     fail::fail_point!("point::taken_back");
     all().try_for_each(Staging::hold_all)?;
     if means.account.is_some() {
-        for (id, root) in &plan.roots {
-            let top = plan
-                .tops
-                .get(id)
-                .map(|top| entries::owner_of(top, request.owner));
-            top.map_or(Ok(()), |owner| root.give_content(owner))?;
-        }
-        apply::open_up_dirs(plan)?;
+        give_content(plan, request)?;
     }
     entries::relink(plan, Where::Staged, Where::Target)
 }

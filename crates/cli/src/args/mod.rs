@@ -58,8 +58,8 @@ pub use plugin::{
 pub use prewarm::{Pages, Prewarm, Reader};
 pub use queue::{Queue, QueueCheck, QueueCompact, QueuePeek, QueueSalvage, QueueStatus, QueueVerb};
 pub use repository::{
-    Forget, Generations, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare, RepositoryCopy,
-    RepositoryVerb, Restore, Verify,
+    Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
+    RepositoryCopy, RepositoryVerb, Restore, Verify,
 };
 pub use ssh::{CompressAt, Remote};
 pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};

@@ -1,7 +1,7 @@
 //! The commands that work on a repository without a server.
 
 use super::{Amount, EncryptTo, Keys, MappedRoot, Part, Remote};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,6 +55,11 @@ pub struct Restore {
     /// a position (binlog.000042:1234).
     #[arg(long, value_name = "POINT", conflicts_with = "onto")]
     pub to: Option<String>,
+    /// With `--to` and a time, where times in the log go back behind it: stop before the first
+    /// transaction of that time or later, or behind the last earlier one. The exit code is 3 then
+    /// [default: refuse, and name both places].
+    #[arg(long, value_name = "WHICH", requires = "to")]
+    pub times_go_back: Option<GoBack>,
     /// With `--to`: the server that applies the logs [default: mariadbd or mysqld of the
     /// generation's kind].
     #[arg(long, value_name = "FILE", requires = "to")]
@@ -88,6 +93,15 @@ pub struct Restore {
     /// What opens it.
     #[command(flatten)]
     pub keys: Keys,
+}
+
+/// Which of the two places that a time may be.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoBack {
+    /// Before the first transaction of that time or later.
+    First,
+    /// Behind the last earlier one.
+    Last,
 }
 
 const VERIFY: &str = "\

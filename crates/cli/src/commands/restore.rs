@@ -1,10 +1,10 @@
 //! `restore`.
 
-use crate::args::Restore;
+use crate::args::{GoBack, Restore};
 use crate::settings;
 use crate::show::Face;
 use evenkeel_backup::Run;
-use evenkeel_backup::point::{self, Point, Replay};
+use evenkeel_backup::point::{self, Point, Replay, TimesGoBack};
 use evenkeel_backup::restore::{self, OntoRequest, RestoreRequest};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_repository::Repository;
@@ -36,8 +36,14 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
         progress: face.progress(),
         cancel: face.cancel(),
     };
-    face.answer(&restore::restore(&request, run)?);
-    Ok(exit::DONE)
+    let report = restore::restore(&request, run)?;
+    let point = report.point.as_ref();
+    let is_one_of_two = point.is_some_and(|point| point.two_places.is_some());
+    face.answer(&report);
+    Ok(match is_one_of_two {
+        true => exit::PARTIAL,
+        false => exit::DONE,
+    })
 }
 
 /// Finds the way to a point in time.
@@ -47,7 +53,12 @@ fn go_on_to(text: &str, args: &Restore, request: &mut RestoreRequest, face: &Fac
         progress: face.progress(),
         cancel: face.cancel(),
     };
-    let plan = point::find(&request.repository, args.generation, &point, run)?;
+    let go_back = match args.times_go_back {
+        None => TimesGoBack::Refuse,
+        Some(GoBack::First) => TimesGoBack::First,
+        Some(GoBack::Last) => TimesGoBack::Last,
+    };
+    let plan = point::find(&request.repository, args.generation, &point, go_back, run)?;
     let repository = Repository::open(&request.repository)?;
     let binary =
         super::verify::binary(args.server_binary.as_deref(), &repository, plan.generation)?;

@@ -1,7 +1,7 @@
 //! What a file is, told from its name.
 
 use super::layout::Plan;
-use super::moving_redo;
+use super::{moving_redo, redo_shape};
 use std::path::Path;
 
 /// What a file is: decides when it may be cloned, and how its bytes are checked.
@@ -59,8 +59,7 @@ fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
     if numbered("ib_logfile") || moving_redo::is_redo(name) {
         return Some(FileClass::InnodbRedo);
     }
-    // MariaDB 13's archived redo log.
-    if name.starts_with("ib_") && name.ends_with(".log") {
+    if redo_shape::is_archived(name) {
         return Some(FileClass::InnodbRedo);
     }
     if name.ends_with(".dblwr") || name.ends_with(".bdblwr") || name == "xb_doublewrite" {
@@ -135,6 +134,8 @@ mod tests {
             ("extra.ibu", C::InnodbData),
             ("ib_logfile0", C::InnodbRedo),
             ("#ib_redo12", C::InnodbRedo),
+            ("ib_00000000000a3000.log", C::InnodbRedo),
+            ("ib_errors.log", C::Other),
             ("#ib_16384_0.dblwr", C::InnodbDoublewrite),
             ("accounts.frm", C::Definition),
             ("accounts.isl", C::Definition),

@@ -1,6 +1,7 @@
 //! Where a server keeps files, as its variables say.
 
 use super::logs::Logs;
+use super::redo_shape::RedoShape;
 use super::{FileClass, keyring, system_tablespace};
 use evenkeel_op::{Context, Result};
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub(super) struct Plan {
     /// The names of the system tablespace's files.
     pub(super) system_tablespace: Vec<String>,
     pub(super) logs: Logs,
+    pub(super) redo: RedoShape,
     /// Files that are left out, and why.
     pub(super) leave_out: Vec<LeftOut>,
     /// Files that hold keys.
@@ -75,12 +77,8 @@ impl Plan {
         for path in homes {
             at.add(&mut specials, "innodb-home", path, HOME);
         }
-        at.add(
-            &mut specials,
-            "redo",
-            at.directory("innodb_log_group_home_dir"),
-            REDO,
-        );
+        let redo = at.directory("innodb_log_group_home_dir");
+        at.add(&mut specials, "redo", redo.clone(), REDO);
         at.add(
             &mut specials,
             "undo",
@@ -121,6 +119,7 @@ impl Plan {
                 .filter_map(|p| file_name(p))
                 .collect(),
             logs,
+            redo: RedoShape::of(redo, variables),
             leave_out: at.leave_out(),
             keyring: keyring::files(datadir, variables),
             outside: Vec::new(),

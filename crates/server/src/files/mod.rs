@@ -26,6 +26,7 @@ mod logs;
 mod moving_redo;
 mod name;
 mod outside;
+mod redo_shape;
 mod refuse;
 mod settings;
 mod system_tablespace;
@@ -272,6 +273,7 @@ pub(crate) fn is_running(pid: i32, datadir: &Path) -> Error {
 }
 
 fn scan(plan: &Plan, pid: Option<i32>, settings: BTreeMap<String, String>) -> Result<ServerFiles> {
+    plan.redo.check()?;
     let mut walk = walk::Walk::new(plan)?;
     walk.data_directory()?;
     walk.special_directories()?;

@@ -81,7 +81,9 @@ fn redo_in(image: &Path, name: &str, dir: &Path) -> Result<Vec<FoundFile>> {
 
 /// Whether a file of this name holds redo, or will.
 pub(super) fn is_redo(name: &str) -> bool {
-    name.starts_with("#ib_redo")
+    let number = name.strip_prefix("#ib_redo");
+    let number = number.map(|rest| rest.strip_suffix("_tmp").unwrap_or(rest));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Whether it is one that is kept ready: it was emptied or never used.
@@ -113,7 +115,7 @@ mod tests {
         for name in ["#ib_redo7", "#ib_redo8", "#ib_redo9_tmp"] {
             fs::write(log.join(name), "old").unwrap();
         }
-        fs::write(data.path().join("ib_logfile0"), "stays").unwrap();
+        fs::write(data.path().join("ib_logfile101"), "stays").unwrap();
         for name in ["#ib_redo8", "#ib_redo9", "#ib_redo10_tmp", "notes"] {
             fs::write(image.path().join(name), "newer").unwrap();
         }
@@ -121,11 +123,11 @@ mod tests {
         let listed = [
             "data/#innodb_redo/#ib_redo7",
             "data/#innodb_redo/#ib_redo8",
-            "data/ib_logfile0",
+            "data/ib_logfile101",
         ];
         assert_eq!(redo(&files), listed);
         let files = files.without_moving_redo();
-        assert_eq!(redo(&files), ["data/ib_logfile0"]);
+        assert_eq!(redo(&files), ["data/ib_logfile101"]);
         let files = files
             .with_moving_redo(|dir| {
                 assert_eq!(dir, log.canonicalize().unwrap());
@@ -135,7 +137,7 @@ mod tests {
         let listed = [
             "data/#innodb_redo/#ib_redo8",
             "data/#innodb_redo/#ib_redo9",
-            "data/ib_logfile0",
+            "data/ib_logfile101",
         ];
         assert_eq!(redo(&files), listed);
         assert_eq!(files.files[0].size, 5);

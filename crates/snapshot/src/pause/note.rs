@@ -221,6 +221,8 @@ fn own_notes() -> Result<Notes> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::Index;
 
     #[test]
     fn a_note_that_was_never_written_goes_and_other_files_stay() {
@@ -246,6 +248,58 @@ mod tests {
         assert_eq!(noted.stopped, Some((5, 6)));
         for other in ["", "evenkeel pause 2\nboot abc\nprocess 12 34\n", MAGIC] {
             assert_eq!(Noted::parse(other), None, "{other}");
+        }
+    }
+    /// What is done to a note.
+    #[derive(Debug, Clone)]
+    enum Forgery {
+        Write(Index, Vec<u8>),
+        Cut(Index),
+        Grow(usize),
+    }
+
+    fn forgery() -> impl Strategy<Value = Forgery> {
+        let bytes = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..20),
+            "[0-9 \n]{1,24}".prop_map(String::into_bytes),
+        ];
+        prop_oneof![
+            (any::<Index>(), bytes).prop_map(|(at, bytes)| Forgery::Write(at, bytes)),
+            any::<Index>().prop_map(Forgery::Cut),
+            (0usize..100_000).prop_map(Forgery::Grow),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_forged_note_moves_nothing_and_only_a_note_goes(forgeries in proptest::collection::vec(forgery(), 1..4)) {
+            // No boot has this name, so no process is meant.
+            let mut bytes = format!("{MAGIC}\nboot abc\nprocess 12 34\nstopped 5 6\n").into_bytes();
+            for forgery in forgeries {
+                match forgery {
+                    Forgery::Write(at, new) => {
+                        let at = at.index(bytes.len() + 1);
+                        let end = bytes.len().min(at + new.len());
+                        bytes.splice(at..end, new);
+                    }
+                    Forgery::Cut(at) => bytes.truncate(at.index(bytes.len() + 1)),
+                    Forgery::Grow(more) => bytes.resize(bytes.len() + more, b'7'),
+                }
+            }
+            let room = tempfile::tempdir().unwrap();
+            let path = room.path().join("notes");
+            let notes = Notes::make(&path, 0o700).unwrap();
+            fs::write(path.join("12-34"), &bytes).unwrap();
+            fs::write(path.join("other"), "stays").unwrap();
+            fs::write(room.path().join("outside"), "stays").unwrap();
+            let start = &bytes[..bytes.len().min(LENGTH_MAX as usize)];
+            let is_note = std::str::from_utf8(start).is_ok_and(|text| Noted::parse(text).is_some());
+            let left = heal_one(&notes, OsStr::new("12-34"), &mut |_| true);
+            prop_assert!(left.is_none());
+            prop_assert_eq!(path.join("12-34").exists(), !is_note);
+            for other in [path.join("other"), room.path().join("outside")] {
+                prop_assert_eq!(fs::read_to_string(other).unwrap(), "stays");
+            }
         }
     }
 }

@@ -94,6 +94,13 @@ fn at_point(point: &PointReport) -> String {
         &point.first_not_applied,
         "none, the archive ends there",
     );
+    if let Some(two) = &point.two_places {
+        text.push_str(&format!(
+            "  times in the log go back behind the point: {} earlier transactions between {} and {}; \
+             the {} place was taken\n",
+            two.earlier, two.first, two.last, two.taken
+        ));
+    }
     text
 }
 

@@ -1,0 +1,50 @@
+//! A place in the log, and what was counted up to there.
+
+use super::Transaction;
+use crate::archive::Place;
+
+/// How far is applied, and what is on the way there.
+#[derive(Clone)]
+pub(super) struct Reached {
+    /// The place.
+    pub(super) to: Place,
+    /// How many transactions are before it.
+    pub(super) transactions: u64,
+    /// The last transaction before it.
+    pub(super) last: Option<Transaction>,
+    /// The one behind it.
+    pub(super) next: Option<Transaction>,
+    /// Whether some of them have GTIDs, and some have none.
+    pub(super) gtids: (bool, bool),
+    /// In which leg the last one is.
+    pub(super) leg: usize,
+}
+
+impl Reached {
+    /// Begins at a place.
+    pub(super) fn at(place: Place) -> Self {
+        Self {
+            to: place,
+            transactions: 0,
+            last: None,
+            next: None,
+            gtids: (false, false),
+            leg: 0,
+        }
+    }
+
+    /// Goes on behind a transaction of this leg.
+    pub(super) fn add(&mut self, transaction: Transaction, leg: usize) {
+        self.transactions += 1;
+        self.leg = leg;
+        match transaction.gtid {
+            Some(_) => self.gtids.0 = true,
+            None => self.gtids.1 = true,
+        }
+        self.to = Place {
+            file: transaction.at.file.clone(),
+            position: transaction.end,
+        };
+        self.last = Some(transaction);
+    }
+}
