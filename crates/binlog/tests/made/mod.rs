@@ -1,4 +1,5 @@
 //! Binary logs made by hand.
+#![allow(dead_code)] // Each test file uses a part of it.
 
 use evenkeel_binlog::{HEADER, Header, MAGIC, kind};
 
