@@ -9,6 +9,9 @@ use crate::store::{Existing, Store};
 use evenkeel_op::{ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
+/// No head is replaced more often: what says so was not written by evenkeel, and leaves no next number.
+const SEQUENCE_MAX: u64 = u64::MAX / 2;
+
 /// That a generation was restored and started as a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
@@ -97,6 +100,12 @@ impl Head {
         let head: Self = sealed::unseal("head", names::HEAD, &bytes)?;
         if head.repository != repository {
             return Err(damaged(names::HEAD, "it belongs to another repository"));
+        }
+        if head.sequence > SEQUENCE_MAX {
+            return Err(damaged(
+                names::HEAD,
+                "no head was replaced as often as it says",
+            ));
         }
         Ok(head)
     }

@@ -5,7 +5,7 @@
 
 use crate::fault::store_failed;
 use crate::head::{Head, Live};
-use crate::ids::RepositoryId;
+use crate::ids::{Digest, RepositoryId};
 use crate::manifest::GenerationRef;
 use crate::names;
 use crate::sealed;
@@ -13,9 +13,6 @@ use crate::store::Store;
 use crate::there::There;
 use evenkeel_op::{Error, Result};
 use std::io;
-
-/// By how much numbers of generations may go on: runs that failed leave gaps, but not large ones.
-const GAP_MAX: u32 = 10_000;
 
 /// What may be different in the next head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +62,7 @@ pub fn check_next_head(store: &dyn Store, bytes: &[u8], may: Succession) -> Resu
     }
     match may {
         Succession::Proofs => same_but_proofs(&now, &next),
-        Succession::Generation => same_and_one(&now, &next),
+        Succession::Generation => same_and_one(store, &now, &next),
     }
     .map_err(refused)
 }
@@ -117,7 +114,11 @@ fn same_but_proofs(now: &Head, next: &Head) -> std::result::Result<(), &'static 
     }
 }
 
-fn same_and_one(now: &Head, next: &Head) -> std::result::Result<(), &'static str> {
+fn same_and_one(
+    store: &dyn Store,
+    now: &Head,
+    next: &Head,
+) -> std::result::Result<(), &'static str> {
     let is_known = |live: &&Live| {
         now.known()
             .iter()
@@ -127,20 +128,25 @@ fn same_and_one(now: &Head, next: &Head) -> std::result::Result<(), &'static str
     if !kept.into_iter().eq(&now.live) {
         return Err("the generations that are there");
     }
-    let last = now.known().last().map_or(0, |one| one.generation);
     match new[..] {
         [] => Ok(()),
-        [one] if one.proven.is_none() && one.generation <= last.saturating_add(GAP_MAX) => Ok(()),
+        [one] if one.proven.is_none() && is_there(store, one) => Ok(()),
+        [_] => Err("a generation that is not there"),
         _ => Err("more than one generation"),
     }
+}
+
+/// Whether the manifest that a head names is there: so its number is one that could be had.
+fn is_there(store: &dyn Store, live: &Live) -> bool {
+    let name = names::object(live.generation, names::MANIFEST);
+    sealed::read_object(store, &name).is_ok_and(|bytes| Digest::of(&bytes) == live.manifest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{Digest, RepositoryId};
     use crate::manifest::GenerationRef;
-    use crate::store::LocalStore;
+    use crate::store::{Existing, LocalStore};
 
     fn live(generation: u32) -> Live {
         Live {
@@ -148,6 +154,14 @@ mod tests {
             manifest: Digest::of(&generation.to_le_bytes()),
             proven: None,
         }
+    }
+
+    fn put(store: &LocalStore, generation: u32, object: &str) {
+        for folder in [names::GENERATIONS.to_owned(), names::folder(generation)] {
+            store.make_folder(&folder).unwrap();
+        }
+        let name = names::object(generation, object);
+        sealed::write_object(store, &name, &generation.to_le_bytes(), Existing::Refuse).unwrap();
     }
 
     /// A repository with generations 2 and 3 of which 1 was forgotten, and its next head, changed.
@@ -163,6 +177,7 @@ mod tests {
         head.write(&store).unwrap();
         head.sequence += 1;
         change(&mut head);
+        [4, 5, 9].map(|generation| put(&store, generation, names::MANIFEST));
         let bytes = sealed::seal("head", &head).unwrap();
         check_next_head(&store, &bytes, may)
     }
@@ -187,7 +202,7 @@ mod tests {
     fn and_nothing_else() {
         use Succession::{Generation, Proofs};
         type Change = fn(&mut Head);
-        let changes: [(&str, Change); 9] = [
+        let changes: [(&str, Change); 11] = [
             ("all retired", |head| {
                 head.retired.extend(head.known());
                 head.live.clear();
@@ -198,6 +213,11 @@ mod tests {
             }),
             ("two more", |head| head.live.extend([live(4), live(5)])),
             ("a far number", |head| head.live.push(live(u32::MAX))),
+            ("one that is not there", |head| head.live.push(live(6))),
+            ("one that is another", |head| {
+                head.live.push(live(9));
+                head.live[2].manifest = Digest::of(b"x");
+            }),
             ("a forgotten one again", |head| head.live.insert(0, live(1))),
             ("an object dropped", |head| {
                 head.changes.push(crate::head::Change {
@@ -218,6 +238,28 @@ mod tests {
         }
         assert!(checked(Proofs, |head| head.live.push(live(4))).is_err());
         assert!(checked(Generation, |head| head.live[0].proven = Some(proof())).is_err());
+    }
+
+    #[test]
+    fn what_was_not_forgotten_may_come_back() {
+        for is_gone in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let store = LocalStore::new(dir.path());
+            let mut head = Head::empty(RepositoryId::random().unwrap());
+            head.live = vec![live(2)];
+            head.retired = vec![GenerationRef {
+                generation: 1,
+                manifest: live(1).manifest,
+            }];
+            head.write(&store).unwrap();
+            put(&store, 1, if is_gone { "maps" } else { names::FILES });
+            head.sequence += 1;
+            head.retired.clear();
+            head.live.insert(0, live(1));
+            let bytes = sealed::seal("head", &head).unwrap();
+            let checked = check_next_head(&store, &bytes, Succession::Generation);
+            assert_eq!(checked.is_err(), is_gone, "{checked:?}");
+        }
     }
 
     #[test]

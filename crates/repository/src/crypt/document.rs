@@ -233,7 +233,7 @@ impl KeysDocument {
     /// Wraps the keys of all epochs for everyone who holds keys now.
     pub(super) fn wrap_all(&mut self, epochs: &BTreeMap<u32, Epoch>) -> Result<()> {
         let (everyone, readers) = (self.recipients(false)?, self.recipients(true)?);
-        self.sequence += 1;
+        self.sequence = self.sequence.saturating_add(1);
         for record in &mut self.epochs {
             let keys = epochs.get(&record.epoch);
             let keys = keys.and_then(|keys| Some((&keys.metadata, keys.reading.as_ref()?)));
@@ -446,7 +446,7 @@ pub(crate) fn check_copies(store: &dyn Store, repository: RepositoryId) -> Resul
     };
     if first == copy {
         Ok(Copies::Same)
-    } else if first.sequence == copy.sequence + 1 {
+    } else if copy.sequence.checked_add(1) == Some(first.sequence) {
         Ok(Copies::Behind)
     } else {
         let older = if first.sequence < copy.sequence {
