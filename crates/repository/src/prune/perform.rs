@@ -39,10 +39,9 @@ impl Repository {
         let mut kept = healed.refused;
         check_same(&head, &plan.head)?;
         let there = There::read(&**store)?;
-        let catalog = healed.catalog.map_or_else(
-            || Catalog::new(store.clone(), self.id(), self.keys().clone(), head.clone()).into(),
-            |catalog| catalog,
-        );
+        let catalog = healed.catalog.unwrap_or_else(|| {
+            Catalog::new(store.clone(), self.id(), self.keys().clone(), head.clone()).into()
+        });
         let mut strange = Vec::new();
         let found = (&mut kept, &mut strange);
         let mut freed = self.remove_leftovers(plan, &catalog, &there, found, cancel)?;
