@@ -5,14 +5,17 @@
 //! changes or deletes the rows of one group, and is one entry of the binary log. So a table is that of some
 //! turn, or it is not whole.
 
+mod look;
 mod rounds;
 mod traffic;
 
+pub use look::check;
 pub use rounds::{go_round, write_to_aria_while_it_is_cloned};
 pub use traffic::{Bounds, EngineTraffic};
 
-use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_server::connect::{Row, Session};
+use evenkeel_op::{Error, Result};
+use evenkeel_server::connect::Session;
+use look::{accounts, groups, wrong};
 use std::collections::BTreeMap;
 
 /// The schema of these tables.
@@ -218,90 +221,4 @@ fn rows_of(name: &str, changes: bool, turn: i64) -> String {
              CRC32(CONCAT_WS('-', {turn}, id, {turn}, {text})) FROM {SCHEMA}.numbers"
         ),
     }
-}
-
-/// Reads a table's groups; `Differs` when one is there by half.
-fn groups(session: &mut Session, name: &str) -> Result<BTreeMap<i64, i64>> {
-    let sql = format!(
-        "SELECT g, turn, COUNT(*), SUM(c <> CRC32({CONTENT})) FROM {SCHEMA}.{name} GROUP BY g, turn"
-    );
-    let mut groups = BTreeMap::new();
-    for row in session.rows(&sql)? {
-        let number = |at: usize| row.at(at).and_then(|text| text.parse::<i64>().ok());
-        let (Some(group), Some(turn)) = (number(0), number(1)) else {
-            return Err(wrong(format!("{name} has rows without numbers")));
-        };
-        let is_whole = number(2) == Some(ROWS) && number(3) == Some(0);
-        if !is_whole || groups.insert(group, turn).is_some() {
-            return Err(wrong(format!(
-                "{name}: group {group} is there by half: {row:?}"
-            )));
-        }
-    }
-    Ok(groups)
-}
-
-fn accounts(session: &mut Session) -> Result<BTreeMap<i64, i64>> {
-    let sql = "SELECT user FROM mysql.user WHERE user LIKE 'turn\\_%'";
-    let number = |row: &Row| row.at(0)?.strip_prefix("turn_")?.parse().ok();
-    let rows = session.rows(sql)?;
-    Ok(rows
-        .iter()
-        .filter_map(number)
-        .map(|turn| (turn, turn))
-        .collect())
-}
-
-/// Asserts that an image's tables are all sound and each of a turn within its bounds. Returns how many turns
-/// are in the binary log, if it tells of the same ones.
-pub fn check(session: &mut Session, subjects: &[Subject], bounds: &[Bounds]) -> Result<i64> {
-    check_tables(session)?;
-    let mut logged = 0;
-    for (subject, bounds) in subjects.iter().zip(bounds) {
-        let turn = subject.turn_in(session, *bounds)?;
-        logged += if subject.is_logged() { turn } else { 0 };
-    }
-    Ok(logged)
-}
-
-/// Has the server look at every page and key of every table that is not InnoDB's.
-fn check_tables(session: &mut Session) -> Result<()> {
-    let tables = session.rows(
-        "SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables \
-         WHERE engine IN ('Aria', 'MyISAM', 'CSV', 'ARCHIVE') AND table_type = 'BASE TABLE' \
-         AND table_schema NOT IN ('information_schema', 'performance_schema')",
-    )?;
-    for name in tables.iter().filter_map(|row| row.at(0)) {
-        let mut said = complaints(session, name)?;
-        if name.starts_with("`mysql`")
-            && !said.is_empty()
-            && said.iter().all(|text| is_miscount(text))
-        {
-            session.rows(&format!("REPAIR NO_WRITE_TO_BINLOG TABLE {name}"))?;
-            said = complaints(session, name)?;
-        }
-        if let Some(text) = said.first() {
-            return Err(wrong(format!("{name}: {text}")));
-        }
-    }
-    Ok(())
-}
-
-fn complaints(session: &mut Session, name: &str) -> Result<Vec<String>> {
-    let rows = session.rows(&format!("CHECK TABLE {name} EXTENDED"))?;
-    let texts = rows.iter().filter_map(|row| row.at(3));
-    Ok(texts
-        .filter(|text| *text != "OK")
-        .map(str::to_owned)
-        .collect())
-}
-
-/// Whether all that is wrong is the count of rows in a table's header. Aria's recovery gets that of the server's
-/// own tables wrong also after a plain `kill -9` amid GRANT and DROP USER, without any backup: 14 of 70 times.
-fn is_miscount(text: &str) -> bool {
-    text == "Corrupt" || text.starts_with("Found ") && text.contains(" keys of ")
-}
-
-fn wrong(text: String) -> Error {
-    Error::new(ErrorKind::Differs, text)
 }

@@ -25,13 +25,12 @@ enum Way {
 }
 
 /// Small caches, so that pages are written all the time, and a checkpoint of Aria every second.
-const RESTLESS: [&str; 6] = [
+const RESTLESS: [&str; 5] = [
     "--key-buffer-size=1M",
     "--loose-aria-pagecache-buffer-size=1M",
     "--loose-aria-checkpoint-interval=1",
     "--innodb-buffer-pool-dump-at-shutdown=OFF",
-    "--innodb-flush-log-at-trx-commit=1",
-    "--sync-binlog=1",
+    "--sync-binlog=0",
 ];
 
 fn case(server: TestServer, fs: LoopFs, way: Way, sample: u32, (part, of): (u32, u32)) {

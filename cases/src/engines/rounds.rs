@@ -1,6 +1,7 @@
 //! Rounds of the crash-consistency loop over tables that are not InnoDB's.
 
-use super::{Bounds, EngineTraffic, check, check_tables, make};
+use super::look::{check, check_tables};
+use super::{Bounds, EngineTraffic, make};
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::rounds::{boot_with, clone_image, logged};
 use crate::{Site, quiet};

@@ -4,10 +4,14 @@ use super::{SETTLED, Subject};
 use evenkeel_op::Result;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_testkit::until;
+use evenkeel_testkit::wait::until_within;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a busy host may take to let every client take its turns: each of them is synced to disk.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Between which turns something is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +100,7 @@ impl EngineTraffic {
     #[track_caller]
     pub fn wait_for(&self, turns: i64) {
         let goals: Vec<i64> = self.turns(|place| &place.acknowledged);
-        until("every table was written to", || {
+        until_within(PATIENCE, "every table was written to", || {
             let now = self.turns(|place| &place.acknowledged);
             let is_there = |(now, goal): (&i64, &i64)| *now >= goal + turns;
             now.iter().zip(&goals).all(is_there) || self.is_anybody_lost()

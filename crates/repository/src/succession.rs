@@ -177,7 +177,9 @@ mod tests {
         head.write(&store).unwrap();
         head.sequence += 1;
         change(&mut head);
-        [4, 5, 9].map(|generation| put(&store, generation, names::MANIFEST));
+        for generation in [4, 5, 9] {
+            put(&store, generation, names::MANIFEST);
+        }
         let bytes = sealed::seal("head", &head).unwrap();
         check_next_head(&store, &bytes, may)
     }

@@ -256,14 +256,13 @@ fn walk(
     run: Run<'_>,
 ) -> Result<Verdict> {
     let mut walk = Walk::new(base, point);
-    for number in 0..legs.len() {
-        if let Err(error) = walk.enter(number, &legs[number]) {
+    for (number, leg) in legs.iter_mut().enumerate() {
+        if let Err(error) = walk.enter(number, leg) {
             if walk.is_there() {
                 break;
             }
             return Ok(Verdict::NotThere(error));
         }
-        let leg = &mut legs[number];
         leg.known.clone_from(&walk.known);
         match walk_leg(logs, leg, &mut walk, run) {
             Ok(Step::Ends) => break,
