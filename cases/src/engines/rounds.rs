@@ -1,11 +1,11 @@
 //! Rounds of the crash-consistency loop over tables that are not InnoDB's.
 
-use super::look::{check, check_tables};
+use super::look::{Headers, check, check_tables};
 use super::{Bounds, EngineTraffic, make};
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::rounds::{boot_with, clone_image, logged};
 use crate::{Site, quiet};
-use evenkeel_backup::backup::{BackupRequest, hold};
+use evenkeel_backup::backup::{BackupRequest, SnapshotChoice, hold};
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::Session;
 use std::fs;
@@ -41,7 +41,9 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         });
         bounds.collect()
     };
-    let turns = check(&mut session, &subjects, &now(&traffic)).expect("sound tables");
+    let live = Headers::OfTheServer;
+    let turns = check(&mut session, &subjects, &now(&traffic), live).expect("sound tables");
+    let headers = headers_of(request);
     let others = logged(&mut session) - turns;
     for round in 1..=rounds {
         let told = format!("{}, round {round}", site.server.name);
@@ -71,8 +73,8 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         let running = boot_with(site, &copy, &UNREPAIRED);
         let mut image = running.session().expect("a session");
         let in_log = logged(&mut image) - others;
-        let turns = check(&mut image, &subjects, &bounds).unwrap_or_else(|e| {
-            let live = check_tables(&mut session).map_err(|e| e.chain());
+        let turns = check(&mut image, &subjects, &bounds, headers).unwrap_or_else(|e| {
+            let live = check_tables(&mut session, live).map_err(|e| e.chain());
             panic!("{told}: {}; of the live server: {live:?}", e.chain())
         });
         assert_eq!(
@@ -84,6 +86,14 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         fs::remove_dir_all(&copy).expect("the copy goes");
     }
     assert_at_most_the_base(site.fs.path(), "after the rounds");
+}
+
+/// A snapshot of a whole filesystem is what a crash leaves.
+fn headers_of(request: &BackupRequest) -> Headers {
+    match request.snapshot {
+        SnapshotChoice::Btrfs | SnapshotChoice::Hook { .. } => Headers::OfAnybody,
+        _ => Headers::OfTheServer,
+    }
 }
 
 /// Has a server of MariaDB bring Aria's pages and its place in the log to disk before each file that is
