@@ -20,10 +20,11 @@ pub const FIRST_BACKUP: [&str; 3] = [
 ];
 
 /// Points of a backup that clones file by file.
-pub const REFLINK: [&str; 7] = [
+pub const REFLINK: [&str; 8] = [
     "snapshot::reflink::preparing",
     "snapshot::reflink::moving",
     "snapshot::reflink::cloning",
+    "snapshot::reflink::next_file",
     "snapshot::reflink::changes_written",
     "snapshot::reflink::settled",
     "snapshot::reflink::committed",
@@ -226,6 +227,7 @@ pub fn all() -> Vec<&'static str> {
         .chain(&ARCHIVE)
         .chain(&LINKING)
         .chain(&POINT)
+        .chain(&PROOF)
         .chain(&COPY)
         .chain(&COPY_BLOCKS)
         .chain(&RESTORE)

@@ -1,6 +1,6 @@
 //! Runs the user's command: signals are handed on, its end is its own.
 
-use crate::signals::Signals;
+use crate::signals::HandOn;
 use evenkeel_op::{Context, Error, Result};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::ffi::{OsStr, OsString};
@@ -74,14 +74,14 @@ pub fn start(mut command: Command) -> Result<Child> {
 }
 
 /// Waits until the command ends, handing signals on to it meanwhile; `meanwhile` runs with the
-/// child alive.
+/// child alive. `guard` is from before it was started.
 pub fn finish<T>(
     mut child: Child,
-    signals: &Signals,
+    guard: HandOn<'_>,
     meanwhile: impl FnOnce() -> T,
 ) -> Result<(Ended, T)> {
     let pid = Pid::from_child(&child);
-    let guard = signals.hand_on(pid);
+    guard.to(pid);
     let value = meanwhile();
     // The child is left unreaped until signals stop going to its number, which the system could
     // otherwise give to a stranger.
@@ -122,11 +122,14 @@ fn as_word(word: &OsStr) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::Signals;
 
     fn run(script: &str) -> Ended {
         let words = ["sh", "-c", script].map(OsString::from);
         let child = start(command(&words).unwrap()).unwrap();
-        finish(child, &Signals::default(), || ()).unwrap().0
+        finish(child, Signals::default().hand_on(), || ())
+            .unwrap()
+            .0
     }
 
     #[test]

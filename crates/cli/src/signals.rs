@@ -17,8 +17,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 #[derive(Debug, Clone, Default)]
 pub struct Signals {
     cancel: Cancel,
-    child: Arc<Mutex<Option<Pid>>>,
+    meaning: Arc<Mutex<Meaning>>,
     handle: Option<signal_hook::iterator::Handle>,
+}
+
+/// What a signal means just now.
+#[derive(Debug, Default)]
+enum Meaning {
+    /// A request to stop.
+    #[default]
+    Stop,
+    /// Something for a command that is about to start.
+    Keep(Vec<i32>),
+    /// Something for this one.
+    HandOn(Pid),
 }
 
 /// Starts receiving signals. Those that our caller ignores (`nohup`) stay ignored.
@@ -50,8 +62,9 @@ impl Signals {
         &self.cancel
     }
 
-    /// Hands signals on to a child until the guard is dropped. The child must not be reaped before.
-    pub fn hand_on(&self, child: Pid) -> HandOn<'_> {
+    /// Keeps signals for a command that is about to start, until the guard is dropped: see [`HandOn::to`].
+    pub fn hand_on(&self) -> HandOn<'_> {
+        *self.meaning() = Meaning::Keep(Vec::new());
         if let Some(handle) = &self.handle {
             for signal in [SIGQUIT, SIGUSR1, SIGUSR2] {
                 if !is_ignored(signal) {
@@ -60,42 +73,52 @@ impl Signals {
                 }
             }
         }
-        *self.child() = Some(child);
-        // One that came between the start of the child and now is handed on late, not lost.
-        if let Err(stopped) = self.cancel.check() {
-            let terminated = stopped.kind() == evenkeel_op::ErrorKind::Terminated;
-            send(child, if terminated { SIGTERM } else { SIGINT });
-        }
         HandOn { signals: self }
     }
 
-    fn child(&self) -> MutexGuard<'_, Option<Pid>> {
-        self.child.lock().unwrap_or_else(|e| e.into_inner())
+    fn meaning(&self) -> MutexGuard<'_, Meaning> {
+        self.meaning.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn receive(&self, signal: i32, from_terminal: bool) {
-        let child = self.child();
-        match *child {
+        match &mut *self.meaning() {
             // The terminal sends Ctrl-C to the whole foreground group: the child has it already.
-            Some(_) if from_terminal => {}
-            Some(child) => send(child, signal),
-            None if self.cancel.is_cancelled() => std::process::exit(128 + signal),
-            None => self
+            Meaning::HandOn(_) if from_terminal => {}
+            Meaning::HandOn(child) => send(*child, signal),
+            Meaning::Keep(early) => early.push(signal),
+            Meaning::Stop if self.cancel.is_cancelled() => std::process::exit(128 + signal),
+            Meaning::Stop => self
                 .cancel
                 .cancel(if signal == SIGINT { SIGINT } else { SIGTERM }),
         }
     }
 }
 
-/// While this lives, signals go to the child.
+/// While this lives, signals are the command's.
 #[derive(Debug)]
 pub struct HandOn<'a> {
     signals: &'a Signals,
 }
 
+impl HandOn<'_> {
+    /// Hands them on to the command, which has been started: those that came meanwhile at once. It must not be
+    /// reaped while the guard lives.
+    pub fn to(&self, child: Pid) {
+        let kept = std::mem::replace(&mut *self.signals.meaning(), Meaning::HandOn(child));
+        if let Meaning::Keep(early) = kept {
+            early.into_iter().for_each(|signal| send(child, signal));
+        }
+        // One that came before that is handed on late, not lost.
+        if let Err(stopped) = self.signals.cancel.check() {
+            let terminated = stopped.kind() == evenkeel_op::ErrorKind::Terminated;
+            send(child, if terminated { SIGTERM } else { SIGINT });
+        }
+    }
+}
+
 impl Drop for HandOn<'_> {
     fn drop(&mut self) {
-        *self.signals.child() = None;
+        *self.signals.meaning() = Meaning::Stop;
     }
 }
 
@@ -132,12 +155,29 @@ mod tests {
     #[test]
     fn with_a_child_it_does_not() {
         let signals = Signals::default();
-        let guard = signals.hand_on(rustix::process::getpid());
+        let guard = signals.hand_on();
+        guard.to(rustix::process::getpid());
         signals.receive(SIGINT, true);
         assert!(!signals.cancel().is_cancelled());
         drop(guard);
         signals.receive(SIGINT, true);
         assert!(signals.cancel().is_cancelled());
+    }
+
+    #[test]
+    fn one_that_comes_before_the_command_runs_is_the_commands() {
+        let signals = Signals::default();
+        let guard = signals.hand_on();
+        signals.receive(SIGTERM, false);
+        assert!(!signals.cancel().is_cancelled());
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        guard.to(Pid::from_child(&child));
+        let ended = child.wait().unwrap();
+        let signal = std::os::unix::process::ExitStatusExt::signal(&ended);
+        assert_eq!(signal, Some(SIGTERM));
     }
 
     #[test]

@@ -5,9 +5,10 @@
 //! lines were seen, which is up to one look later.
 
 use evenkeel_op::{Context, Result};
+use evenkeel_server::launch::log_below;
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -80,7 +81,7 @@ fn watched(run_dir: &Path, begun: Instant, ended: &AtomicBool) -> Vec<Line> {
         // Looked at once more after the end: the last lines may have come with it.
         let is_last = ended.load(Ordering::Relaxed);
         if log.is_none() {
-            log = find(run_dir).and_then(|path| File::open(path).ok());
+            log = log_below(run_dir).and_then(|path| File::open(path).ok());
         }
         if let Some(file) = &mut log {
             // A log that cannot be read is a step that is not named.
@@ -101,11 +102,6 @@ fn written(line: &str) -> Option<SystemTime> {
     let time = word.strip_suffix('Z').filter(|time| time.contains('.'));
     let time: jiff::Timestamp = format!("{}Z", time?).parse().ok()?;
     Some(time.into())
-}
-
-fn find(run_dir: &Path) -> Option<PathBuf> {
-    let mut entries = std::fs::read_dir(run_dir).ok()?.flatten();
-    entries.find_map(|entry| Some(entry.path().join("log")).filter(|log| log.exists()))
 }
 
 /// Takes whole lines; what follows the last of them stays.

@@ -24,9 +24,10 @@ pub fn run(args: &Cron, face: &Face) -> Result<u8> {
     };
     let mut log = Log::open(args.log.as_deref(), args.timestamps)?;
     log.begin(&child::as_line(&args.command));
+    let signals = face.signals().hand_on();
     let ended = match start(&args.command) {
         Ok((child, output)) => {
-            let (ended, ()) = child::finish(child, face.signals(), || copy(output, &mut log))?;
+            let (ended, ()) = child::finish(child, signals, || copy(output, &mut log))?;
             ended
         }
         Err(error) => {

@@ -28,7 +28,8 @@ pub fn run(args: &Lock, face: &Face) -> Result<u8> {
     face.note(&format!("locked {}", place(&coordinates)));
     export(&mut command, &coordinates);
 
-    let ended = child::start(command).and_then(|child| child::finish(child, face.signals(), || ()));
+    let signals = face.signals().hand_on();
+    let ended = child::start(command).and_then(|child| child::finish(child, signals, || ()));
     // Released and checked also when the command could not be run.
     let held = locker.release();
     let (ended, ()) = ended?;

@@ -13,6 +13,7 @@ mod spawn;
 
 pub use binary::{Binary, Install};
 pub use hand_over::Account;
+pub use run_dir::log_below;
 pub use running::Running;
 pub use spawn::{kill_group, spawn, spawn_detached};
 
@@ -208,7 +209,7 @@ impl Launch {
         } else {
             None
         };
-        let log_path = run_dir.path().join("log");
+        let log_path = run_dir.log();
         let mut command = self.binary.command();
         command
             .args(self.common_args(run_dir.path()))

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const NAME: &str = "evenkeel-";
 /// The directory that is handed over.
 const INNER: &str = "r";
+/// The server's error log in that.
+const LOG: &str = "log";
 /// Others pass through the outer one, which is always this user's, and can neither list nor lock it.
 const PASSABLE: u32 = 0o711;
 
@@ -46,6 +48,21 @@ impl RunDir {
     pub(crate) fn path(&self) -> &Path {
         &self.inner
     }
+
+    /// Returns where its server writes its error log.
+    pub(super) fn log(&self) -> PathBuf {
+        self.inner.join(LOG)
+    }
+}
+
+/// Finds the log of a server that has its private directory in `parent`, where that is the only one.
+#[must_use]
+pub fn log_below(parent: &Path) -> Option<PathBuf> {
+    let mut entries = std::fs::read_dir(parent).ok()?.flatten();
+    entries.find_map(|entry| {
+        let log = entry.path().join(INNER).join(LOG);
+        (is_ours(&entry.file_name()) && log.exists()).then_some(log)
+    })
 }
 
 /// Whether a name is one that is given here.
