@@ -25,7 +25,7 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return show::usage(&error, &words),
     };
-    if !commands::leaves_files_of_the_users(&cli.verb) {
+    if commands::writes_for_itself(&cli.verb) {
         // What a server holds is for nobody else on this host, whatever the shell's umask is.
         rustix::process::umask(Mode::RWXG | Mode::RWXO);
     }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Makes every directory and file of a generation, each file of its length and empty. Those that
@@ -34,7 +34,13 @@ pub(super) fn lay_out(
         run.cancel.check()?;
         let path = files.join(&listed.path);
         match &listed.what {
-            What::Directory(_) => entries::make_dir(&path)?,
+            What::Directory(Some(_)) => entries::make_dir(&path)?,
+            // Of no generation: what leads to directories is to be entered by all, whatever the umask is.
+            What::Directory(None) => {
+                entries::make_dir(&path)?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+                    .context(|| format!("failed to open {} to all", path.display()))?;
+            }
             What::File(record) => {
                 let file = File::create_new(&path)
                     .context(|| format!("failed to create {}", path.display()))?;

@@ -52,10 +52,21 @@ pub fn writes_a_stream(verb: &Verb) -> bool {
     matches!(verb, Verb::Dump(args) if dump::is_stream(args))
 }
 
-/// Returns whether the verb runs a command of the user's, or measures: what these write is as open as the
-/// user wants it.
-pub fn leaves_files_of_the_users(verb: &Verb) -> bool {
-    matches!(verb, Verb::Lock(_) | Verb::Cron(_) | Verb::Bench(_))
+/// Returns whether what the verb writes holds what a server holds, and is for this user alone. Restored files
+/// have the modes that they had.
+pub fn writes_for_itself(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Backup(_)
+            | Verb::Binlog(_)
+            | Verb::Check(_)
+            | Verb::Dump(_)
+            | Verb::Forget(_)
+            | Verb::Keys(_)
+            | Verb::Prune(_)
+            | Verb::Queue(_)
+            | Verb::Repository(_)
+    )
 }
 
 /// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.

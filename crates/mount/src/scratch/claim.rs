@@ -13,6 +13,7 @@ use std::sync::Arc;
 const CONTROL: &str = ".evenkeel-mount";
 /// What the mount shows has the modes that it had; the way there is closed.
 const CLOSED: u32 = 0o700;
+const SHOWN: Mode = Mode::from_raw_mode(0o755);
 const TITLE: &str = "evenkeel mount scratch 1";
 
 /// Whose a scratch is.
@@ -95,7 +96,10 @@ impl Scratch {
         };
         if !resumed {
             clear(&control)?;
-            fs::create_dir_all(control.join("files")).context(|| "failed to make a scratch")?;
+            // The top of what is shown: to be entered by all, whatever the umask is.
+            fs::create_dir_all(control.join("files"))
+                .and_then(|()| rustix::fs::chmod(control.join("files"), SHOWN).map_err(Into::into))
+                .context(|| "failed to make a scratch")?;
         }
         let table = File::options()
             .read(true)
