@@ -119,7 +119,10 @@ pub fn all_files(top: &Path) -> BTreeMap<PathBuf, u64> {
     let mut open = vec![top.to_owned()];
     while let Some(directory) = open.pop() {
         for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-            let metadata = entry.metadata().expect("metadata");
+            // A run may be removing it just now.
+            let Ok(metadata) = entry.metadata() else {
+                continue;
+            };
             let path = entry.path();
             if metadata.is_dir() {
                 open.push(path);

@@ -177,11 +177,18 @@ fn all_tables(
     let dirs = files.dirs.iter().map(|(name, _)| name);
     let dirs = dirs.chain(&streamed.dirs).map(String::as_str);
     let checked = tables::of_copy(listed, files, names, dirs)?;
-    if checked.lacking.is_empty() {
+    // What was made, renamed or dropped meanwhile has its name once it is prepared, and not before.
+    if checked.lacking.is_empty() || streamed.names.iter().any(|name| is_of_ddl(name)) {
         return Ok(checked.record);
     }
     Err(tables::lacking(&checked.lacking, files)
         .hint("if tables were made, renamed or dropped meanwhile, run it again"))
+}
+
+/// Whether the tool says by a file that a table was made, renamed or dropped while it copied.
+fn is_of_ddl(name: &str) -> bool {
+    let end = name.rsplit_once('.').map(|(_, end)| end);
+    matches!(end, Some("new" | "ren" | "del"))
 }
 
 /// What is there and did not come.
