@@ -69,7 +69,9 @@ fn check(
     refusal::engines(listed, &defined, present)?;
     let lacking = absent(listed, &defined, present, &files.datadir);
     let mut tables = names(listed);
-    tables.extend(defined.into_iter().filter_map(|one| one.table));
+    // The definitions were read on the server, and by now it may have tables again that the image does not.
+    let defined = defined.into_iter().filter_map(|one| one.table);
+    tables.extend(defined.filter(|table| present.has_file(table, "frm")));
     if !lacking.is_empty() {
         tables.retain(|table| !lacking.contains(&table.to_string()));
     }
@@ -198,17 +200,13 @@ fn absent(
         let engine = engine
             .as_deref()
             .or_else(|| definitions::engine_of(defined, table));
-        let Some(known) = engine.and_then(covered) else {
-            continue;
-        };
+        // A table that nobody could open, for a moment or for good, has its definition all the same.
+        let known = engine.and_then(covered);
         // ARCHIVE keeps its definition with its rows.
-        let definition = listed.has_frm_files && known.name != "ARCHIVE";
-        let wanted = known
-            .files
-            .iter()
-            .copied()
-            .chain(definition.then_some("frm"));
-        if !wanted.into_iter().all(|kind| present.has_file(table, kind)) {
+        let definition = listed.has_frm_files && !present.has_file(table, "ARZ");
+        let files = known.map_or(&[][..], |known| known.files);
+        let mut wanted = files.iter().copied().chain(definition.then_some("frm"));
+        if !wanted.all(|kind| present.has_file(table, kind)) {
             lacking.insert(table.to_string());
         }
     }

@@ -159,6 +159,19 @@ fn unseen_tables_are_recorded_by_their_definitions() {
     assert_eq!(stopped.map(|record| record.tables), Some(1));
 }
 
+/// The server's own tool copies an instant that is over when the files are looked at: a table of the first
+/// look may have been dropped before it, and be there again since.
+#[test]
+fn a_copys_record_has_no_table_that_did_not_come() {
+    let (_dir, files) = made(&[("s/a.frm", &frm(12)), ("s/again.frm", &frm(12))]);
+    let came = ["data/s/a.frm", "data/s/a.ibd"];
+    let known = listed(&[("s", "a", Some("InnoDB")), ("s", "shut", None)], &[]);
+    let names = came.into_iter().chain(["data/s/shut.ibd"]);
+    let checked = of_copy(&known, &files, names, ["data/s"].into_iter()).unwrap();
+    assert_eq!(checked.lacking, ["`s`.`shut`"]);
+    assert_eq!(checked.record.names().unwrap().1, [table("s", "a")].into());
+}
+
 #[test]
 fn a_directory_that_no_create_database_made_may_be_left_out() {
     let (_dir, files) = made(&[("lost+found/x", b""), ("s/db.opt", b"")]);
