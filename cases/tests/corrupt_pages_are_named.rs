@@ -4,6 +4,7 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::leftovers::names_in;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_repository::Repository;
 use evenkeel_testkit::{LoopFs, TestServer, servers};
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -86,8 +87,17 @@ fn assert_refused(ended: &Ended, page: u64) {
     }
 }
 
+fn generations(site: &Site) -> Vec<u32> {
+    let repository = Repository::open(site.repository()).unwrap();
+    let all = repository.generations().unwrap();
+    all.iter().map(|one| one.generation).collect()
+}
+
 fn case(server: TestServer, secondary: bool) {
     let mut site = start(server);
+    // The last good one.
+    let sound = run(Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test")).backup(&site, &[]));
+    assert_eq!(sound.generation(), 1, "{sound:?}");
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let path = site.fs.join("data/bank/victim.ibd");
     let leaves = leaves(&path);
@@ -115,11 +125,7 @@ fn case(server: TestServer, secondary: bool) {
         hints.contains("ALTER TABLE"),
         "what would mend it: {hints}"
     );
-    assert_eq!(
-        names_in(&site.repository().join("generations")),
-        [""; 0],
-        "nothing was stored"
-    );
+    assert_eq!(generations(&site), [1], "nothing was stored");
     site.assert_clean("after the refusal");
 
     let kept = run(evenkeel.backup(&site, &["--keep-corrupt"]));
@@ -133,6 +139,26 @@ fn case(server: TestServer, secondary: bool) {
     let restored = site.restore(None, "restored").unwrap();
     let same = fs::read(restored.target.join("bank/victim.ibd")).unwrap();
     assert!(same == fs::read(&path).unwrap(), "stored as it is");
+
+    let verified = run(evenkeel.command(&["verify", site.repository().to_str().unwrap()]));
+    assert!(
+        verified.answer["notes"]
+            .to_string()
+            .contains("generation 2 has a corrupt page")
+    );
+
+    // Nothing changed since: what was corrupt is, also for a run that would read only what changed.
+    assert_refused(&run(evenkeel.backup(&site, &[])), page);
+    let again = run(evenkeel.backup(&site, &["--keep-corrupt", "--keep-last=1", "--prune"]));
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert_eq!(again.answer["pages_corrupt"], 1);
+    assert_eq!(generations(&site), [1, 2, 3]);
+    // Nor is the last good one forgotten for being old.
+    let mut forget = evenkeel.command(&["forget", "--keep-last=1", "--execute"]);
+    forget.arg(site.repository());
+    assert_eq!(run(forget).code, Some(0));
+    assert_eq!(generations(&site), [1, 3]);
+    assert!(site.restore(Some(1), "good").is_ok());
 
     // Without a server to ask, the file's name still tells the table.
     site.running

@@ -82,6 +82,18 @@ impl Facts {
         !self.volumes.is_empty()
     }
 
+    /// Says that there are corrupt pages in it, if there are.
+    pub(crate) fn corrupt_pages(&self, generation: u32) -> Option<String> {
+        let pages = match self.pages_corrupt {
+            0 => return None,
+            1 => "a corrupt page, stored as the server had it".to_owned(),
+            count => format!("{count} corrupt pages, stored as the server had them"),
+        };
+        Some(format!(
+            "generation {generation} has {pages}; `evenkeel generations` with its number names what is corrupt"
+        ))
+    }
+
     /// Returns the root that a restore's target becomes.
     pub(crate) fn main_root(&self) -> &'static str {
         match self.is_of_volumes() {

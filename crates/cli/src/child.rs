@@ -5,6 +5,7 @@ use evenkeel_op::{Context, Error, Result};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 /// How a command ended.
@@ -99,17 +100,29 @@ pub fn finish<T>(
 /// Returns the words as one line for a log: quoted where a shell would need it, passwords left out.
 #[must_use]
 pub fn as_line(words: &[OsString]) -> String {
-    words
-        .iter()
-        .map(|word| as_word(word))
-        .collect::<Vec<_>>()
-        .join(" ")
+    let mut is_client = false;
+    let mut shown = Vec::new();
+    for word in words {
+        shown.push(as_word(word, is_client));
+        is_client = is_client || takes_passwords(word);
+    }
+    shown.join(" ")
 }
 
-fn as_word(word: &OsStr) -> String {
+/// Whether a word is a program to which `-pSECRET` is a password: to others it may be anything.
+fn takes_passwords(word: &OsStr) -> bool {
+    let name = Path::new(word).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    ["evenkeel", "mysql", "mariadb"]
+        .iter()
+        .any(|client| name.starts_with(client))
+}
+
+fn as_word(word: &OsStr, is_of_client: bool) -> String {
     let text = word.to_string_lossy();
     let text = match text.split_once('=') {
         Some((name @ "--password", secret)) if !secret.is_empty() => format!("{name}=***").into(),
+        _ if is_of_client && text.starts_with("-p") && text.len() > 2 => "-p***".into(),
         _ => text,
     };
     let plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+*".contains(c);
@@ -154,5 +167,17 @@ mod tests {
     fn lines_are_quoted_and_hide_passwords() {
         let words = ["mysql", "--password=x", "-e", "it's", ""].map(OsString::from);
         assert_eq!(as_line(&words), r"mysql --password=*** -e 'it'\''s' ''");
+        let line = |words: &[&str]| as_line(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(
+            line(&[
+                "nice",
+                "-p5",
+                "/usr/bin/evenkeel",
+                "backup",
+                "-psecret",
+                "-p"
+            ]),
+            "nice -p5 /usr/bin/evenkeel backup -p*** -p"
+        );
     }
 }

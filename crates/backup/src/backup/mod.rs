@@ -66,6 +66,7 @@ pub struct Done {
 pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     let begun = Instant::now();
     let mut survey = survey::survey(request, run)?;
+    survey::refuse_within(&survey.files, &request.repository)?;
     let repository = Repository::open_or_create(&request.repository)?;
     let server = ServerFacts::of(&survey);
     let source = source_name(&survey);
@@ -97,12 +98,8 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     fail::fail_point!("backup::committed");
     match committed {
         Ok((info, corrupt)) => {
-            // The generation exists. Without a kept snapshot the next run reads everything.
-            if let Some(Err(error)) = provider.map(|provider| provider.commit(&info.token)) {
-                run.progress.warn(format!(
-                    "the snapshot could not be kept, the next run will read everything: {}",
-                    error.chain()
-                ));
+            if let Some(provider) = provider {
+                keep(provider, &info.token, corrupt.is_empty(), run);
             }
             let manifest = repository.manifest(info.generation)?;
             let mut report = crate::facts::report_of(&manifest)?;
@@ -118,6 +115,22 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
             let _ = provider.map(|provider| provider.abandon());
             Err(error)
         }
+    }
+}
+
+/// Keeps the snapshot as the base of the next run. The generation exists already: without a base the next run
+/// reads everything. So it does after one that stored corrupt pages: those do not change, and a run that reads
+/// only what did would take them for sound.
+fn keep(provider: Box<dyn Provider>, token: &str, is_sound: bool, run: Run<'_>) {
+    let outcome = match is_sound {
+        true => provider.commit(token),
+        false => provider.abandon(),
+    };
+    if let Err(error) = outcome {
+        run.progress.warn(format!(
+            "the snapshot could not be kept, the next run will read everything: {}",
+            error.chain()
+        ));
     }
 }
 

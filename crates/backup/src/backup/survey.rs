@@ -6,10 +6,11 @@ use super::volumes;
 use crate::Run;
 use crate::engine::Tool;
 use evenkeel_innodb::redo;
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Error, ErrorKind, Result, paths};
+use evenkeel_repository::Location;
 use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::connect::Session;
-use evenkeel_server::files::{self, FileClass, ServerFiles};
+use evenkeel_server::files::{self, FileClass, Root, ServerFiles};
 use evenkeel_snapshot::{HookCommand, Layout, Method as SnapshotMethod, Settings};
 use std::path::PathBuf;
 
@@ -93,6 +94,27 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         snapshot,
         engine,
     })
+}
+
+/// Refuses a repository within what is backed up: each generation would hold those before it, and the
+/// server takes the directory for a schema.
+pub(super) fn refuse_within(files: &ServerFiles, repository: &Location) -> Result<()> {
+    let store = repository.store();
+    let Some(directory) = store.directory() else {
+        return Ok(());
+    };
+    let directory = paths::resolved(directory);
+    let walked = |root: &&Root| root.path == files.datadir || root.id.starts_with("schema-");
+    let mut walked = files.roots.iter().filter(walked);
+    match walked.find(|root| directory.starts_with(&root.path)) {
+        None => Ok(()),
+        Some(root) => Err(Error::usage(format!(
+            "{} is within {}, which is backed up",
+            directory.display(),
+            root.path.display()
+        ))
+        .hint("name a directory elsewhere, best on another disk")),
+    }
 }
 
 /// Falls back to reading in place. Where that is refused too, the other refusals say what to do.
@@ -256,4 +278,27 @@ pub(super) fn any_time(class: FileClass) -> bool {
         class,
         FileClass::InnodbData | FileClass::InnodbDoublewrite | FileClass::Definition
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    #[test]
+    fn a_repository_within_what_is_backed_up_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("data/shop")).unwrap();
+        std::os::unix::fs::symlink("data", top.join("link")).unwrap();
+        let files = files::discover_stopped(&top.join("data"), &BTreeMap::new()).unwrap();
+        let refused = |place: &str| refuse_within(&files, &top.join(place).into()).is_err();
+        for within in ["data", "data/shop/not/yet", "link/repository"] {
+            assert!(refused(within), "{within}");
+        }
+        for beside in ["repository", "data2"] {
+            assert!(!refused(beside), "{beside}");
+        }
+    }
 }

@@ -105,6 +105,7 @@ pub(crate) fn replay(
     let Some(last) = &replay.plan.report.last_applied else {
         return Ok(());
     };
+    forget_sources(ground.dir)?;
     let relay = write_relay_logs(replay, last, ground.dir, run)?;
     fail::fail_point!("point::relay_written");
     let mut launch = Launch::new(replay.binary.clone(), ground.place);
@@ -114,16 +115,56 @@ pub(crate) fn replay(
     launch.time_zone.clone_from(&means.zone);
     launch.is_sealed = true;
     launch.account = means.account;
-    means.account.map_or(Ok(()), ground.lend)?;
-    run.progress
-        .phase("starting a server on the restored files", None, Unit::Items);
-    let server = launch.start(DEADLINE, run.cancel)?;
-    run.progress.end();
+    let start = || -> Result<Running> {
+        means.account.map_or(Ok(()), ground.lend)?;
+        run.progress
+            .phase("starting a server on the restored files", None, Unit::Items);
+        let server = launch.start(DEADLINE, run.cancel)?;
+        run.progress.end();
+        Ok(server)
+    };
+    let take_back = || means.account.map_or(Ok(()), |_| (ground.take_back)());
+    let mut server = start()?;
+    if forget_channels(&server)? {
+        // With them the server took the relay logs for its own of then.
+        server.stop(DEADLINE)?;
+        take_back()?;
+        clear(ground.dir)?;
+        write_relay_logs(replay, last, ground.dir, run)?;
+        server = start()?;
+    }
     apply(replay, &server, &relay, run)?;
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
-    means.account.map_or(Ok(()), |_| (ground.take_back)())?;
+    take_back()?;
     clear(ground.dir)
+}
+
+/// Removes the files in which a replica keeps whom it follows and how far it is: relay logs that are not there.
+/// With them it applies nothing. And at the point it is not where they say: it has to follow nobody.
+fn forget_sources(datadir: &Path) -> Result<()> {
+    remove_named(datadir, |name| {
+        let of_channel = name.starts_with("master") || name.starts_with("relay-log");
+        name == "multi-master.info"
+            || of_channel && name.ends_with(".info")
+            || name.starts_with("worker-relay-log.info.")
+    })
+}
+
+/// The same where they are in tables, as with MySQL. Returns whether there was anything to forget.
+fn forget_channels(server: &Running) -> Result<bool> {
+    let mut session = server.session()?;
+    let abilities = Abilities::probe(&mut session)?;
+    if abilities.flavour == Flavour::MariaDb {
+        return Ok(false);
+    }
+    let channels = session.value("SELECT COUNT(*) FROM mysql.slave_master_info")?;
+    if channels.as_deref() == Some("0") {
+        return Ok(false);
+    }
+    session.run("SET SESSION sql_log_bin = 0")?;
+    session.run(&format!("RESET {} ALL", Words::of(&abilities).replica))?;
+    Ok(true)
 }
 
 /// The relay logs: how many, and how long the last one is.
@@ -299,12 +340,13 @@ impl Words {
         if self.flavour == Flavour::MySql && self.new {
             return format!(
                 "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'none', \
-                 RELAY_LOG_FILE = {file}, RELAY_LOG_POS = {position}"
+                 SOURCE_AUTO_POSITION = 0, RELAY_LOG_FILE = {file}, RELAY_LOG_POS = {position}"
             );
         }
+        // What a replica was told of its source stays true until it is told something else.
         let gtid = match self.flavour {
             Flavour::MariaDb => ", MASTER_USE_GTID = no",
-            Flavour::MySql => "",
+            Flavour::MySql => ", MASTER_AUTO_POSITION = 0",
         };
         format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'none', \
@@ -401,10 +443,15 @@ fn has(
 
 /// Removes what only the replay needed.
 fn clear(datadir: &Path) -> Result<()> {
+    remove_named(datadir, |name| name.starts_with(RELAY))
+}
+
+fn remove_named(datadir: &Path, is_named: impl Fn(&str) -> bool) -> Result<()> {
     let failed = || format!("failed to clean up {}", shown(datadir).display());
     for entry in fs::read_dir(datadir).context(failed)? {
         let entry = entry.context(failed)?;
-        if entry.file_name().to_string_lossy().starts_with(RELAY) {
+        let is_dir = entry.file_type().context(failed)?.is_dir();
+        if !is_dir && is_named(&entry.file_name().to_string_lossy()) {
             fs::remove_file(entry.path()).context(failed)?;
         }
     }

@@ -190,6 +190,9 @@ fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     };
     let reader = repository.reader(generation)?;
     let facts = Facts::of(reader.manifest())?;
+    if let Some(warning) = facts.corrupt_pages(generation) {
+        run.progress.warn(warning);
+    }
     if let Some(unknown) = request
         .map_roots
         .keys()

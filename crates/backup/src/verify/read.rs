@@ -1,6 +1,7 @@
 //! Reads every byte as restore would.
 
 use crate::Run;
+use crate::facts::Facts;
 use evenkeel_op::Result;
 use evenkeel_repository::{Finding, Location, Repository, Sample, Verify, VerifyReport};
 
@@ -55,7 +56,14 @@ pub fn read(request: &ReadRequest, run: Run<'_>) -> Result<VerifyReport> {
         workers: request.workers,
         ..Verify::default()
     };
-    repository.verify(&how, run.progress, run.cancel)
+    let mut report = repository.verify(&how, run.progress, run.cancel)?;
+    for &number in &report.generations {
+        // A manifest that cannot be read is among the findings.
+        let facts = repository.manifest(number).and_then(|one| Facts::of(&one));
+        let corrupt = facts.ok().and_then(|facts| facts.corrupt_pages(number));
+        report.notes.extend(corrupt);
+    }
+    Ok(report)
 }
 
 /// Returns a finding as a sentence.

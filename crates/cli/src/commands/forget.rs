@@ -3,6 +3,7 @@
 use crate::args::{Forget as Typed, KeepRules as TypedRules};
 use crate::show::Face;
 use crate::show::answers::ForgetAnswer;
+use evenkeel_backup::facts::Facts;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_repository::{Forget, KeepRules, Repository};
 use std::collections::BTreeSet;
@@ -12,7 +13,16 @@ use std::time::Duration;
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
     let repository = Repository::open(face.repository(&args.repository)?)?;
     let what = match args.generation.as_slice() {
-        [] => Forget::Except(rules(&args.keep, &repository)?),
+        [] => {
+            let mut rules = rules(&args.keep, &repository)?;
+            if let Some(sound) = newest_sound(&repository)? {
+                rules.these.insert(sound);
+                face.note(&format!(
+                    "generation {sound} stays whatever the rules say: those after it hold corrupt pages"
+                ));
+            }
+            Forget::Except(rules)
+        }
         numbers => Forget::These(numbers.to_vec()),
     };
     let plan = repository.plan_forget(&what, false)?;
@@ -49,6 +59,21 @@ pub(super) fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepR
             .hint("or name generations to forget with --generation N"));
     }
     Ok(rules)
+}
+
+/// Returns the newest generation without corrupt pages, where newer ones have some: it may be the last that
+/// those pages can be healed from.
+fn newest_sound(repository: &Repository) -> Result<Option<u32>> {
+    let generations = repository.generations()?;
+    for (newer, one) in generations.iter().rev().enumerate() {
+        let Ok(manifest) = repository.manifest(one.generation) else {
+            continue;
+        };
+        if Facts::of(&manifest)?.pages_corrupt == 0 {
+            return Ok((newer > 0).then_some(one.generation));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the generations made within a time from now.

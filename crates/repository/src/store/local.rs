@@ -220,6 +220,10 @@ impl Store for LocalStore {
     fn place(&self) -> String {
         self.root.display().to_string()
     }
+
+    fn directory(&self) -> Option<&Path> {
+        Some(&self.root)
+    }
 }
 
 fn fine_if_missing(result: io::Result<()>) -> io::Result<()> {

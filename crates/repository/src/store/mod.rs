@@ -14,6 +14,7 @@ pub use location::Location;
 
 use std::fmt::Debug;
 use std::io;
+use std::path::Path;
 
 /// What happens when an object of that name exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +100,10 @@ pub trait Store: Send + Sync + Debug {
     fn try_lock(&self, name: &str, mode: LockMode) -> io::Result<Option<Box<dyn Lock>>>;
     /// Returns where this is, for messages.
     fn place(&self) -> String;
+    /// Returns the directory that this is, where it is one on this host.
+    fn directory(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// Ending of the name of an object that is not finished.

@@ -3,8 +3,11 @@
 use evenkeel_op::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+/// Whoever may read logs may read it, and nobody else.
+const MODE: u32 = 0o640;
 /// The line that parts one run from the next.
 const DASHES: usize = 78;
 
@@ -30,6 +33,7 @@ impl Log {
                 .create(true)
                 .read(true)
                 .append(true)
+                .mode(MODE)
                 .open(path)
                 .context(|| format!("failed to open the log {}", path.display()))?,
             None => tempfile::tempfile().context(|| "failed to make a temporary log")?,

@@ -191,6 +191,7 @@ impl Answer for GenerationsAnswer {
             ("stored", Align::Right),
             ("writes stood still", Align::Right),
             ("proven", Align::Left),
+            ("", Align::Left),
         ]);
         for one in &self.generations {
             let report = &one.report;
@@ -205,6 +206,10 @@ impl Answer for GenerationsAnswer {
                 units::bytes(report.bytes_stored),
                 millis(report.write_pause_ms),
                 one.proven.clone().unwrap_or_else(|| "-".to_owned()),
+                match report.pages_corrupt {
+                    0 => String::new(),
+                    count => format!("corrupt pages: {count}"),
+                },
             ]);
         }
         table.text()
