@@ -140,25 +140,7 @@ fn case(server: TestServer, secondary: bool) {
     let same = fs::read(restored.target.join("bank/victim.ibd")).unwrap();
     assert!(same == fs::read(&path).unwrap(), "stored as it is");
 
-    let verified = run(evenkeel.command(&["verify", site.repository().to_str().unwrap()]));
-    assert!(
-        verified.answer["notes"]
-            .to_string()
-            .contains("generation 2 has a corrupt page")
-    );
-
-    // Nothing changed since: what was corrupt is, also for a run that would read only what changed.
-    assert_refused(&run(evenkeel.backup(&site, &[])), page);
-    let again = run(evenkeel.backup(&site, &["--keep-corrupt", "--keep-last=1", "--prune"]));
-    assert_eq!(again.code, Some(3), "{again:?}");
-    assert_eq!(again.answer["pages_corrupt"], 1);
-    assert_eq!(generations(&site), [1, 2, 3]);
-    // Nor is the last good one forgotten for being old.
-    let mut forget = evenkeel.command(&["forget", "--keep-last=1", "--execute"]);
-    forget.arg(site.repository());
-    assert_eq!(run(forget).code, Some(0));
-    assert_eq!(generations(&site), [1, 3]);
-    assert!(site.restore(Some(1), "good").is_ok());
+    nothing_sound_is_forgotten(&site, &evenkeel, page);
 
     // Without a server to ask, the file's name still tells the table.
     site.running
@@ -173,6 +155,29 @@ fn case(server: TestServer, secondary: bool) {
         .arg(site.fs.join("other"));
     assert_refused(&run(command), page);
     assert_eq!(names_in(&site.fs.join("other/generations")), [""; 0]);
+}
+
+/// After a generation with a corrupt page.
+fn nothing_sound_is_forgotten(site: &Site, evenkeel: &Evenkeel, page: u64) {
+    let verified = run(evenkeel.command(&["verify", site.repository().to_str().unwrap()]));
+    assert!(
+        verified.answer["notes"]
+            .to_string()
+            .contains("generation 2 has a corrupt page")
+    );
+
+    // Nothing changed since: what was corrupt is, also for a run that would read only what changed.
+    assert_refused(&run(evenkeel.backup(site, &[])), page);
+    let again = run(evenkeel.backup(site, &["--keep-corrupt", "--keep-last=1", "--prune"]));
+    assert_eq!(again.code, Some(3), "{again:?}");
+    assert_eq!(again.answer["pages_corrupt"], 1);
+    assert_eq!(generations(site), [1, 2, 3]);
+    // Nor is the last good one forgotten for being old.
+    let mut forget = evenkeel.command(&["forget", "--keep-last=1", "--execute"]);
+    forget.arg(site.repository());
+    assert_eq!(run(forget).code, Some(0));
+    assert_eq!(generations(site), [1, 3]);
+    assert!(site.restore(Some(1), "good").is_ok());
 }
 
 #[test]

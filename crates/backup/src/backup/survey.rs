@@ -5,6 +5,7 @@ use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
 use super::volumes;
 use crate::Run;
 use crate::engine::Tool;
+use crate::facts::DATA_ROOT;
 use evenkeel_innodb::redo;
 use evenkeel_op::{Error, ErrorKind, Result, paths};
 use evenkeel_repository::Location;
@@ -104,7 +105,7 @@ pub(super) fn refuse_within(files: &ServerFiles, repository: &Location) -> Resul
         return Ok(());
     };
     let directory = paths::resolved(directory);
-    let walked = |root: &&Root| root.path == files.datadir || root.id.starts_with("schema-");
+    let walked = |root: &&Root| root.id == DATA_ROOT || root.id.starts_with("schema-");
     let mut walked = files.roots.iter().filter(walked);
     match walked.find(|root| directory.starts_with(&root.path)) {
         None => Ok(()),

@@ -1,6 +1,7 @@
 //! Hands the connection to a tool: in an option file that is only in memory, so that the password is
 //! in no argument, no environment and on no disk.
 
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::options::{ConnectOptions, SslMode};
 use rustix::fs::{MemfdFlags, Mode};
@@ -49,7 +50,8 @@ fn text(connect: &ConnectOptions) -> Result<String> {
     let local = matches!(connect.host.as_deref(), None | Some("localhost"));
     match (&connect.host, &connect.socket) {
         (Some(host), _) if !local => line("host", host)?,
-        (_, Some(socket)) => line("socket", path(socket)?)?,
+        // The tool works in a directory of its own.
+        (_, Some(socket)) => line("socket", path(&absolute(socket))?)?,
         _ => {}
     }
     if let Some(port) = connect.port.filter(|_| !local) {
@@ -68,7 +70,7 @@ fn text(connect: &ConnectOptions) -> Result<String> {
     ];
     for (name, value) in files {
         if let Some(value) = value {
-            line(name, path(value)?)?;
+            line(name, path(&absolute(value))?)?;
         }
     }
     match connect.ssl_mode {
@@ -148,6 +150,15 @@ mod tests {
             // Opened afresh each time, as the tools do.
             assert_eq!(read_back(&file), found);
         }
+    }
+
+    #[test]
+    fn a_relative_socket_is_found_from_anywhere() {
+        let mut connect = connect("x");
+        connect.socket = Some("run/s".into());
+        let whole = std::env::current_dir().unwrap().join("run/s");
+        let expected = format!("--socket={}", whole.display());
+        assert_eq!(read_back(&OptionFile::of(&connect).unwrap())[0], expected);
     }
 
     #[test]
