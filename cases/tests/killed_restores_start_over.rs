@@ -7,7 +7,9 @@ use evenkeel_cases::leftovers::{assert_same_tree, names_in};
 use evenkeel_cases::program::{Evenkeel, killed_at, run};
 use evenkeel_op::Cancel;
 use evenkeel_testkit::effort::{Part, share};
-use evenkeel_testkit::servers::{copy_tree, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::servers::{
+    copy_tree, give_to_server, mariadb_10_11, mysql_5_7_22, mysql_8_0_15,
+};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,6 +111,8 @@ impl Case {
     fn assert_refused(&self, half: &Path, point: &str) {
         let copy = self.site.fs.join("copy");
         copy_tree(half, &copy);
+        // Not for want of rights.
+        give_to_server(&copy);
         let mut launch = self.site.launch.clone();
         launch.datadir.clone_from(&copy);
         let started = launch.start(Duration::from_secs(60), &Cancel::new());
