@@ -6,6 +6,7 @@ use super::store::{Baseline, FILES, Store, check_name};
 use super::tree::{Amount, Making};
 use super::{Method, Run, Whose, method, patch, tree};
 use evenkeel_op::{Context, Error, Result, Unit, units};
+use evenkeel_server::files::refuse_strangers;
 use evenkeel_snapshot::btrfs::snapshot_subvolume;
 use evenkeel_snapshot::pause::{self, Target};
 use serde::Serialize;
@@ -173,6 +174,7 @@ fn still<T>(
     work: impl FnOnce() -> Result<T>,
 ) -> Result<pause::Paused<T>> {
     let target = Target::now(server.pid)?;
+    refuse_strangers(server.pid, datadir)?;
     // Asked after the process was taken hold of: it is the one that answers.
     if !server.session.is_alive() {
         return Err(Error::failed("the server ended meanwhile"));

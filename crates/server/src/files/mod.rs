@@ -31,11 +31,14 @@ mod refuse;
 mod settings;
 mod system_tablespace;
 mod walk;
+mod whose;
 mod zone;
 
 pub use class::FileClass;
 pub(crate) use host::{is_server, server_on};
 pub use name::{generation_name, relative_path};
+pub use whose::refuse_strangers;
+pub(crate) use whose::{Account, server_account};
 pub use zone::{HOST_TIME_ZONE, is_zone};
 
 use crate::abilities::Abilities;
