@@ -281,3 +281,29 @@ fn a_backup_is_not_rolled_away() {
         .backup(&rolled.site, &["--snapshot=reflink", "--audit"]));
     assert_eq!(backup.code, Some(0), "what changed is found: {backup:?}");
 }
+
+/// Tablespaces may be called like what is left out.
+#[test]
+fn tablespaces_of_any_name_on_xfs() {
+    let rolled = start(mysql_8_0_15(), LoopFs::xfs(4 * GIB));
+    let mut session = rolled.session();
+    let named = [".evenkeel-ts1.ibd", ".nfs2.ibd"];
+    session.run("CREATE DATABASE odd").unwrap();
+    for (at, file) in named.iter().enumerate() {
+        for sql in [
+            format!("CREATE TABLESPACE ts{at} ADD DATAFILE '{file}'"),
+            format!("CREATE TABLE odd.t{at} (id INT PRIMARY KEY) TABLESPACE ts{at}"),
+            format!("INSERT INTO odd.t{at} VALUES (7)"),
+        ] {
+            session.run(&sql).unwrap();
+        }
+    }
+    drop(session);
+    rolled.done(&["save", "odd"]);
+    rolled.session().run("DELETE FROM odd.t0").unwrap();
+    rolled.done(&["rollback", "odd", "--execute"]);
+    for at in 0..named.len() {
+        let found = rolled.session().value(&format!("SELECT id FROM odd.t{at}"));
+        assert_eq!(found.unwrap().as_deref(), Some("7"), "{}", named[at]);
+    }
+}

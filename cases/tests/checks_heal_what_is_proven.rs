@@ -8,7 +8,7 @@ use evenkeel_cases::checking::{
 };
 use evenkeel_cases::failpoints::HEAL;
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
-use evenkeel_testkit::servers::mariadb_10_11;
+use evenkeel_testkit::servers::{account, mariadb_10_11};
 use evenkeel_testkit::{LoopFs, TestServer, servers};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -80,6 +80,34 @@ fn healed(server: TestServer) {
         "{told}"
     );
     assert_table_is_whole(&mut site);
+}
+
+/// The server's account may write beside the data, and knows where a damaged page will be kept.
+#[test]
+fn pages_are_not_kept_through_links_of_others() {
+    let mut site = start(mariadb_10_11());
+    stop(&mut site);
+    damage(&victim(&site), leaf(&victim(&site), false));
+    let damaged = std::fs::read(victim(&site)).expect("the file");
+    let roots = site.fs.join("roots");
+    std::fs::create_dir(&roots).expect("a directory");
+    let mode = || {
+        let found = std::fs::metadata(&roots).expect("the directory");
+        std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o777
+    };
+    let open = mode();
+    let link = site.fs.join("data.damaged-pages");
+    std::os::unix::fs::symlink(&roots, &link).expect("a link");
+    let user = account().expect("an account").uid;
+    std::os::unix::fs::lchown(&link, Some(user), None).expect("its link");
+    let ended = heal(&evenkeel(), &site, &["--execute"]);
+    assert_eq!(ended.code, Some(14), "{ended:?}");
+    let message = ended.answer["message"].as_str().unwrap_or_default();
+    assert!(message.contains("symbolic link"), "{ended:?}");
+    assert_eq!((mode(), open), (open, 0o755));
+    assert_eq!(std::fs::read_dir(&roots).expect("a list").count(), 0);
+    let now = std::fs::read(victim(&site)).expect("the file");
+    assert!(now == damaged, "nothing is written before it is kept");
 }
 
 fn refused(server: TestServer) {

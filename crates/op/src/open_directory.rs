@@ -3,6 +3,7 @@
 //! Whoever may write into a directory can swap what is in it for a link at any moment. Who walks down from
 //! an open directory by [`OpenDirectory::child`] follows none on the way, and stays below it.
 
+use crate::own_directory::open_without_links;
 use rustix::fs::{self as sys, CWD, Mode, OFlags, Stat};
 use std::ffi::OsStr;
 use std::fs;
@@ -25,6 +26,16 @@ impl OpenDirectory {
     /// before it are followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_at(CWD, path.as_os_str(), path.to_owned())
+    }
+
+    /// Opens a directory, and follows no link on the way there.
+    pub(crate) fn open_without_links(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let descriptor = open_without_links(path, flags)?;
+        Ok(Self {
+            path: path.to_owned(),
+            descriptor,
+        })
     }
 
     /// Opens a directory in this one; fails likewise.

@@ -13,8 +13,8 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Component, Path, PathBuf};
 
 pub use crate::open_directory::shown;
 
@@ -169,41 +169,125 @@ fn step_by_step(mut at: OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd,
     sys::openat(&at, last, flags | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Makes a directory for what nobody else on this host may read; one that is there is closed to others. For
-/// root, one that belongs to another user is refused: its owner could lead what is written in it elsewhere.
+/// Makes a directory for what nobody else on this host may read, and opens it; one that is there is closed to
+/// others. What is written in it is to be reached through what is returned. A link on the way is followed only
+/// where nobody but root and this user can have put it there. For root, a directory that belongs to another user
+/// is refused: its owner could lead what is written in it elsewhere.
 ///
 /// Errors: `Refused` then; those of making and closing.
-pub fn make_private(path: &Path) -> crate::Result<()> {
+pub fn make_private(path: &Path) -> crate::Result<OwnDirectory> {
     let failed = || format!("failed to make {}", path.display());
-    if let Some(parent) = path.parent() {
+    let place = without_links_of_others(path)?;
+    if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).context(failed)?;
     }
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return made.context(failed),
+    match DirBuilder::new().mode(0o700).create(&place) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).context(failed);
+        }
+        _ => {}
     }
-    match close_to_others(path).context(failed)? {
-        false if geteuid().is_root() => Err(Error::refused(format!(
+    let (directory, is_ours) = close(&place).context(failed)?;
+    if !is_ours && geteuid().is_root() {
+        return Err(Error::refused(format!(
             "{} belongs to another user",
             path.display()
         ))
         .hint(
             "name a directory that is not there yet, or make this one root's: its owner could lead \
                  what root writes elsewhere",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(directory)
 }
 
 /// Takes the permissions of everybody else from a directory, if it is this user's. Returns whether it is.
+/// Links of others are not followed on the way there.
 pub fn close_to_others(path: &Path) -> io::Result<bool> {
-    let open = fs::File::open(path)?;
-    let stat = sys::fstat(&open)?;
+    let place = without_links_of_others(path).map_err(io::Error::other)?;
+    close(&place).map(|(_, is_ours)| is_ours)
+}
+
+fn close(place: &Path) -> io::Result<(OwnDirectory, bool)> {
+    let open = OpenDirectory::open_without_links(place)?;
+    let stat = open.stat()?;
     let is_ours = stat.st_uid == geteuid().as_raw();
     if is_ours && stat.st_mode & 0o077 != 0 {
         sys::fchmod(&open, Mode::from_raw_mode(stat.st_mode & 0o7700))?;
     }
-    Ok(is_ours)
+    Ok((OwnDirectory(open), is_ours))
+}
+
+/// How many links may stand on one path; the kernel's own limit.
+const LINKS: u32 = 40;
+
+/// Returns an absolute path without symbolic links that leads where `path` does; what is behind a part that is
+/// not there yet stays as it is.
+///
+/// Errors: `Refused` where a link on the way is another user's, or stands where others can put one.
+fn without_links_of_others(path: &Path) -> crate::Result<PathBuf> {
+    let failed = || format!("failed to look at {}", path.display());
+    let named = match path.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => path,
+    };
+    let mut at = PathBuf::from("/");
+    let mut rest = std::path::absolute(named).context(failed)?;
+    let mut links = 0;
+    loop {
+        let mut parts = rest.components();
+        let Some(part) = parts.next() else {
+            return Ok(at);
+        };
+        let behind = parts.as_path().to_owned();
+        match part {
+            Component::RootDir => at = PathBuf::from("/"),
+            Component::ParentDir => {
+                at.pop();
+            }
+            Component::Normal(name) => {
+                let next = at.join(name);
+                match fs::symlink_metadata(&next) {
+                    Ok(found) if found.is_symlink() => {
+                        links += 1;
+                        if links > LINKS || !is_trusted_link(&at, &found).context(failed)? {
+                            return Err(link_of_others(&next));
+                        }
+                        let target = fs::read_link(&next).context(failed)?;
+                        rest = target.join(behind);
+                        continue;
+                    }
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => return Err(error).context(failed),
+                }
+                at = next;
+            }
+            Component::CurDir | Component::Prefix(_) => {}
+        }
+        rest = behind;
+    }
+}
+
+/// Whether root or this user made a link in the directory `above`, and nobody else can put another there.
+fn is_trusted_link(above: &Path, link: &fs::Metadata) -> io::Result<bool> {
+    let ours = geteuid();
+    let trusted = |user: u32| user == 0 || user == ours.as_raw();
+    if !ours.is_root() {
+        return Ok(trusted(link.uid()));
+    }
+    let above = fs::metadata(above)?;
+    // In a directory like `/tmp` others may add names, and change only their own.
+    let closed = above.mode() & 0o022 == 0 || above.mode() & 0o1000 != 0;
+    Ok(trusted(link.uid()) && trusted(above.uid()) && closed)
+}
+
+fn link_of_others(link: &Path) -> Error {
+    Error::refused(format!(
+        "{} is a symbolic link that others than root and you could have put there",
+        link.display()
+    ))
+    .hint("look who made it, and name the directory that it leads to")
 }
 
 /// Whether what `stat` describes is root's or this user's.
@@ -227,9 +311,60 @@ fn is_no_directory(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
+    use std::fs::{File, Permissions};
     use std::io::Read;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    /// What the account that owns the directory above plants under a name that root will use.
+    #[test]
+    fn no_directory_is_closed_or_filled_through_a_link_of_others() {
+        assert!(geteuid().is_root(), "only root can play another account");
+        let room = tempfile::tempdir().unwrap();
+        let top = room.path().canonicalize().unwrap();
+        let (theirs, victim) = (top.join("theirs"), top.join("victim"));
+        for dir in [&theirs, &victim] {
+            fs::create_dir(dir).unwrap();
+            fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
+        }
+        let link = theirs.join("data.damaged-pages");
+        symlink(&victim, &link).unwrap();
+        chown(&theirs, Some(4242), None).unwrap();
+        // Whoever owns the directory can also move root's own link there.
+        for owner in [4242, 0] {
+            lchown(&link, Some(owner), None).unwrap();
+            for path in [link.clone(), link.join("more/below")] {
+                let error = make_private(&path).unwrap_err();
+                assert!(error.to_string().contains("symbolic link"), "{error}");
+                assert!(close_to_others(&path).is_err());
+            }
+            assert!(OwnDirectory::make(&link, 0o700).is_err());
+        }
+        assert_eq!(mode(&victim), 0o755);
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_link_that_root_alone_can_have_made_is_followed() {
+        let room = tempfile::tempdir().unwrap();
+        let top = room.path().canonicalize().unwrap();
+        fs::create_dir(top.join("large-disk")).unwrap();
+        symlink("large-disk", top.join("backup")).unwrap();
+        symlink("backup/../backup", top.join("again")).unwrap();
+        let made = make_private(&top.join("again/today/dump")).unwrap();
+        fs::write(made.anchor().join("file"), "x").unwrap();
+        let real = top.join("large-disk/today/dump");
+        assert_eq!((made.path(), mode(&real)), (real.as_path(), 0o700));
+        assert!(real.join("file").exists());
+        fs::set_permissions(&real, Permissions::from_mode(0o750)).unwrap();
+        make_private(&top.join("backup/today/dump")).unwrap();
+        assert_eq!(mode(&real), 0o700);
+        symlink("round", top.join("round")).unwrap();
+        assert!(make_private(&top.join("round/x")).is_err());
+    }
 
     #[test]
     fn no_link_is_followed_anywhere_on_the_way() {

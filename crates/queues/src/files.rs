@@ -1,6 +1,6 @@
 //! The files of queues whose server does not run.
 
-use evenkeel_op::own_directory::make_private;
+use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_queue::salvage::{self, Checked};
 use evenkeel_queue::store::{ROOT, SUFFIX};
@@ -110,14 +110,15 @@ pub fn check(path: &Path) -> Result<FilesReport> {
 pub fn salvage(request: &Salvage) -> Result<FilesReport> {
     let place = Place::of(&request.path)?;
     refuse_running(&place.datadir)?;
-    let into = empty_directory(&request.into, &place.datadir)?;
+    let open = empty_directory(&request.into, &place.datadir)?;
+    let into = open.anchor();
     let (old, new) = (place.datadir.join(ROOT), into.join(ROOT));
     let mut tables = Vec::new();
     for anchor in &place.anchors {
         let to = into.join(anchor.strip_prefix(&place.datadir).unwrap_or(anchor));
         let database = to.parent().unwrap_or(&into);
         fs::create_dir_all(database)
-            .context(|| format!("failed to make {}", database.display()))?;
+            .context(|| format!("failed to make {}", shown(database).display()))?;
         // Nothing can be kept of a table whose own file is none: the others are.
         let salvaged = match salvage::check(anchor, &old) {
             Ok(_) => Ok(salvage::salvage(anchor, &old, &to, &new).map_err(failed)?),
@@ -126,7 +127,7 @@ pub fn salvage(request: &Salvage) -> Result<FilesReport> {
         let mut table = TableFiles::of(anchor, salvaged);
         if table.problem.is_none() {
             keep_definition(anchor, &to)?;
-            table.written = Some(to);
+            table.written = Some(shown(&to));
         }
         tables.push(table);
     }
@@ -148,7 +149,7 @@ fn keep_definition(anchor: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-fn empty_directory(into: &Path, datadir: &Path) -> Result<PathBuf> {
+fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
     let failed = || format!("failed to find {}", into.display());
     // Before anything is made there.
     let there = into.ancestors().find(|path| path.exists());
@@ -172,8 +173,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<PathBuf> {
         return Err(Error::usage(format!("{} is not empty", into.display()))
             .hint("give a directory with --into that is not there yet"));
     }
-    make_private(into)?;
-    fs::canonicalize(into).context(failed)
+    make_private(into)
 }
 
 impl Place {

@@ -39,14 +39,14 @@ pub fn extract(
         return Err(Error::refused(format!("{} is not empty", into.display()))
             .hint("name a directory that is not there yet"));
     }
-    make_private(into)?;
+    let dir = make_private(into)?;
     let mut names: Vec<String> = Vec::new();
     for segment in &newest.segments {
         let bytes = logs.read(segment)?;
         let mut file = fs::OpenOptions::new()
             .create(true)
             .append(true)
-            .open(into.join(&segment.file))
+            .open(dir.anchor().join(&segment.file))
             .context(failed)?;
         std::io::Write::write_all(&mut file, &bytes).context(failed)?;
         if names.last() != Some(&segment.file) {

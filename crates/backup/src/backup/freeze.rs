@@ -464,7 +464,9 @@ impl Freezer<'_> {
             .files
             .pid
             .ok_or_else(|| Error::failed("the server has no pid"))?;
-        pause::Target::now(pid)
+        let target = pause::Target::now(pid)?;
+        files::refuse_strangers(pid, &self.survey.files.datadir)?;
+        Ok(target)
     }
 
     /// Whether the log has come round to the saved checkpoint.

@@ -10,6 +10,7 @@ use super::chunks::{Position, Range};
 use super::encode::Format;
 use super::manifest::ChunkEntry;
 use super::work::locked;
+use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use evenkeel_server::coordinates::Coordinates;
 use serde::{Deserialize, Serialize};
@@ -178,7 +179,7 @@ impl Journal {
         tables: impl Iterator<Item = (&'a Table, String, Option<&'a LeftTable>)>,
     ) -> Result<Self> {
         let draft = dir.join(DRAFT);
-        let failed = || format!("failed to write {}", draft.display());
+        let failed = || format!("failed to write {}", shown(&draft).display());
         let mut text = Vec::new();
         add(&Line::View(view), &mut text)?;
         let (mut lines, mut later) = (Vec::new(), Vec::new());

@@ -162,7 +162,7 @@ impl Grounds<'_> {
             .collect();
         let bytes = ranges.iter().flat_map(|range| range.2).map(|one| one.bytes);
         progress.phase("checking what is there", Some(bytes.sum()), Unit::Bytes);
-        let dir = self.output.dir().unwrap_or(Path::new(""));
+        let dir = self.output.dir().unwrap_or_default();
         let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             for _ in 0..self.threads.max(1) {
@@ -173,7 +173,7 @@ impl Grounds<'_> {
                         }
                         let good = range.2.iter().all(|entry| {
                             progress.advance(entry.bytes);
-                            is_whole(dir, entry, self.compression)
+                            is_whole(&dir, entry, self.compression)
                         });
                         if !good {
                             locked(&wrong).push((range.0, range.1));

@@ -199,7 +199,7 @@ pub fn dump(
 ) -> Result<Report> {
     let begun = Instant::now();
     let output = Output::begin(&directory.place, directory.leftover)?;
-    let left = output.dir().and_then(Left::read);
+    let left = output.dir().and_then(|dir| Left::read(&dir));
     let is_left = left.is_some();
     let Begun {
         mut session,
@@ -272,7 +272,7 @@ fn journal<'a>(
         return Ok(None);
     };
     let shapes = tables.map(|(table, kept)| (table, look.shape(table), kept.as_ref()));
-    Journal::begin(dir, view, shapes).map(Some)
+    Journal::begin(&dir, view, shapes).map(Some)
 }
 
 fn report(manifest: &Manifest, begun: Instant, throttle: &Throttle, held: Held) -> Report {

@@ -6,7 +6,7 @@ use super::journal::JOURNAL;
 use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
 use super::place::{Place, Sink};
 use crate::objects::Objects;
-use evenkeel_op::own_directory::make_private;
+use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -40,10 +40,10 @@ impl Output {
         })
     }
 
-    /// Returns the directory, where it is one.
-    pub(super) fn dir(&self) -> Option<&Path> {
+    /// Returns a path that leads into the directory, where it is one, whatever is at its name by now.
+    pub(super) fn dir(&self) -> Option<PathBuf> {
         match self {
-            Self::Local(local) => Some(&local.dir),
+            Self::Local(local) => Some(local.dir.anchor()),
             Self::Bucket(_) => None,
         }
     }
@@ -51,7 +51,7 @@ impl Output {
     /// Returns the name of a file, for people.
     pub(super) fn shown(&self, name: &str) -> String {
         match self {
-            Self::Local(local) => local.path(name).display().to_string(),
+            Self::Local(local) => local.named.join(name).display().to_string(),
             Self::Bucket(bucket) => bucket.shown(name),
         }
     }
@@ -117,16 +117,18 @@ impl Output {
 /// A dump's directory while it is written.
 #[derive(Debug)]
 pub(super) struct Local {
-    dir: PathBuf,
+    /// As it was named, for people.
+    named: PathBuf,
+    dir: OwnDirectory,
     mark: File,
 }
 
 impl Local {
     /// Takes a directory, which must be empty or not there, or else, on request, hold what a dump
     /// left that did not end.
-    fn begin(dir: &Path, leftover: Leftover) -> Result<Self> {
-        let shown = dir.display();
-        let names = names_in(dir).context(|| format!("failed to list {shown}"))?;
+    fn begin(named: &Path, leftover: Leftover) -> Result<Self> {
+        let shown = named.display();
+        let names = names_in(named).context(|| format!("failed to list {shown}"))?;
         let has = |name: &str| names.iter().any(|found| found == name);
         if has(MANIFEST) {
             return Err(Error::usage(format!("{shown} holds a dump already"))
@@ -137,14 +139,15 @@ impl Local {
                 Error::usage(format!("{shown} is not empty")).hint("choose another directory")
             );
         }
-        make_private(dir)?;
+        let open = make_private(named)?;
+        let dir = open.anchor();
         let path = dir.join(MARK);
         let mut mark = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .open(&path)
-            .context(|| format!("failed to write {}", path.display()))?;
+            .context(|| format!("failed to write {}", named.join(MARK).display()))?;
         match mark.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -155,7 +158,8 @@ impl Local {
                 .hint("wait for it, or choose another directory"));
             }
             Err(TryLockError::Error(error)) => {
-                return Err(error).context(|| format!("failed to lock {}", path.display()));
+                return Err(error)
+                    .context(|| format!("failed to lock {}", named.join(MARK).display()));
             }
         }
         if dir.join(MANIFEST).exists() {
@@ -169,22 +173,23 @@ impl Local {
                     .hint("go on with it: --resume, which keeps what is proved to be the same still")
                     .hint("or clear it: --overwrite-unfinished"));
             }
-            Leftover::Clear => clear(dir, &names)?,
+            Leftover::Clear => clear(&dir, &names)?,
             Leftover::Refuse | Leftover::GoOn => {}
         }
         mark.write_all(MARK_TEXT.as_bytes())
-            .context(|| format!("failed to write {}", path.display()))?;
+            .context(|| format!("failed to write {}", named.join(MARK).display()))?;
         Ok(Self {
-            dir: dir.to_owned(),
+            named: named.to_owned(),
+            dir: open,
             mark,
         })
     }
 
     /// Removes what an earlier dump left, but for its journal and these files.
     fn keep_only(&self, files: &BTreeSet<&str>) -> Result<()> {
-        let failed = |path: &Path| format!("failed to clear {}", path.display());
+        let failed = |path: &Path| format!("failed to clear {}", shown(path).display());
         let kept: BTreeSet<PathBuf> = files.iter().map(|file| self.path(file)).collect();
-        let mut folders = vec![self.dir.clone()];
+        let mut folders = vec![self.dir.anchor()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).context(|| failed(&folder))? {
                 let entry = entry.context(|| failed(&folder))?;
@@ -201,24 +206,26 @@ impl Local {
 
     /// Returns the path of a file of the dump.
     fn path(&self, name: &str) -> PathBuf {
-        self.dir.join(name)
+        self.dir.anchor().join(name)
     }
 
     /// Makes the directory of a schema.
     fn make_dir(&self, name: &str) -> Result<()> {
         let path = self.path(name);
-        std::fs::create_dir_all(&path).context(|| format!("failed to make {}", path.display()))
+        std::fs::create_dir_all(&path)
+            .context(|| format!("failed to make {}", shown(&path).display()))
     }
 
     /// Writes a small file.
     fn write(&self, name: &str, text: &[u8]) -> Result<()> {
         let path = self.path(name);
-        std::fs::write(&path, text).context(|| format!("failed to write {}", path.display()))
+        std::fs::write(&path, text)
+            .context(|| format!("failed to write {}", shown(&path).display()))
     }
 
     /// Makes everything durable and then, by its manifest, a dump.
     fn finish(self, manifest: &[u8]) -> Result<()> {
-        let shown = self.dir.display();
+        let shown = self.named.display();
         let failed = || format!("failed to finish the dump in {shown}");
         // All files at once: one sync for each of thousands would take minutes.
         rustix::fs::syncfs(&self.mark)
@@ -231,8 +238,8 @@ impl Local {
         std::fs::rename(&draft, self.path(MANIFEST)).context(failed)?;
         let _ = std::fs::remove_file(self.path(JOURNAL));
         std::fs::remove_file(self.path(MARK)).context(failed)?;
-        File::open(&self.dir)
-            .and_then(|dir| dir.sync_all())
+        rustix::fs::fsync(&self.dir)
+            .map_err(io::Error::from)
             .context(failed)
     }
 }
@@ -254,7 +261,7 @@ fn clear(dir: &Path, names: &[OsString]) -> Result<()> {
         } else {
             std::fs::remove_file(&path)
         };
-        removed.context(|| format!("failed to remove {}", path.display()))?;
+        removed.context(|| format!("failed to remove {}", shown(&path).display()))?;
     }
     Ok(())
 }

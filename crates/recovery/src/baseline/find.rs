@@ -33,7 +33,7 @@ impl Subject {
     /// Looks. `Refused` when files of the server are outside its data directory: no baseline would
     /// be whole without them.
     pub(super) fn find(whose: &Whose) -> Result<Self> {
-        let subject = match whose {
+        let mut subject = match whose {
             Whose::Running(options) => Self::running(options)?,
             Whose::Stopped { datadir, settings } => {
                 let files = files::discover_stopped(datadir, settings)?;
@@ -52,6 +52,9 @@ impl Subject {
             }
         };
         subject.refuse_outside()?;
+        // A baseline has links as links.
+        let excluded = &mut subject.files.excluded;
+        excluded.retain(|(_, why)| *why != files::SECOND_NAME);
         Ok(subject)
     }
 

@@ -77,7 +77,11 @@ pub(super) fn prepare(
         }
     }
     let service = match &subject.server {
-        Some(server) => Some(Service::of(server.pid, request.commands.clone())?),
+        Some(server) => Some(Service::of(
+            server.pid,
+            &subject.files.datadir,
+            request.commands.clone(),
+        )?),
         None => None,
     };
     let plan = RollbackPlan {

@@ -8,6 +8,7 @@ use super::store::{Baseline, FILES, Store};
 use super::tree::Making;
 use super::{Method, RollbackRequest, Run, inside, swap, tree};
 use evenkeel_op::{Cancel, Context, Error, Result, Unit};
+use evenkeel_server::files::refuse_strangers;
 use evenkeel_server::service::{Process, Service};
 use evenkeel_snapshot::Settings;
 use evenkeel_snapshot::btrfs::snapshot_subvolume;
@@ -275,6 +276,7 @@ impl Way<'_> {
             .progress
             .phase("stopping the server", None, Unit::Items);
         let process = Process::now(server.pid)?;
+        refuse_strangers(server.pid, &self.store.datadir)?;
         if !server.session.is_alive() {
             return Err(Error::failed("the server ended meanwhile"));
         }

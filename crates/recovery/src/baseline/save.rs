@@ -5,11 +5,13 @@ use super::stamps::Stamps;
 use super::store::{Baseline, FILES, Store, check_name};
 use super::tree::{Amount, Making};
 use super::{Method, Run, Whose, method, patch, tree};
-use evenkeel_op::{Context, Error, Result, Unit, units};
+use evenkeel_op::{Context, Error, ErrorKind, Result, Unit, units};
+use evenkeel_server::files::{ServerFiles, refuse_strangers};
+use evenkeel_server::tables::tablespaces;
 use evenkeel_snapshot::btrfs::snapshot_subvolume;
 use evenkeel_snapshot::pause::{self, Target};
 use serde::Serialize;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -75,6 +77,7 @@ pub fn save(request: &SaveRequest, run: Run) -> Result<SaveReport> {
     }
     let way = method::choose(&subject.files, &store.place.work(""), store.place.inside)?;
     refuse_copy_of_running(way, &subject)?;
+    let notes = notes(&mut subject)?;
     let made = store.place.work("new");
     fs::create_dir(&made).context(|| format!("failed to make {}", made.display()))?;
     fail::fail_point!("baseline::save::begun");
@@ -94,7 +97,7 @@ pub fn save(request: &SaveRequest, run: Run) -> Result<SaveReport> {
         pause_ms: pause.map(|pause| pause.as_millis() as u64),
         seconds: begun.elapsed().as_secs_f64(),
         healed: healed.map(|healed| healed.told),
-        notes: notes(&subject),
+        notes,
     })
 }
 
@@ -173,6 +176,7 @@ fn still<T>(
     work: impl FnOnce() -> Result<T>,
 ) -> Result<pause::Paused<T>> {
     let target = Target::now(server.pid)?;
+    refuse_strangers(server.pid, datadir)?;
     // Asked after the process was taken hold of: it is the one that answers.
     if !server.session.is_alive() {
         return Err(Error::failed("the server ended meanwhile"));
@@ -212,13 +216,65 @@ fn freeze(
     making.make(datadir, to, |_, _| Ok(()))
 }
 
-fn notes(subject: &Subject) -> Vec<String> {
-    if subject.server.is_some() && subject.files.has_nontransactional_user_tables() {
-        return vec![
+/// Looks at what the server has and what is left out, and says what is to be known of it.
+fn notes(subject: &mut Subject) -> Result<Vec<String>> {
+    let mut notes = Vec::new();
+    let Some(server) = &mut subject.server else {
+        return Ok(notes);
+    };
+    if subject.files.has_nontransactional_user_tables() {
+        notes.push(
             "some tables have no transactions: after a rollback they may want a repair, as after a \
              crash; saved with the server stopped they do not"
                 .to_owned(),
-        ];
+        );
     }
-    Vec::new()
+    match tablespaces(&mut server.session, &server.abilities) {
+        Ok(listed) => refuse_lacking(&listed, &subject.files)?,
+        Err(error) if error.kind() == ErrorKind::Refused => notes.push(
+            "the account may not see InnoDB's list of tablespaces (PROCESS), so that nothing was \
+             compared with it"
+                .to_owned(),
+        ),
+        Err(error) => return Err(error),
+    }
+    Ok(notes)
+}
+
+/// Refuses to leave out what the server says that it has: after a rollback it would be gone for good.
+fn refuse_lacking(listed: &BTreeSet<PathBuf>, files: &ServerFiles) -> Result<()> {
+    for tablespace in listed {
+        let plain = tablespace.strip_prefix(".").unwrap_or(tablespace);
+        let path = files.datadir.join(plain);
+        let left_out = files.excluded.iter();
+        if let Some((_, why)) = left_out.into_iter().find(|(out, _)| path.starts_with(out)) {
+            return Err(Error::refused(format!(
+                "the server's tablespace {} would not be in the baseline: it was taken for {why}",
+                path.display()
+            ))
+            .hint("give it another name or place, or use evenkeel backup"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_server_lists_is_not_left_out() {
+        let data = Path::new("/data");
+        let mut files = ServerFiles::of_no_server("data", data, Vec::new()).unwrap();
+        files.excluded = vec![
+            (data.join("odd.ibd"), "a core dump"),
+            (data.join("tmp"), "temporary files"),
+        ];
+        let listed = |path: &str| BTreeSet::from([PathBuf::from(path)]);
+        for path in ["./odd.ibd", "odd.ibd", "/data/odd.ibd", "./tmp/t.ibd"] {
+            let error = refuse_lacking(&listed(path), &files).unwrap_err();
+            assert!(error.to_string().contains("was taken for"), "{error}");
+        }
+        refuse_lacking(&listed("./shop/odd.ibd"), &files).unwrap();
+    }
 }

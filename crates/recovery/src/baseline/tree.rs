@@ -135,9 +135,14 @@ impl Making<'_> {
 }
 
 /// Whether something at the top of a data directory is nobody's to save: our own, and the
-/// filesystem's.
+/// filesystem's. A tablespace may be called nearly like ours.
 pub(super) fn is_no_part(name: &OsStr) -> bool {
-    name == "lost+found" || name.as_bytes().starts_with(b".evenkeel-")
+    let bytes = name.as_bytes();
+    let plain = bytes.strip_suffix(b"~").unwrap_or(bytes);
+    let is_tablespace = [&b".ibd"[..], b".ibu"]
+        .iter()
+        .any(|end| plain.ends_with(end));
+    name == "lost+found" || bytes.starts_with(b".evenkeel-") && !is_tablespace
 }
 
 /// Whether a server makes such a file anew: a socket or a named pipe.
@@ -356,6 +361,7 @@ mod tests {
         fs::write(data.join("tmp/scratch"), "x").unwrap();
         fs::write(data.join("host.pid"), "1").unwrap();
         fs::write(data.join(".evenkeel-x"), "1").unwrap();
+        fs::write(data.join(".evenkeel-ts1.ibd"), "rows").unwrap();
         fs::set_permissions(data.join("bank"), Permissions::from_mode(0o750)).unwrap();
         std::os::unix::fs::symlink("bank/a.ibd", data.join("link")).unwrap();
         let left_out = HashSet::from([data.join("tmp"), data.join("host.pid")]);
@@ -371,8 +377,10 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!((saved.files, saved.bytes), (1, 3 << 20));
-        assert_eq!(names, [Path::new("bank/a.ibd")]);
+        names.sort();
+        assert_eq!((saved.files, saved.bytes), (2, (3 << 20) + 4));
+        let files = [".evenkeel-ts1.ibd", "bank/a.ibd"];
+        assert_eq!(names, files.map(PathBuf::from));
         assert!(kept.join("bank~/a.ibd~").is_file());
         let nothing = HashSet::new();
         let again = dir.path().join("again");
@@ -393,6 +401,10 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
         assert_eq!(mode(&again.join("bank")), 0o750);
         assert!(entries(&again.join("tmp")).unwrap().is_empty());
+        assert_eq!(
+            fs::read_to_string(again.join(".evenkeel-ts1.ibd")).unwrap(),
+            "rows"
+        );
         assert!(!again.join("host.pid").exists() && !again.join(".evenkeel-x").exists());
         mark_all(&again).unwrap();
         mark_all(&again).unwrap();

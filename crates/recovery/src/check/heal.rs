@@ -11,7 +11,7 @@ use super::report::{Finding, HealReport, HealedPage, Severity};
 use super::survey::Ground;
 use super::tally::{Raw, What};
 use evenkeel_innodb::{SpaceFormat, Verdict, verify};
-use evenkeel_op::own_directory::make_private;
+use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{Advice, FlockOperation};
 use std::fs::{self, File, OpenOptions};
@@ -28,6 +28,8 @@ pub(super) struct HealPlan {
     report: HealReport,
     /// The work of each planned page, by its place in the report.
     writes: Vec<(usize, PageWrite)>,
+    /// Whether damaged pages are kept where nobody said, beside the data.
+    beside_data: bool,
 }
 
 /// One page to be written.
@@ -60,6 +62,7 @@ pub(super) fn plan(
             pages: Vec::new(),
         },
         writes: Vec::new(),
+        beside_data: keep_in.is_none(),
     };
     for ((raw, finding), copies) in raws.iter().zip(findings).zip(copies) {
         let (Severity::Damage, Some(number)) = (raw.severity, raw.page) else {
@@ -198,11 +201,15 @@ impl HealPlan {
         }
         let hold = Hold::of(ground)?;
         let kept_in = self.report.kept_in.clone();
-        make_private(&kept_in)?;
+        let dir = match self.beside_data {
+            // Whoever owns the directory above the data may have put anything under that name.
+            true => OwnDirectory::make(&kept_in, 0o700)?,
+            false => make_private(&kept_in)?,
+        };
         for (place, write) in &self.writes {
             let page = &mut self.report.pages[*place];
             let what = || format!("failed to heal page {} of {}", page.page, page.file);
-            let kept = keep(&kept_in, &page.file, write).context(what)?;
+            let kept = keep(&dir, &page.file, write).context(what)?;
             fail::fail_point!("check::heal::kept");
             write.perform(&hold).context(what)?;
             fail::fail_point!("check::heal::written");
@@ -281,14 +288,15 @@ impl PageWrite {
 
 /// Writes the damaged page to a file of its own, and returns its path. What an earlier run kept is
 /// never overwritten.
-fn keep(dir: &Path, name: &str, write: &PageWrite) -> Result<PathBuf> {
+fn keep(dir: &OwnDirectory, name: &str, write: &PageWrite) -> Result<PathBuf> {
     let stem = format!("{}.page-{}", name.replace('/', "."), write.number);
     for attempt in 0_u32.. {
-        let path = dir.join(match attempt {
+        let path = dir.anchor().join(match attempt {
             0 => stem.clone(),
             more => format!("{stem}.{more}"),
         });
-        let what = || format!("failed to keep the damaged page in {}", path.display());
+        let place = shown(&path);
+        let what = || format!("failed to keep the damaged page in {}", place.display());
         let opened = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -298,14 +306,14 @@ fn keep(dir: &Path, name: &str, write: &PageWrite) -> Result<PathBuf> {
             Ok(mut file) => {
                 file.write_all(&write.damaged).context(what)?;
                 file.sync_all().context(what)?;
-                File::open(dir)
-                    .and_then(|dir| dir.sync_all())
+                rustix::fs::fsync(dir)
+                    .map_err(std::io::Error::from)
                     .context(what)?;
-                return Ok(path);
+                return Ok(place);
             }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 if fs::read(&path).is_ok_and(|kept| kept == write.damaged) {
-                    return Ok(path);
+                    return Ok(place);
                 }
             }
             Err(error) => return Err(error).context(what),

@@ -2,8 +2,10 @@
 //!
 //! A server on another host may have a data directory of the same name as one that is here: a copy
 //! of that would be a backup of the wrong server. So the server is asked for the thread that serves
-//! us, and that thread has to be here, in a process that works in the data directory.
+//! us, and that thread has to be here, in a process that works in the data directory. Whose process it is
+//! says the kernel alone: see [`whose`].
 
+use super::whose;
 use crate::connect::Session;
 use evenkeel_op::{Error, Result};
 use rustix::process::{Flock, FlockType, fcntl_getlk};
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns the server's process; `None` when it is on this host but its process cannot be seen.
 ///
-/// Errors: `Refused` when it is not on this host.
+/// Errors: `Refused` when it is not on this host, or the process is none of a server on `datadir`.
 pub(super) fn server_process(
     session: &mut Session,
     datadir: &Path,
@@ -40,7 +42,7 @@ pub(super) fn server_process(
                     .find(|pid| has_inner_thread(*pid, thread))
             });
         return match pid {
-            Some(pid) => Ok(Some(pid)),
+            Some(pid) => whose::server_account(pid, datadir).map(|_| Some(pid)),
             None => elsewhere(format!(
                 "no process here works in {} and has the thread {thread}",
                 datadir.display()
@@ -54,7 +56,11 @@ pub(super) fn server_process(
     if theirs != ours {
         return elsewhere(format!("it says its host is {theirs}, and this is {ours}"));
     }
-    Ok(working_in(own).into_iter().find(|pid| is_server(*pid)))
+    let pid = working_in(own).into_iter().find(|pid| is_server(*pid));
+    if let Some(pid) = pid {
+        whose::server_account(pid, datadir)?;
+    }
+    Ok(pid)
 }
 
 /// Returns the process of a server that runs on `datadir`, if there is one here.

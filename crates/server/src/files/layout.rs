@@ -24,6 +24,8 @@ pub(super) struct LeftOut {
     pub(super) path: PathBuf,
     /// Whether it is a directory; else a file or a socket.
     pub(super) directory: bool,
+    /// Whether it is a tablespace that is made anew at every start.
+    pub(super) temporary: bool,
     pub(super) why: &'static str,
 }
 
@@ -211,6 +213,7 @@ impl Places<'_> {
             Some(LeftOut {
                 path: self.absolute(self.value(name)?),
                 directory,
+                temporary: false,
                 why,
             })
         };
@@ -232,6 +235,7 @@ impl Places<'_> {
             .map(|file| LeftOut {
                 path: home.join(file),
                 directory: false,
+                temporary: true,
                 why: "the temporary tablespace, made anew at every start",
             })
             .collect::<Vec<_>>()

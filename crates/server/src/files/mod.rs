@@ -13,7 +13,8 @@
 //! | `tablespaces-N` | `DATA DIRECTORY`, `ADD DATAFILE` | those tablespaces |
 //!
 //! A root exists only where the directory is outside the data directory. A file behind a symbolic
-//! link keeps the link's name: restored, it is an ordinary file.
+//! link keeps the link's name: restored, it is an ordinary file. One that has a name of its own here has
+//! that one, and the link is left out, or has its own copy where the file is a small one.
 
 mod aria;
 mod class;
@@ -31,11 +32,15 @@ mod refuse;
 mod settings;
 mod system_tablespace;
 mod walk;
+mod whose;
 mod zone;
 
 pub use class::FileClass;
 pub(crate) use host::{is_server, server_on};
+pub use leave_out::SECOND_NAME;
 pub use name::{generation_name, relative_path};
+pub use whose::refuse_strangers;
+pub(crate) use whose::{Account, server_account};
 pub use zone::{HOST_TIME_ZONE, is_zone};
 
 use crate::abilities::Abilities;

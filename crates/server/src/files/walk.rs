@@ -4,7 +4,7 @@ use super::layout::{LeftOut, Plan};
 use super::listing::{below, entries, file_type, looked_at};
 use super::{Access, FileClass, FoundFile, Root, generation_name, leave_out, moving_redo, outside};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{FileType, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -23,8 +23,10 @@ pub(super) struct Found {
 pub(super) struct Walk<'a> {
     plan: &'a Plan,
     found: Found,
-    /// Where the files are that were found: no file twice, whatever leads to it.
+    /// Where the files are that were found by their own names: none of them twice.
     seen: HashSet<PathBuf>,
+    /// Names of files that were found behind a symbolic link, with the link.
+    behind_links: BTreeMap<String, PathBuf>,
     /// `.isl` files: each names a tablespace outside.
     links: Vec<PathBuf>,
 }
@@ -45,6 +47,7 @@ impl<'a> Walk<'a> {
             plan,
             found,
             seen: HashSet::new(),
+            behind_links: BTreeMap::new(),
             links: Vec::new(),
         })
     }
@@ -104,6 +107,8 @@ impl<'a> Walk<'a> {
         self.refuse_of_others(link, &target, &found)?;
         let relative = below(link, base);
         if !kind.is_dir() {
+            self.behind_links
+                .insert(generation_name(root, relative), link.to_owned());
             return self.file(root, relative, &target);
         }
         let is_schema = root == "data" && link.parent() == Some(base);
@@ -165,6 +170,23 @@ impl<'a> Walk<'a> {
         )))
     }
 
+    /// The same of a file that the server's settings lead to: which they are, the server says.
+    fn refuse_set(&self, path: &Path) -> Result<()> {
+        let (found, data) = (looked_at_one(path)?, looked_at_one(&self.plan.datadir)?);
+        if data.uid() == 0 || found.uid() == data.uid() {
+            return Ok(());
+        }
+        let place = path.display();
+        Err(Error::refused(format!(
+            "the file {place}, which the server's settings name, belongs to another user than the data"
+        ))
+        .hint(format!(
+            "look which setting names it; if it is meant, give it to user {}: chown {} {place}",
+            data.uid(),
+            data.uid()
+        )))
+    }
+
     /// Whether a directory is inside a root, or one inside it.
     fn overlaps(&self, dir: &Path) -> bool {
         let mut roots = self.found.roots.iter();
@@ -175,7 +197,10 @@ impl<'a> Walk<'a> {
         leave_out::by_kind(kind)
             .or_else(|| {
                 // A schema may be called like a file that is left out.
-                let is_it = |out: &&LeftOut| out.path == path && out.directory == kind.is_dir();
+                let is_it = |out: &&LeftOut| {
+                    let is_free = out.directory || out.temporary || !self.is_needed(path);
+                    out.path == path && out.directory == kind.is_dir() && is_free
+                };
                 let named = self.plan.leave_out.iter().find(is_it);
                 named.map(|out| out.why)
             })
@@ -183,9 +208,21 @@ impl<'a> Walk<'a> {
                 let name = path.file_name()?.to_str()?;
                 match kind.is_dir() {
                     true => leave_out::directory(name, top),
-                    false => leave_out::file(name, top),
+                    false => leave_out::file(name, top).filter(|_| !self.is_needed(path)),
                 }
             })
+    }
+
+    /// Whether a file is the server's own by what it is, so that no other setting and no rule about names
+    /// leaves it out: a tablespace, a log, a table's file. A spare redo log file is none.
+    fn is_needed(&self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let dir = path.parent().unwrap_or(path);
+        match FileClass::of(&name, dir, self.plan) {
+            FileClass::Other | FileClass::ServerState => false,
+            FileClass::InnodbRedo => !moving_redo::is_spare(&name),
+            _ => true,
+        }
     }
 
     /// Adds one file, unless it is there already or was removed since it was listed.
@@ -215,10 +252,11 @@ impl<'a> Walk<'a> {
             ))
             .hint("move what is on it into a file"));
         }
-        if !self.seen.insert(path.to_owned()) {
+        let name = generation_name(root, relative);
+        // What a link leads to may have a name of its own here, and that one counts whatever comes first.
+        if !self.behind_links.contains_key(&name) && !self.seen.insert(path.to_owned()) {
             return Ok(());
         }
-        let name = generation_name(root, relative);
         let own_name = relative.file_name().unwrap_or_default().to_string_lossy();
         let dir = path.parent().unwrap_or(path);
         let mut class = FileClass::of(&own_name, dir, self.plan);
@@ -265,6 +303,7 @@ impl<'a> Walk<'a> {
                         self.found.excluded.push((path, why));
                         continue;
                     }
+                    self.refuse_set(&path)?;
                     let id = self.root_at(special.id, &special.path);
                     if dir != special.path {
                         let name = generation_name(&id, below(&dir, &special.path));
@@ -277,7 +316,7 @@ impl<'a> Walk<'a> {
             }
         }
         for key in self.plan.keyring.clone() {
-            if key.is_file() && !self.seen.contains(&key) {
+            if key.is_file() && !self.found.files.iter().any(|file| file.path == key) {
                 let dir = key.parent().unwrap_or(&key).to_owned();
                 let id = self.root_at("keyring", &dir);
                 self.file(&id, below(&key, &dir), &key)?;
@@ -366,8 +405,34 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> Found {
+    pub(super) fn finish(mut self) -> Found {
+        self.drop_second_names();
         self.found
+    }
+
+    /// Leaves out links to files that are there by their own names, and says so. Of small files that the server
+    /// only reads, certificates for example, both names are kept: a restored server looks for either.
+    fn drop_second_names(&mut self) {
+        let small = |class| matches!(class, FileClass::ServerState | FileClass::Other);
+        let links = &self.behind_links;
+        let own: HashMap<PathBuf, FileClass> = self
+            .found
+            .files
+            .iter()
+            .filter(|file| !links.contains_key(&file.name))
+            .map(|file| (file.path.clone(), file.class))
+            .collect();
+        let excluded = &mut self.found.excluded;
+        self.found.files.retain(|file| {
+            let (Some(link), Some(class)) = (links.get(&file.name), own.get(&file.path)) else {
+                return true;
+            };
+            if small(*class) && small(file.class) {
+                return true;
+            }
+            excluded.push((link.clone(), leave_out::SECOND_NAME));
+            false
+        });
     }
 }
 

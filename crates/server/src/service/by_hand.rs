@@ -1,5 +1,6 @@
 //! A server that somebody started by hand: what it takes to start it like that again.
 
+use crate::files::{Account, server_account};
 use crate::launch::{Binary, spawn_detached};
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::OFlags;
@@ -19,8 +20,8 @@ pub struct ByHand {
     pub program: PathBuf,
     words: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
-    /// User and group, when they are others than ours.
-    account: Option<(u32, u32)>,
+    /// User and group: always those of the data directory's owner.
+    account: (u32, u32),
     output: Option<PathBuf>,
     errors: Option<PathBuf>,
 }
@@ -33,8 +34,14 @@ impl std::fmt::Debug for ByHand {
 }
 
 impl ByHand {
-    /// Reads how the process `pid` was started. `Refused` when it may not be looked at.
-    pub(super) fn of(pid: i32) -> Result<Self> {
+    /// Reads how the server's process `pid` was started. `Refused` when it may not be looked at, or is none
+    /// of a server on `datadir`.
+    pub(super) fn of(pid: i32, datadir: &Path) -> Result<Self> {
+        Self::read(pid, || server_account(pid, datadir))
+    }
+
+    /// Reads it, and judges last: a process that has become another program meanwhile is refused.
+    fn read(pid: i32, judge: impl FnOnce() -> Result<Account>) -> Result<Self> {
         let hidden = |error: std::io::Error| {
             Error::refused(format!("how process {pid} was started cannot be seen"))
                 .because(error)
@@ -44,17 +51,18 @@ impl ByHand {
         let words = split(&fs::read(proc.join("cmdline")).map_err(hidden)?);
         let environment = split(&fs::read(proc.join("environ")).map_err(hidden)?);
         let program = fs::read_link(proc.join("exe")).map_err(hidden)?;
-        let status = fs::read_to_string(proc.join("status")).map_err(hidden)?;
+        let (output, errors) = (log_of(&proc, 1), log_of(&proc, 2));
+        let account = judge()?;
         Ok(Self {
             program: still_there(program),
-            account: account(&status, rustix::process::geteuid().as_raw()),
+            account: (account.user, account.group),
             environment: environment
                 .iter()
                 .filter_map(|pair| pair_of(pair))
                 .collect(),
             words,
-            output: log_of(&proc, 1),
-            errors: log_of(&proc, 2),
+            output,
+            errors,
         })
     }
 
@@ -72,7 +80,8 @@ impl ByHand {
                 .filter(|path| path.is_dir())
                 .unwrap_or(Path::new("/")),
         );
-        if let Some((user, group)) = self.account {
+        let (user, group) = self.account;
+        if user != rustix::process::geteuid().as_raw() {
             command.uid(user).gid(group);
         }
         command
@@ -85,8 +94,7 @@ impl ByHand {
     /// Opens a log to write on: a file of the server's account, or one where nobody but root can put
     /// another in its place.
     fn appended(&self, path: Option<&Path>) -> Stdio {
-        let owner = self.account.map(|(user, _)| user);
-        path.and_then(|path| open_log(path, owner))
+        path.and_then(|path| open_log(path, self.account.0))
             .map_or_else(Stdio::null, Stdio::from)
     }
 }
@@ -99,20 +107,9 @@ fn still_there(program: PathBuf) -> PathBuf {
     }
 }
 
-/// The account to start a server under: its own, unless it is ours. Words and program are what the
-/// process says they are: a `--user` among them is no reason to run them as root.
-fn account(status: &str, ours: u32) -> Option<(u32, u32)> {
-    let effective = |name: &str| -> Option<u32> {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    let (user, group) = (effective("Uid:")?, effective("Gid:")?);
-    (user != ours).then_some((user, group))
-}
-
 /// The file at `path` to append to; `None` where it is neither of this owner nor out of everybody's reach
 /// but root's.
-fn open_log(path: &Path, owner: Option<u32>) -> Option<File> {
+fn open_log(path: &Path, owner: u32) -> Option<File> {
     let file = OpenOptions::new()
         .append(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32)
@@ -120,7 +117,7 @@ fn open_log(path: &Path, owner: Option<u32>) -> Option<File> {
         .ok()?;
     let facts = file.metadata().ok()?;
     // The account can lead the path to any file, but own only what it may write to anyway.
-    let is_theirs = owner.is_none_or(|owner| facts.uid() == owner);
+    let is_theirs = facts.uid() == owner;
     let has_no_link = || fs::canonicalize(path).is_ok_and(|real| real == path);
     let is_safe = is_theirs || Binary::is_roots_alone(path) && has_no_link();
     (facts.is_file() && is_safe).then_some(file)
@@ -179,7 +176,13 @@ mod tests {
             text
         };
         evenkeel_testkit::until("it has started", || line() == "a b c x=y\n");
-        let how = ByHand::of(child.id() as i32).unwrap();
+        let ours = || {
+            Ok(Account {
+                user: rustix::process::geteuid().as_raw(),
+                group: rustix::process::getegid().as_raw(),
+            })
+        };
+        let how = ByHand::read(child.id() as i32, ours).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         // Its input is at its end, so that it ends by itself.
@@ -191,9 +194,46 @@ mod tests {
     /// What a process says of itself does not make it root's.
     #[test]
     fn a_server_gets_its_own_account_whatever_its_words_are() {
-        let status = "Name:\tx\nUid:\t0\t104\t104\t104\nGid:\t0\t105\t105\t105\n";
-        assert_eq!(account(status, 0), Some((104, 105)));
-        assert_eq!(account(status, 104), None);
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().canonicalize().unwrap().join("log");
+        fs::write(&log, "").unwrap();
+        let words = ["sh", "-c", "id -u; id -g", "--user=root"];
+        let how = ByHand {
+            program: "/bin/sh".into(),
+            words: words.map(OsString::from).into(),
+            environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            account: (4242, 4243),
+            output: Some(log.clone()),
+            errors: None,
+        };
+        how.start().unwrap().wait().unwrap();
+        assert_eq!(fs::read_to_string(&log).unwrap(), "4242\n4243\n");
+    }
+
+    /// A program in the data directory that is root's in effect, as `su` is, for which a server that was
+    /// taken over passes itself off.
+    #[test]
+    fn what_runs_with_roots_rights_is_not_started_again() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let (data, program) = (dir.path().join("data"), dir.path().join("mysqld"));
+        fs::create_dir(&data).unwrap();
+        chown(&data, Some(4242), Some(4242)).unwrap();
+        fs::copy("/bin/sleep", &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+        let mut command = Command::new(&program);
+        let mut child = command
+            .arg("1000")
+            .uid(4242)
+            .current_dir(&data)
+            .spawn()
+            .unwrap();
+        let outcome = ByHand::of(child.id() as i32, &data);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let error = outcome.unwrap_err();
+        assert!(error.to_string().contains("two accounts"), "{error}");
     }
 
     #[test]
@@ -209,13 +249,13 @@ mod tests {
             std::os::unix::fs::chown(at(name), Some(owner), None).unwrap();
         }
         std::os::unix::fs::symlink(at("roots"), at("link")).unwrap();
-        assert!(open_log(&at("theirs"), Some(4242)).is_some());
-        assert!(open_log(&at("link"), Some(4242)).is_none());
-        assert!(open_log(&at("roots"), None).is_some());
+        assert!(open_log(&at("theirs"), 4242).is_some());
+        assert!(open_log(&at("link"), 4242).is_none());
+        assert!(open_log(&at("roots"), 0).is_some());
         // Root alone can put another file there.
-        assert!(open_log(&at("roots"), Some(4242)).is_some());
+        assert!(open_log(&at("roots"), 4242).is_some());
         std::os::unix::fs::chown(dir.path(), Some(4242), None).unwrap();
-        assert!(open_log(&at("roots"), Some(4242)).is_none());
+        assert!(open_log(&at("roots"), 4242).is_none());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use evenkeel_op::{Cancel, Error, ErrorKind, Result, units};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -58,9 +59,10 @@ pub struct Process {
 }
 
 impl Service {
-    /// Finds out how the server whose process is `pid` was started. `Refused` when that is not known
-    /// or something above it would start it again by itself; `commands` go before all that.
-    pub fn of(pid: i32, commands: Option<Commands>) -> Result<Self> {
+    /// Finds out how the server on `datadir`, whose process is `pid`, was started. `Refused` when that is
+    /// not known, something above it would start it again by itself, or it is another's process;
+    /// `commands` go before all that.
+    pub fn of(pid: i32, datadir: &Path, commands: Option<Commands>) -> Result<Self> {
         if let Some(commands) = commands {
             return Ok(Self::Commands(commands));
         }
@@ -74,7 +76,7 @@ impl Service {
             ))
             .hint("say how it is stopped and started: --stop-with COMMAND --start-with COMMAND"));
         }
-        ByHand::of(pid).map(Self::ByHand)
+        ByHand::of(pid, datadir).map(Self::ByHand)
     }
 
     /// Describes in a few words how the server is stopped and started.
@@ -244,7 +246,7 @@ mod tests {
             stop: "a".into(),
             start: "b".into(),
         };
-        let service = Service::of(1, Some(commands)).unwrap();
+        let service = Service::of(1, Path::new("/"), Some(commands)).unwrap();
         assert_eq!(service.describe(), "'a', then 'b'");
     }
 }

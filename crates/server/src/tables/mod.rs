@@ -107,8 +107,8 @@ fn is_made_up(schema: &str) -> bool {
     made_up.any(|own| own.eq_ignore_ascii_case(schema))
 }
 
-/// Asks InnoDB, which needs no right on the tables.
-fn tablespaces(session: &mut Session, abilities: &Abilities) -> Result<BTreeSet<PathBuf>> {
+/// Asks InnoDB where it keeps what is not in its system tablespace. Needs `PROCESS`, and no right on the tables.
+pub fn tablespaces(session: &mut Session, abilities: &Abilities) -> Result<BTreeSet<PathBuf>> {
     let (column, from) = match abilities.flavour {
         // Names are as files are called. MariaDB has no list of paths any more.
         Flavour::MariaDb => ("NAME", "INNODB_SYS_TABLES WHERE SPACE <> 0"),
