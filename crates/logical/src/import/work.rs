@@ -1,7 +1,7 @@
 //! Connections that run what is handed to them, each in the file's settings.
 
 use super::batch::{Batch, Joined};
-use super::order::Schedule;
+use super::order::{Place, Schedule};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::{Connection, Refusal};
@@ -125,10 +125,17 @@ impl Pool {
 
     /// Hands work over, once there is room for it. Returns false when something failed.
     pub(super) fn push(&self, table: usize, ordered: bool, job: Job) -> Result<bool> {
-        let (line, bytes) = match &job {
-            Job::Rows(batch) => (batch.line(), batch.bytes()),
+        let (settings, line, bytes) = match &job {
+            Job::Rows(batch) => (Some(batch.settings), batch.line(), batch.bytes()),
             // Nothing of the file waits for it.
-            Job::Index { sql, .. } => (u64::MAX, sql.len()),
+            Job::Index { sql, .. } => (None, u64::MAX, sql.len()),
+        };
+        let place = Place {
+            table,
+            ordered,
+            settings,
+            line,
+            bytes,
         };
         let room = |state: &State| {
             let held = state.schedule.bytes();
@@ -136,7 +143,7 @@ impl Pool {
         };
         let outcome = self.wait_for(room);
         // Also after a failure: what was not done is counted from what waits.
-        self.state().schedule.push(table, ordered, line, bytes, job);
+        self.state().schedule.push(place, job);
         self.changed.notify_all();
         outcome
     }
@@ -315,17 +322,25 @@ impl<'p> Worker<'p> {
     }
 
     /// Repeats the file's settings up to the first `target`.
+    ///
+    /// Errors: `Failed` where it has repeated more than those: rows would come out as others.
     fn follow(&mut self, target: usize) -> Result<()> {
-        let todo: Vec<Arc<[u8]>> = {
+        if self.followed == target {
+            return Ok(());
+        }
+        let todo: Option<Vec<Arc<[u8]>>> = {
             let state = self.pool.state();
-            let from = self.followed - state.dropped.min(self.followed);
-            let to = target - state.dropped;
-            state.settings.get(from..to).unwrap_or_default().to_vec()
+            let from = self.followed.checked_sub(state.dropped);
+            let to = target.checked_sub(state.dropped);
+            let range = from.zip(to).map(|(from, to)| from..to);
+            range.and_then(|range| Some(state.settings.get(range)?.to_vec()))
         };
-        for sql in todo {
+        let beyond =
+            || Error::failed("a connection has repeated settings from further on in the file");
+        for sql in todo.ok_or_else(beyond)? {
             self.connection.run_bytes(&sql)?;
         }
-        self.followed = self.followed.max(target);
+        self.followed = target;
         Ok(())
     }
 
