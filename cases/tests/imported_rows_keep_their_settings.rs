@@ -147,6 +147,43 @@ fn imports_as_the_client_does(server: &TestServer) {
     }
 }
 
+/// What is made once the rows are in is read as the definition that it comes from.
+#[test]
+fn indexes_after_rows_are_read_as_their_table() {
+    let text = "SET foreign_key_checks = 0, sql_mode = '';\nCREATE DATABASE one;\nUSE one;\n\
+                SET NAMES latin1;\nCREATE TABLE `t` (\n  `a` int NOT NULL,\n  `b` int DEFAULT NULL,\n  \
+                PRIMARY KEY (`a`),\n  KEY `b` (`b`) COMMENT 'caf\u{e9}'\n) ENGINE=InnoDB;\n\
+                SET NAMES utf8mb4;\nINSERT INTO t VALUES (1,1);\n\
+                CREATE TABLE later (s VARCHAR(9) CHARACTER SET utf8mb4, PRIMARY KEY (s));\n\
+                INSERT INTO later VALUES ('caf\u{e9}');\n";
+    for server in [mariadb_10_11(), mysql_8_0_15()] {
+        let scratch = Scratch::new();
+        let running = start(&server, &scratch);
+        let path = scratch.join("file.sql");
+        std::fs::write(&path, text).unwrap();
+        let look = || {
+            let mut session = running.session().unwrap();
+            let comment = "SELECT HEX(INDEX_COMMENT) FROM information_schema.STATISTICS \
+                           WHERE TABLE_SCHEMA = 'one' AND INDEX_NAME = 'b'";
+            let found =
+                [comment, "SELECT HEX(s) FROM one.later"].map(|sql| session.value(sql).unwrap());
+            session.run("DROP DATABASE one").unwrap();
+            found
+        };
+        refer(&running, &path);
+        let wanted = look();
+        let program = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+        let mut command = program.command(&["import", "--no-defaults", "-u", "root"]);
+        command.args(["--indexes=after", "--threads=1", "-S"]);
+        let ended = run({
+            command.arg(running.socket()).arg(&path);
+            command
+        });
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert_eq!(look(), wanted, "{}", server.name);
+    }
+}
+
 #[test]
 fn into_mariadb() {
     imports_as_the_client_does(&mariadb_10_11());

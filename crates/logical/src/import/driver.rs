@@ -67,7 +67,7 @@ pub(super) struct Driver<'a> {
     numbers: HashMap<Table, usize>,
     pub(super) tables: Vec<Known>,
     pub(super) pending: BTreeMap<usize, Batch>,
-    state: State,
+    pub(super) state: State,
     /// Everything runs on the one connection from here on.
     bound: bool,
     recent: Option<(Head, usize)>,
@@ -361,7 +361,7 @@ impl<'a> Driver<'a> {
             (known.facts, known.later) = (None, None);
         }
         if change == Change::Create {
-            let split = self.split(table, text);
+            let split = self.split(table, text)?;
             self.main.run_bytes(split.as_deref().unwrap_or(text))?;
             self.tables[table].created = true;
             return Ok(true);

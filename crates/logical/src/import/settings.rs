@@ -6,6 +6,7 @@
 
 use crate::objects::text::{Kind, Token, Tokens};
 use evenkeel_op::{Error, Result};
+use evenkeel_server::connect::quote;
 use evenkeel_wire::Connection;
 
 /// What SET may change for the server to be asked whether it is as it was.
@@ -21,6 +22,15 @@ const ASKED: [&str; 10] = [
     "autocommit",
     "sql_notes",
 ];
+
+/// What decides how the text of a definition is read.
+const READING: [&str; 2] = ["character_set_client", "collation_connection"];
+
+/// Puts them aside on a connection, and back.
+pub(super) const ASIDE: &str = "SET @evenkeel_client = @@character_set_client, \
+     @evenkeel_collation = @@collation_connection";
+pub(super) const BACK: &str = "SET SESSION character_set_client = @evenkeel_client, \
+     collation_connection = @evenkeel_collation";
 
 /// The default database and what is in `ASKED`.
 type Values = Vec<Option<Vec<u8>>>;
@@ -67,6 +77,21 @@ impl State {
         }
         (self.asked, self.unknown, self.values) = (self.latest, false, values);
         Ok((self.needed, other))
+    }
+
+    /// Returns how a definition at this place is read, as SET has it.
+    ///
+    /// Errors: as [`State::needed`].
+    pub(super) fn reading(&self, connection: &mut Connection) -> Result<String> {
+        let values = ask(connection)?;
+        // The default database is the first.
+        let one = |name: &str| {
+            let at = ASKED.iter().position(|asked| *asked == name);
+            let value = at.and_then(|at| values.get(at + 1)?.as_deref());
+            let value = String::from_utf8_lossy(value.unwrap_or_default());
+            format!("{name} = {}", quote(&value))
+        };
+        Ok(READING.map(one).join(", "))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Joined};
 use super::order::{Place, Schedule};
+use super::settings::{ASIDE, BACK};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::{Connection, Refusal};
@@ -37,6 +38,8 @@ pub(super) enum Job {
     Rows(Batch),
     /// A definition that was put off.
     Index {
+        /// How its text is to be read, as SET has it.
+        reading: String,
         sql: Vec<u8>,
         line: u64,
     },
@@ -267,12 +270,14 @@ impl<'p> Worker<'p> {
         while let Some((id, job)) = self.next() {
             let done = match &job {
                 Job::Rows(batch) => self.rows(batch),
-                Job::Index { sql, line } => self.index(sql).map_err(|error| Failure {
-                    line: *line,
-                    table: None,
-                    error,
-                    again: false,
-                }),
+                Job::Index { reading, sql, line } => {
+                    self.index(reading, sql).map_err(|error| Failure {
+                        line: *line,
+                        table: None,
+                        error,
+                        again: false,
+                    })
+                }
             };
             // At once, or who waits would take a failure for done.
             let mut state = self.pool.state();
@@ -344,14 +349,18 @@ impl<'p> Worker<'p> {
         Ok(())
     }
 
-    fn index(&mut self, sql: &[u8]) -> Result<Counts> {
-        match self.connection.run_bytes(sql) {
-            Err(error) if self.pool.resumed && is_duplicate(&error) => Ok(Counts::default()),
-            other => other.map(|_| Counts {
-                sent: 1,
-                ..Counts::default()
-            }),
-        }
+    fn index(&mut self, reading: &str, sql: &[u8]) -> Result<Counts> {
+        self.connection.run(ASIDE)?;
+        self.connection.run(&format!("SET SESSION {reading}"))?;
+        let sent = match self.connection.run_bytes(sql) {
+            Err(error) if self.pool.resumed && is_duplicate(&error) => 0,
+            other => other.map(|_| 1)?,
+        };
+        self.connection.run(BACK)?;
+        Ok(Counts {
+            sent,
+            ..Counts::default()
+        })
     }
 
     fn rows(&mut self, batch: &Batch) -> Result<Counts, Failure> {
