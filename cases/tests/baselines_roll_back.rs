@@ -302,8 +302,8 @@ fn tablespaces_of_any_name_on_xfs() {
     rolled.done(&["save", "odd"]);
     rolled.session().run("DELETE FROM odd.t0").unwrap();
     rolled.done(&["rollback", "odd", "--execute"]);
-    for at in 0..named.len() {
+    for (at, file) in named.iter().enumerate() {
         let found = rolled.session().value(&format!("SELECT id FROM odd.t{at}"));
-        assert_eq!(found.unwrap().as_deref(), Some("7"), "{}", named[at]);
+        assert_eq!(found.unwrap().as_deref(), Some("7"), "{file}");
     }
 }

@@ -136,7 +136,11 @@ fn when_connections_are_cut() {
             .arg(&output);
         let ended = run(command);
         assert_eq!(ended.code, Some(13), "{cuts:?}: {ended:?}");
-        assert_no_dump(&output);
+        match cuts.len() {
+            // Who does not know yet what there is makes nothing.
+            1 => assert!(!output.exists()),
+            _ => assert_no_dump(&output),
+        }
         let writable = "SET SESSION lock_wait_timeout = 30, innodb_lock_wait_timeout = 30";
         session.run(writable).unwrap();
         session.run("INSERT INTO d.one VALUES (1)").unwrap();

@@ -2,7 +2,9 @@
 
 use super::filter::Filter;
 use super::output::file_name;
-use crate::objects::{self, Closeness, Column, Generated, Objects, SYSTEM, UniqueKey, differences};
+use crate::objects::{
+    self, Closeness, Column, Generated, Objects, SYSTEM, UniqueKey, Unmatched, differences,
+};
 use evenkeel_innodb::names::TableName;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
@@ -131,6 +133,7 @@ pub(super) struct Look {
     pub(super) objects: Objects,
     /// What changes when a table becomes another of the same name, by the table's.
     made: HashMap<String, String>,
+    pub(super) unmatched: Unmatched,
 }
 
 /// Opens the session that looks things up.
@@ -147,17 +150,23 @@ pub(super) fn session(options: &ConnectOptions) -> Result<Session> {
 impl Look {
     /// Looks.
     ///
-    /// Errors: those of [`objects::read`]; `Usage` when there is nothing to dump.
+    /// Errors: those of [`objects::read`]; `Usage` when there is nothing to dump, or nothing of what was
+    /// asked for.
     pub(super) fn at(session: &mut Session, filter: &Filter) -> Result<Self> {
         // First: who changes a table after its text was read is found at the next look.
         let made = made(session, filter)?;
-        let objects = objects::read(session, &filter.selection)?;
+        let (objects, unmatched) = objects::read_and_match(session, &filter.selection)?;
+        unmatched.refuse()?;
         if objects.databases.is_empty() && objects.accounts.is_empty() {
             return Err(Error::usage(
                 "there is nothing to dump: the server has only its own databases",
             ));
         }
-        Ok(Self { objects, made })
+        Ok(Self {
+            objects,
+            made,
+            unmatched,
+        })
     }
 
     /// Returns, in words, something that is not what it was at an earlier look.
@@ -265,7 +274,8 @@ fn uncounted(create: &[u8]) -> Vec<u8> {
 
 /// Asks for what changes when a table becomes another of the same name: when it was made or last
 /// rebuilt, and InnoDB's number of it. MySQL 5.7 does not change the time for TRUNCATE, and would show
-/// the snapshot an empty table.
+/// the snapshot an empty table. What MariaDB and MySQL 5.7 show for ARCHIVE is when its file was written
+/// last, which reading it does too: of such a table only DROP is noticed, and it cannot be emptied.
 fn made(session: &mut Session, filter: &Filter) -> Result<HashMap<String, String>> {
     let numbers = numbers(session);
     let names =
@@ -275,7 +285,8 @@ fn made(session: &mut Session, filter: &Filter) -> Result<HashMap<String, String
         named => format!("IN ({})", names(&mut named.iter().map(String::as_str))),
     };
     let rows = session.rows(&format!(
-        "SELECT TABLE_SCHEMA, TABLE_NAME, CREATE_TIME FROM information_schema.TABLES \
+        "SELECT TABLE_SCHEMA, TABLE_NAME, IF(ENGINE = 'ARCHIVE', NULL, CREATE_TIME) \
+         FROM information_schema.TABLES \
          WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA {meant}"
     ))?;
     let made = rows.iter().map(|row| {

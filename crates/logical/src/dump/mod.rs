@@ -143,6 +143,34 @@ pub struct Report {
 /// Tries at a snapshot during which no table changed its shape.
 const TRIES: usize = 5;
 
+/// Looks at what there is before anything is made or locked, and says what of the request is not there.
+fn first_look(
+    options: &ConnectOptions,
+    request: &Request,
+    progress: &dyn Progress,
+) -> Result<(Session, Look)> {
+    let mut session = catalog::session(options)?;
+    let look = Look::at(&mut session, &request.filter)?;
+    look.tables(&request.filter)?;
+    look.unmatched
+        .warnings()
+        .for_each(|text| progress.warn(text));
+    Ok((session, look))
+}
+
+/// Takes the place of a dump, unless it is another's or there is nothing to put there.
+fn look_and_take(
+    options: &ConnectOptions,
+    request: &Request,
+    directory: &Directory,
+    progress: &dyn Progress,
+) -> Result<((Session, Look), Output)> {
+    Output::refuse_others(&directory.place)?;
+    let looked = first_look(options, request, progress)?;
+    let output = Output::begin(&directory.place, directory.leftover)?;
+    Ok((looked, output))
+}
+
 /// What a dump begins with.
 struct Begun {
     session: Session,
@@ -157,13 +185,14 @@ struct Begun {
 fn begin(
     options: &ConnectOptions,
     request: &Request,
+    (mut session, before): (Session, Look),
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<Begun> {
     let throttle = Throttle::open(options, &request.throttle)?;
-    let mut session = catalog::session(options)?;
     let clock = untouched::clock(&mut session)?;
-    let (snapshot, mut look) = one_instant(options, &mut session, request, progress, cancel)?;
+    let looked = (&mut session, before);
+    let (snapshot, mut look) = one_instant(options, looked, request, progress, cancel)?;
     look.objects.set_definer(&request.definer);
     let tables = look.tables(&request.filter)?;
     progress.note(format!(
@@ -198,7 +227,7 @@ pub fn dump(
     cancel: &Cancel,
 ) -> Result<Report> {
     let begun = Instant::now();
-    let output = Output::begin(&directory.place, directory.leftover)?;
+    let (looked, output) = look_and_take(options, request, directory, progress)?;
     let left = output.dir().and_then(|dir| Left::read(&dir));
     let is_left = left.is_some();
     let Begun {
@@ -208,7 +237,7 @@ pub fn dump(
         tables,
         throttle,
         view,
-    } = begin(options, request, progress, cancel)?;
+    } = begin(options, request, looked, progress, cancel)?;
     let held = snapshot.held;
     let grounds = Grounds {
         options,
@@ -315,6 +344,7 @@ pub fn stream(
     cancel: &Cancel,
 ) -> Result<Report> {
     let begun = Instant::now();
+    let looked = first_look(options, request, progress)?;
     let Begun {
         mut session,
         snapshot,
@@ -322,7 +352,7 @@ pub fn stream(
         mut tables,
         throttle,
         ..
-    } = begin(options, request, progress, cancel)?;
+    } = begin(options, request, looked, progress, cancel)?;
     rows_begin(&tables, 0, progress);
     tables.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
     let server = ServerEntry::of(&mut session)?;
@@ -360,13 +390,11 @@ pub fn stream(
 /// around the instant, so what was looked at is what the snapshot sees.
 fn one_instant(
     options: &ConnectOptions,
-    session: &mut Session,
+    (session, mut before): (&mut Session, Look),
     request: &Request,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<(Snapshot, Look)> {
-    let mut before = Look::at(session, &request.filter)?;
-    before.tables(&request.filter)?;
     for _ in 0..TRIES {
         let snapshot = Snapshot::take(options, request, progress, cancel)?;
         fail::fail_point!("dump.seen");

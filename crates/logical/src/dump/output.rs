@@ -40,6 +40,14 @@ impl Output {
         })
     }
 
+    /// Refuses a directory that holds something else, and makes and changes nothing.
+    pub(super) fn refuse_others(place: &Place) -> Result<()> {
+        match place {
+            Place::Directory(dir) => names_to_take(dir).map(drop),
+            Place::Store(_) => Ok(()),
+        }
+    }
+
     /// Returns a path that leads into the directory, where it is one, whatever is at its name by now.
     pub(super) fn dir(&self) -> Option<PathBuf> {
         match self {
@@ -128,17 +136,8 @@ impl Local {
     /// left that did not end.
     fn begin(named: &Path, leftover: Leftover) -> Result<Self> {
         let shown = named.display();
-        let names = names_in(named).context(|| format!("failed to list {shown}"))?;
+        let names = names_to_take(named)?;
         let has = |name: &str| names.iter().any(|found| found == name);
-        if has(MANIFEST) {
-            return Err(Error::usage(format!("{shown} holds a dump already"))
-                .hint("choose another directory, or remove this one"));
-        }
-        if !names.is_empty() && !has(MARK) {
-            return Err(
-                Error::usage(format!("{shown} is not empty")).hint("choose another directory")
-            );
-        }
         let open = make_private(named)?;
         let dir = open.anchor();
         let path = dir.join(MARK);
@@ -242,6 +241,21 @@ impl Local {
             .map_err(io::Error::from)
             .context(failed)
     }
+}
+
+/// Returns what is in a directory that a dump may take.
+fn names_to_take(dir: &Path) -> Result<Vec<OsString>> {
+    let shown = dir.display();
+    let names = names_in(dir).context(|| format!("failed to list {shown}"))?;
+    let has = |name: &str| names.iter().any(|found| found == name);
+    if has(MANIFEST) {
+        return Err(Error::usage(format!("{shown} holds a dump already"))
+            .hint("choose another directory, or remove this one"));
+    }
+    if !names.is_empty() && !has(MARK) {
+        return Err(Error::usage(format!("{shown} is not empty")).hint("choose another directory"));
+    }
+    Ok(names)
 }
 
 /// What is in a directory: nothing, where there is none.

@@ -35,7 +35,7 @@ pub(super) struct Batch {
     pub(super) joined: Joined,
     /// Whether it waits for what comes before it of its table, and what comes after for it.
     pub(super) ordered: bool,
-    /// How many of the file's settings are in force for it.
+    /// How many of the file's settings a connection has to have repeated for it, and no more.
     pub(super) settings: usize,
     head: Vec<u8>,
     text: Vec<u8>,

@@ -5,6 +5,7 @@ use super::batch::{BATCH, Batch, Joined};
 use super::classify::{Change, Head, Kind, Name, Verb, classify};
 use super::facts::{Counter, Facts, Table};
 use super::later::Later;
+use super::settings::State;
 use super::split::{Quoting, Splitter};
 use super::values;
 use super::work::{Counts, Job, Pool, is_duplicate, open};
@@ -66,7 +67,7 @@ pub(super) struct Driver<'a> {
     numbers: HashMap<Table, usize>,
     pub(super) tables: Vec<Known>,
     pub(super) pending: BTreeMap<usize, Batch>,
-    settings: usize,
+    pub(super) state: State,
     /// Everything runs on the one connection from here on.
     bound: bool,
     recent: Option<(Head, usize)>,
@@ -101,7 +102,7 @@ impl<'a> Driver<'a> {
             numbers: HashMap::new(),
             tables: Vec::new(),
             pending: BTreeMap::new(),
-            settings: 0,
+            state: State::default(),
             bound: false,
             recent: None,
             packet: packet.unwrap_or(BATCH),
@@ -282,25 +283,34 @@ impl<'a> Driver<'a> {
             text.windows(word.len())
                 .any(|part| part.eq_ignore_ascii_case(word))
         };
-        self.settings = self.pool.set(text);
+        self.note(text);
         if says(b"autocommit") {
             // A transaction left open would lock others out of what it has touched, for ever.
             self.main.run("SET autocommit = 1")?;
-            self.settings = self.pool.set(b"SET autocommit = 1");
+            self.note(b"SET autocommit = 1");
         }
         if says(b"sql_mode") || says(b"foreign_key_checks") {
             self.read_modes()?;
         }
         if self.pool.settings_held() > SETTINGS {
-            return Ok(self.flush_all()? && self.pool.follow_all()?);
+            if !self.flush_all()? || !self.pool.follow_all()? {
+                return Ok(false);
+            }
+            self.state.all_followed();
         }
         Ok(true)
+    }
+
+    /// Has the connections repeat a setting, each before the first rows under it.
+    fn note(&mut self, sql: &[u8]) {
+        let count = self.pool.set(sql);
+        self.state.note(sql, count);
     }
 
     /// Takes another default database.
     pub(super) fn use_database(&mut self, name: &str, text: &[u8]) -> Result<()> {
         self.main.run_bytes(text)?;
-        self.settings = self.pool.set(text);
+        self.note(text);
         self.database = Some(name.to_owned());
         self.recent = None;
         Ok(())
@@ -351,7 +361,7 @@ impl<'a> Driver<'a> {
             (known.facts, known.later) = (None, None);
         }
         if change == Change::Create {
-            let split = self.split(table, text);
+            let split = self.split(table, text)?;
             self.main.run_bytes(split.as_deref().unwrap_or(text))?;
             self.tables[table].created = true;
             return Ok(true);
@@ -440,10 +450,15 @@ impl<'a> Driver<'a> {
         if text.len() > HUGE {
             return self.rows_in_place(table, joined, text, found.rows);
         }
+        let (settings, other) = self.state.needed(&mut self.main)?;
+        // No connection could go back to what they are under.
+        if other && !self.flush_all()? {
+            return Ok(false);
+        }
         self.tables[table].last_line = line;
         self.statements += 1;
         self.gather(
-            Batch::new(table, head, joined, ordered, self.settings),
+            Batch::new(table, head, joined, ordered, settings),
             text,
             found.rows,
         )

@@ -3,7 +3,7 @@
 use super::classify::Name;
 use super::driver::Driver;
 use super::work::{Job, is_duplicate};
-use crate::objects::split_table;
+use crate::objects::{SplitTable, split_table};
 use evenkeel_op::{Context, Result};
 use evenkeel_server::connect::quote_name;
 
@@ -14,6 +14,8 @@ pub(super) struct Later {
     pub(super) indexes: Vec<Vec<u8>>,
     /// The statement that adds foreign keys.
     pub(super) foreign_key: Option<Vec<u8>>,
+    /// How the definition's text is to be read, as SET has it.
+    pub(super) reading: String,
     /// Where the table's definition is.
     pub(super) line: u64,
 }
@@ -21,15 +23,22 @@ pub(super) struct Later {
 impl Driver<'_> {
     /// Splits a table's definition, if that was asked for, and remembers its second half. Returns
     /// the first.
-    pub(super) fn split(&mut self, table: usize, create: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn split(&mut self, table: usize, create: &[u8]) -> Result<Option<Vec<u8>>> {
         // Rows that are checked on their way in need what they are checked by.
         if !self.request.indexes_after || self.checks {
-            return None;
+            return Ok(None);
         }
-        let split = split_table(create)?;
+        let Some(split) = split_table(create) else {
+            return Ok(None);
+        };
         if split.indexes.is_empty() && split.foreign_key.is_none() {
-            return None;
+            return Ok(None);
         }
+        let reading = self.state.reading(&mut self.main)?;
+        Ok(self.remember(table, split, reading))
+    }
+
+    fn remember(&mut self, table: usize, split: SplitTable, reading: String) -> Option<Vec<u8>> {
         let name = &self.tables[table].name;
         let full = format!("{}.{}", quote_name(&name.database), quote_name(&name.name));
         // It may run when another database is the default.
@@ -44,6 +53,7 @@ impl Driver<'_> {
                 Some(sql) => Some(qualified(sql)?),
                 None => None,
             },
+            reading,
             line: self.line,
         };
         self.tables[table].later = Some(later);
@@ -53,7 +63,7 @@ impl Driver<'_> {
     /// Remembers what a table that an earlier run made may still lack.
     pub(super) fn remember_later(&mut self, name: &Name, create: &[u8]) -> Result<bool> {
         if let Some(table) = self.number(name) {
-            self.split(table, create);
+            self.split(table, create)?;
         }
         Ok(true)
     }
@@ -74,7 +84,7 @@ impl Driver<'_> {
             return Ok(true);
         };
         let indexes = std::mem::take(&mut later.indexes);
-        let line = later.line;
+        let (line, reading) = (later.line, later.reading.clone());
         if indexes.is_empty() {
             return Ok(true);
         }
@@ -82,7 +92,9 @@ impl Driver<'_> {
             return Ok(false);
         }
         for sql in indexes {
-            if !self.pool.push(table, true, Job::Index { sql, line })? {
+            let reading = reading.clone();
+            let job = Job::Index { reading, sql, line };
+            if !self.pool.push(table, true, job)? {
                 return Ok(false);
             }
         }
@@ -92,12 +104,11 @@ impl Driver<'_> {
     /// Makes the foreign keys, when everything else is there.
     pub(super) fn foreign_keys(&mut self) -> Result<bool> {
         let tables = self.tables.iter_mut();
-        let all: Vec<(Vec<u8>, String)> = tables
+        let all: Vec<(String, Vec<u8>, String)> = tables
             .filter_map(|one| {
-                Some((
-                    one.later.as_mut()?.foreign_key.take()?,
-                    one.name.to_string(),
-                ))
+                let later = one.later.as_mut()?;
+                let sql = later.foreign_key.take()?;
+                Some((later.reading.clone(), sql, one.name.to_string()))
             })
             .collect();
         if all.is_empty() {
@@ -106,7 +117,8 @@ impl Driver<'_> {
         // As the file had them made: what its rows refer to is the file's affair.
         self.main
             .run("SET SESSION foreign_key_checks = 0, sql_mode = ''")?;
-        for (sql, name) in all {
+        for (reading, sql, name) in all {
+            self.main.run(&format!("SET SESSION {reading}"))?;
             match self.main.run_bytes(&sql) {
                 // MariaDB has no number of its own for a key that is there.
                 Err(error)

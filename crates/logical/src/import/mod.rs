@@ -7,6 +7,7 @@
 //! | `classify`, `values` | what a statement is to the order of things |
 //! | `facts` | what the server says about a table |
 //! | `batch` | rows of many statements in one |
+//! | `settings` | which settings of the file are in force for rows |
 //! | `order`, `work` | what may begin when, and the connections that run it |
 //! | `driver`, `later` | the file from its first statement to its last; indexes that come after rows |
 //! | `end` | how an import ended, and how to go on |
@@ -18,6 +19,7 @@ mod end;
 mod facts;
 mod later;
 mod order;
+mod settings;
 mod source;
 pub mod split;
 mod values;

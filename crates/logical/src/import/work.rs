@@ -1,7 +1,8 @@
 //! Connections that run what is handed to them, each in the file's settings.
 
 use super::batch::{Batch, Joined};
-use super::order::Schedule;
+use super::order::{Place, Schedule};
+use super::settings::{ASIDE, BACK};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::{Connection, Refusal};
@@ -37,6 +38,8 @@ pub(super) enum Job {
     Rows(Batch),
     /// A definition that was put off.
     Index {
+        /// How its text is to be read, as SET has it.
+        reading: String,
         sql: Vec<u8>,
         line: u64,
     },
@@ -125,10 +128,17 @@ impl Pool {
 
     /// Hands work over, once there is room for it. Returns false when something failed.
     pub(super) fn push(&self, table: usize, ordered: bool, job: Job) -> Result<bool> {
-        let (line, bytes) = match &job {
-            Job::Rows(batch) => (batch.line(), batch.bytes()),
+        let (settings, line, bytes) = match &job {
+            Job::Rows(batch) => (Some(batch.settings), batch.line(), batch.bytes()),
             // Nothing of the file waits for it.
-            Job::Index { sql, .. } => (u64::MAX, sql.len()),
+            Job::Index { sql, .. } => (None, u64::MAX, sql.len()),
+        };
+        let place = Place {
+            table,
+            ordered,
+            settings,
+            line,
+            bytes,
         };
         let room = |state: &State| {
             let held = state.schedule.bytes();
@@ -136,7 +146,7 @@ impl Pool {
         };
         let outcome = self.wait_for(room);
         // Also after a failure: what was not done is counted from what waits.
-        self.state().schedule.push(table, ordered, line, bytes, job);
+        self.state().schedule.push(place, job);
         self.changed.notify_all();
         outcome
     }
@@ -260,12 +270,14 @@ impl<'p> Worker<'p> {
         while let Some((id, job)) = self.next() {
             let done = match &job {
                 Job::Rows(batch) => self.rows(batch),
-                Job::Index { sql, line } => self.index(sql).map_err(|error| Failure {
-                    line: *line,
-                    table: None,
-                    error,
-                    again: false,
-                }),
+                Job::Index { reading, sql, line } => {
+                    self.index(reading, sql).map_err(|error| Failure {
+                        line: *line,
+                        table: None,
+                        error,
+                        again: false,
+                    })
+                }
             };
             // At once, or who waits would take a failure for done.
             let mut state = self.pool.state();
@@ -315,28 +327,40 @@ impl<'p> Worker<'p> {
     }
 
     /// Repeats the file's settings up to the first `target`.
+    ///
+    /// Errors: `Failed` where it has repeated more than those: rows would come out as others.
     fn follow(&mut self, target: usize) -> Result<()> {
-        let todo: Vec<Arc<[u8]>> = {
+        if self.followed == target {
+            return Ok(());
+        }
+        let todo: Option<Vec<Arc<[u8]>>> = {
             let state = self.pool.state();
-            let from = self.followed - state.dropped.min(self.followed);
-            let to = target - state.dropped;
-            state.settings.get(from..to).unwrap_or_default().to_vec()
+            let from = self.followed.checked_sub(state.dropped);
+            let to = target.checked_sub(state.dropped);
+            let range = from.zip(to).map(|(from, to)| from..to);
+            range.and_then(|range| Some(state.settings.get(range)?.to_vec()))
         };
-        for sql in todo {
+        let beyond =
+            || Error::failed("a connection has repeated settings from further on in the file");
+        for sql in todo.ok_or_else(beyond)? {
             self.connection.run_bytes(&sql)?;
         }
-        self.followed = self.followed.max(target);
+        self.followed = target;
         Ok(())
     }
 
-    fn index(&mut self, sql: &[u8]) -> Result<Counts> {
-        match self.connection.run_bytes(sql) {
-            Err(error) if self.pool.resumed && is_duplicate(&error) => Ok(Counts::default()),
-            other => other.map(|_| Counts {
-                sent: 1,
-                ..Counts::default()
-            }),
-        }
+    fn index(&mut self, reading: &str, sql: &[u8]) -> Result<Counts> {
+        self.connection.run(ASIDE)?;
+        self.connection.run(&format!("SET SESSION {reading}"))?;
+        let sent = match self.connection.run_bytes(sql) {
+            Err(error) if self.pool.resumed && is_duplicate(&error) => 0,
+            other => other.map(|_| 1)?,
+        };
+        self.connection.run(BACK)?;
+        Ok(Counts {
+            sent,
+            ..Counts::default()
+        })
     }
 
     fn rows(&mut self, batch: &Batch) -> Result<Counts, Failure> {

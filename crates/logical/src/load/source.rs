@@ -6,7 +6,7 @@
 use super::csv::Csv;
 use super::{Request, foreign};
 use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry, is_hex};
-use crate::objects::{Kind, ObjectName, Objects};
+use crate::objects::{Kind, ObjectName, Objects, Selection, Unmatched};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use foreign::Found;
@@ -157,7 +157,7 @@ impl Source {
             return Err(Error::usage("--users is for dumps of evenkeel")
                 .hint("run the accounts' statements with a client, then load without --users"));
         }
-        leave_out(&mut objects, request)?;
+        let unmatched = leave_out(&mut objects, request)?;
         let wanted: BTreeSet<(&str, &str)> = objects
             .databases
             .iter()
@@ -175,7 +175,11 @@ impl Source {
             objects,
             coordinates: found.coordinates,
             foreign,
-            notes: found.notes,
+            notes: found
+                .notes
+                .into_iter()
+                .chain(unmatched.warnings())
+                .collect(),
         };
         source.files_are_there()?;
         Ok(source)
@@ -307,8 +311,8 @@ fn id(manifest: &[u8], request: &Request) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// Takes out what the request does not want.
-fn leave_out(objects: &mut Objects, request: &Request) -> Result<()> {
+/// Takes out what the request does not want. Returns which of its patterns match nothing.
+fn leave_out(objects: &mut Objects, request: &Request) -> Result<Unmatched> {
     let named = |name: &str| objects.databases.iter().any(|one| one.name == name);
     if let Some(missing) = request.databases.iter().find(|name| !named(name)) {
         return Err(Error::usage(format!(
@@ -319,40 +323,40 @@ fn leave_out(objects: &mut Objects, request: &Request) -> Result<()> {
     objects
         .databases
         .retain(|one| only.is_empty() || only.contains(&one.name));
-    let wants = |database: &str, name: &str| {
-        let full = format!("{database}.{name}");
-        !request
-            .exclude
-            .iter()
-            .any(|pattern| pattern.is_match(&full))
+    let selection = Selection {
+        exclude: request.exclude.clone(),
+        ..Selection::default()
     };
+    let mut unmatched = Unmatched::of(&[], &selection.exclude);
+    // Also what is skipped anyhow is there.
+    let mut wants = |database: &str, name: &str| unmatched.wants(&selection, database, name);
     for database in &mut objects.databases {
         let name = database.name.clone();
         let skips = |kind| request.skip.contains(&kind);
         database
             .sequences
-            .retain(|one| !skips(Kind::Sequence) && wants(&name, &one.name));
+            .retain(|one| wants(&name, &one.name) && !skips(Kind::Sequence));
         database.tables.retain(|one| wants(&name, &one.name));
         database
             .views
-            .retain(|one| !skips(Kind::View) && wants(&name, &one.program.name));
+            .retain(|one| wants(&name, &one.program.name) && !skips(Kind::View));
         database
             .routines
-            .retain(|one| !skips(Kind::Procedure) && wants(&name, &one.name));
+            .retain(|one| wants(&name, &one.name) && !skips(Kind::Procedure));
         database.triggers.retain(|one| {
             let table = one.table.as_deref().unwrap_or_default();
-            !skips(Kind::Trigger) && wants(&name, table)
+            wants(&name, table) && !skips(Kind::Trigger)
         });
         database
             .events
-            .retain(|one| !skips(Kind::Event) && wants(&name, &one.name));
+            .retain(|one| wants(&name, &one.name) && !skips(Kind::Event));
     }
     if !request.accounts {
         objects.accounts.clear();
     }
     match objects.databases.is_empty() && objects.accounts.is_empty() {
         true => Err(Error::usage("there is nothing to load")),
-        false => Ok(()),
+        false => Ok(unmatched.typed()),
     }
 }
 

@@ -15,10 +15,10 @@ mod statements;
 pub(crate) mod text;
 
 pub use compare::{Closeness, differences};
-pub use read::read;
+pub use read::{read, read_and_match};
 pub use run::Runner;
 pub(crate) use select::SYSTEM;
-pub use select::Selection;
+pub use select::{Selection, Unmatched};
 pub use statements::{Phase, Rendering, Settings, Statement};
 pub use text::{Account, Definer, SplitTable, split_table};
 

@@ -85,6 +85,72 @@ impl Selection {
     }
 }
 
+/// Patterns of a selection that nothing matches, as they were typed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Of those of [`Selection::include`], what matches nothing that is wanted.
+    pub include: Vec<String>,
+    /// Of those of [`Selection::exclude`], what matches nothing at all.
+    pub exclude: Vec<String>,
+}
+
+impl Unmatched {
+    /// Begins with all of a selection's patterns.
+    pub(crate) fn of(include: &[Regex], exclude: &[Regex]) -> Self {
+        let typed = |all: &[Regex]| all.iter().map(|one| one.as_str().to_owned()).collect();
+        Self {
+            include: typed(include),
+            exclude: typed(exclude),
+        }
+    }
+
+    /// Takes out what matches this name. Returns whether the name is wanted.
+    pub(crate) fn wants(&mut self, selection: &Selection, database: &str, object: &str) -> bool {
+        let wanted = selection.wants(database, object);
+        let name = format!("{database}.{object}");
+        let matches = |all: &[Regex], text: &String| {
+            let mut same = all.iter().filter(|one| one.as_str() == text);
+            same.any(|one| one.is_match(&name))
+        };
+        self.include
+            .retain(|text| !(wanted && matches(&selection.include, text)));
+        self.exclude
+            .retain(|text| !matches(&selection.exclude, text));
+        wanted
+    }
+
+    /// Gives the patterns as they were typed.
+    pub(crate) fn typed(mut self) -> Self {
+        for text in self.include.iter_mut().chain(&mut self.exclude) {
+            let typed = text.strip_prefix("^(?:");
+            if let Some(typed) = typed.and_then(|typed| typed.strip_suffix(")$")) {
+                *text = typed.to_owned();
+            }
+        }
+        self
+    }
+
+    /// Fails where something that was asked for is not there.
+    ///
+    /// Errors: `Usage`, with the pattern.
+    pub fn refuse(&self) -> Result<()> {
+        match self.include.as_slice() {
+            [] => Ok(()),
+            some => Err(
+                Error::usage(format!("nothing matches --table '{}'", some.join("', '")))
+                    .hint("a pattern matches SCHEMA.NAME in whole: 'shop\\.orders', 'shop\\..*'"),
+            ),
+        }
+    }
+
+    /// Returns warnings of what is left out and is not there.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.exclude.iter().map(|text| {
+            format!("nothing matches --exclude '{text}': a pattern matches SCHEMA.NAME in whole")
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,5 +170,27 @@ mod tests {
         assert!(some.wants("shop", "t") && !some.wants("shop", "tmp_1"));
         assert!(!some.wants("workshop", "t") && !some.wants("a", "t"));
         assert!(Selection::pattern("(").is_err());
+    }
+
+    #[test]
+    fn what_matches_nothing_is_named_as_it_was_typed() {
+        let patterns = |all: &[&'static str]| -> Vec<Regex> {
+            all.iter()
+                .map(|one| Selection::pattern(one).unwrap())
+                .collect()
+        };
+        let selection = Selection {
+            include: patterns(&["orders", r"shop\..*", r"shop\.tmp"]),
+            exclude: patterns(&[r"shop\.tmp", r"shopp\..*"]),
+            ..Selection::default()
+        };
+        let mut left = Unmatched::of(&selection.include, &selection.exclude);
+        assert!(left.wants(&selection, "shop", "orders"));
+        assert!(!left.wants(&selection, "shop", "tmp"));
+        let left = left.typed();
+        assert_eq!(left.include, ["orders", r"shop\.tmp"]);
+        assert_eq!(left.exclude, [r"shopp\..*"]);
+        assert!(left.refuse().is_err() && left.warnings().count() == 1);
+        assert!(Unmatched::default().refuse().is_ok());
     }
 }

@@ -11,7 +11,7 @@ mod routines;
 mod tables;
 mod views;
 
-use super::{Database, Kind, ObjectName, Objects, Selection};
+use super::{Database, Kind, ObjectName, Objects, Selection, Unmatched};
 use evenkeel_op::{Context, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Session, quote_name};
@@ -24,6 +24,7 @@ struct Reader<'a> {
     abilities: Abilities,
     grants: Grants,
     gone: Vec<ObjectName>,
+    unmatched: Unmatched,
 }
 
 /// Reads the objects of a server.
@@ -35,6 +36,16 @@ struct Reader<'a> {
 /// Errors: those of the session; `Refused`, with the object and the privilege in the message, for
 /// what the account may not read: nothing is left out in silence.
 pub fn read(session: &mut Session, selection: &Selection) -> Result<Objects> {
+    read_and_match(session, selection).map(|(objects, _)| objects)
+}
+
+/// Reads the objects of a server, and says which patterns of the selection match nothing.
+///
+/// Errors: as [`read`].
+pub fn read_and_match(
+    session: &mut Session,
+    selection: &Selection,
+) -> Result<(Objects, Unmatched)> {
     let abilities = Abilities::probe(session)?;
     // Times in definitions are shown in the session's zone, and texts come in their own character
     // set. MySQL 8 would give sizes that are a day old.
@@ -53,6 +64,7 @@ pub fn read(session: &mut Session, selection: &Selection) -> Result<Objects> {
         abilities,
         grants,
         gone: Vec::new(),
+        unmatched: Unmatched::of(&selection.include, &selection.exclude),
     };
     let mut databases = Vec::new();
     for mut database in databases::list(&mut reader)? {
@@ -64,14 +76,15 @@ pub fn read(session: &mut Session, selection: &Selection) -> Result<Objects> {
         true => accounts::read(&mut reader)?,
         false => Vec::new(),
     };
-    Ok(Objects {
+    let objects = Objects {
         flavour: reader.abilities.flavour,
         version_text: reader.abilities.version_text,
         utf8mb4_collation,
         databases,
         accounts,
         gone: reader.gone,
-    })
+    };
+    Ok((objects, reader.unmatched.typed()))
 }
 
 impl Reader<'_> {
@@ -105,6 +118,11 @@ impl Reader<'_> {
             database.events = programs::events(self, &name).context(work)?;
         }
         Ok(true)
+    }
+
+    /// Returns whether an object is wanted, and notes what patterns it matches.
+    fn wants(&mut self, database: &str, object: &str) -> bool {
+        self.unmatched.wants(self.selection, database, object)
     }
 
     /// Notes that something was listed and is no longer there.

@@ -49,7 +49,7 @@ pub(super) fn triggers(
     let mut found = Vec::new();
     for row in ask::rows(reader.session, &sql)? {
         let (name, table) = (row.text("TRIGGER_NAME"), row.text("EVENT_OBJECT_TABLE"));
-        if !reader.selection.wants(database, &table) {
+        if !reader.wants(database, &table) {
             continue;
         }
         let sql = format!("SHOW CREATE TRIGGER {}", ask::qualified(database, &name));
@@ -87,7 +87,7 @@ pub(super) fn events(reader: &mut Reader<'_>, database: &str) -> Result<Vec<Prog
     let mut found = Vec::new();
     for row in rows {
         let name = row.text("Name");
-        if !reader.selection.wants(database, &name) {
+        if !reader.wants(database, &name) {
             continue;
         }
         let sql = format!("SHOW CREATE EVENT {}", ask::qualified(database, &name));

@@ -34,7 +34,7 @@ pub(super) fn read(reader: &mut Reader<'_>, database: &str) -> Result<Vec<Progra
     for (kind, sort, column) in KINDS {
         for row in rows.iter().filter(|row| row.is("ROUTINE_TYPE", sort)) {
             let name = row.text("ROUTINE_NAME");
-            if !reader.selection.wants(database, &name) {
+            if !reader.wants(database, &name) {
                 continue;
             }
             match routine(reader, database, &name, kind, column)? {

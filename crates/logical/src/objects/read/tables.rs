@@ -37,7 +37,7 @@ pub(super) fn list(reader: &mut Reader<'_>, database: &str) -> Result<Vec<Listed
     });
     Ok(listed
         .filter(|one| !one.row.is("TEMPORARY", "Y"))
-        .filter(|one| reader.selection.wants(database, &one.name))
+        .filter(|one| reader.wants(database, &one.name))
         .collect())
 }
 
