@@ -5,8 +5,8 @@ use super::{Bounds, EngineTraffic, make};
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::rounds::{boot_with, clone_image, logged};
 use crate::{Site, quiet};
-use evenkeel_backup::backup::{BackupRequest, SnapshotChoice, hold};
-use evenkeel_op::Cancel;
+use evenkeel_backup::backup::{BackupRequest, HeldImage, SnapshotChoice, hold};
+use evenkeel_op::{Cancel, ErrorKind, Result};
 use evenkeel_server::connect::Session;
 use std::fs;
 use std::sync::Arc;
@@ -50,8 +50,7 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         traffic.start().expect("clients");
         traffic.wait_for(1 + i64::from(round) * 3 % 5);
         let before = traffic.acknowledged();
-        let image = hold(request, quiet(&Cancel::new()))
-            .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let image = held(request).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
         let after = traffic.started();
         // What reads the live files instead of the frozen ones finds these.
         traffic.wait_for(1);
@@ -86,6 +85,17 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         fs::remove_dir_all(&copy).expect("the copy goes");
     }
     assert_at_most_the_base(site.fs.path(), "after the rounds");
+}
+
+/// Freezes. On a busy machine a statement of the traffic may run for longer than a lock is waited for.
+fn held(request: &BackupRequest) -> Result<HeldImage> {
+    for _ in 0..5 {
+        match hold(request, quiet(&Cancel::new())) {
+            Err(error) if error.kind() == ErrorKind::LockTimeout => {}
+            ended => return ended,
+        }
+    }
+    hold(request, quiet(&Cancel::new()))
 }
 
 /// A snapshot of a whole filesystem is what a crash leaves.
