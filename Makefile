@@ -12,15 +12,23 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 NEXTEST_VERSION := 0.9.151
 DENY_VERSION := 0.20.2
 MDBOOK_VERSION := 0.5.4
+DEB_VERSION := 3.8.0
+RPM_VERSION := 0.21.1
+SBOM_VERSION := 0.10.0
 # Tools that are built from source: little is gained by making them fast, and minutes are lost.
 INSTALL := cargo install --locked --config profile.release.opt-level=1
 # More arguments for the programs run: make demo ARGS=--json, make test ARGS='-p evenkeel-op'.
 ARGS ?=
 
-.PHONY: help setup setup-demo setup-bench build queue-plugin demo test test-vm soak lint tidy docs bench
+# Where `make install` puts things, and what stands in front of that while it does.
+export PREFIX ?= /usr/local
+export DESTDIR ?=
+
+.PHONY: help setup setup-demo setup-bench build install portable queue-plugin packages test-packages release demo test \
+    test-vm soak lint tidy docs bench
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: ## Install the packages and servers that the tests need.
 	testkit/setup tests
@@ -32,7 +40,25 @@ setup-bench:
 	testkit/setup bench
 
 build: ## Build the program, and beside it the library that `evenkeel plugin install` puts into servers.
-	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url
+	cargo build --release --locked --package evenkeel-cli --package evenkeel-plugin-url --package evenkeel-pages
+
+install: ## Put what `make build` built below PREFIX (/usr/local): program, man pages, completions, units.
+	dist/install "$$CARGO_TARGET_DIR/release"
+
+portable: ## Build the program for systems older than this one: glibc 2.17.
+	dist/portable
+
+packages: ## Build .deb and .rpm packages of that program, below the build's directory.
+	@command -v cargo-deb >/dev/null || $(INSTALL) --no-default-features cargo-deb@$(DEB_VERSION)
+	@command -v cargo-generate-rpm >/dev/null || $(INSTALL) cargo-generate-rpm@$(RPM_VERSION)
+	dist/packages
+
+test-packages: ## Install, use, upgrade and remove the packages of `make packages` in clean roots of Debian 12 and 13.
+	dist/try-packages "$$CARGO_TARGET_DIR/packages" $(ARGS)
+
+release: ## Check that this commit can be released, and lay out what is to be published.
+	@command -v cargo-sbom >/dev/null || $(INSTALL) cargo-sbom@$(SBOM_VERSION)
+	cargo xtask release $(ARGS)
 
 queue-plugin: ## Build the queue engine for this machine's MariaDB, beside the program.
 	cargo build --release --locked --package evenkeel-queue-engine

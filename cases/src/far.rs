@@ -3,6 +3,7 @@
 use crate::leftovers::names_in;
 use evenkeel_testkit::{Proxy, Sshd, until};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Another host, and the way there.
@@ -33,7 +34,19 @@ impl FarHost {
         command
     }
 
-    /// Waits until nothing of ours is left over there: no process, no file.
+    /// Returns where the program is kept over there.
+    #[must_use]
+    pub fn kept(&self) -> PathBuf {
+        self.sshd.cache().join("evenkeel")
+    }
+
+    /// Returns the directory for temporary files over there.
+    #[must_use]
+    pub fn temporary(&self) -> &Path {
+        self.sshd.temporary()
+    }
+
+    /// Waits until nothing of ours is left over there but the kept program: no process, no file.
     #[track_caller]
     pub fn assert_clean(&self, told: &str) {
         until(&format!("{told}: no process is left over there"), || {
@@ -53,15 +66,16 @@ impl FarHost {
         });
     }
 
-    /// Returns the processes of ours over there: those that run from its temporary directory.
+    /// Returns the processes of ours over there: those whose program lies in its directories.
     #[must_use]
     pub fn processes(&self) -> Vec<i32> {
         let pids = names_in("/proc".as_ref())
             .into_iter()
             .filter_map(|name| name.parse().ok());
         let is_ours = |pid: &i32| {
-            fs::read_link(format!("/proc/{pid}/exe"))
-                .is_ok_and(|exe| exe.starts_with(self.sshd.temporary()))
+            fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| {
+                exe.starts_with(self.sshd.temporary()) || exe.starts_with(self.sshd.cache())
+            })
         };
         pids.filter(is_ours).collect()
     }

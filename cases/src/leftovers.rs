@@ -79,11 +79,17 @@ pub fn holding_directories(top: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the names in the holding directory under `top`, sorted; none when there is none.
+/// Returns the names in the holding directory under `top`, sorted; none when there is none. A base is called
+/// `base` here, whichever repository it is kept for.
 fn holding(top: &Path) -> Vec<String> {
+    let plain = |name: String| match name.starts_with("base-") {
+        true => "base".to_owned(),
+        false => name,
+    };
     let mut names: Vec<String> = holding_directories(top)
         .iter()
         .flat_map(|directory| names_in(directory))
+        .map(plain)
         .collect();
     names.sort();
     names

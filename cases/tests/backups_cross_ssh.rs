@@ -3,18 +3,14 @@
 
 use evenkeel_cases::Site;
 use evenkeel_cases::far::FarHost;
-use evenkeel_cases::leftovers::{assert_only_the_base, names_in};
+use evenkeel_cases::leftovers::assert_only_the_base;
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{LoopFs, Scratch, TestServer};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::Command;
 
 const GIB: u64 = 1 << 30;
 const PATIENCE_S: u32 = 60;
-const KEEP: &str = "--ssh-keep-program";
 
 fn case(server: TestServer, fs: LoopFs) {
     let mut site = Site::start(server, fs, 2_000, &[]);
@@ -78,7 +74,10 @@ fn blocks_may_be_compressed_where_they_are_kept() {
     let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
     let crossed = |flags: &[&str]| {
         let before = far.proxy.bytes();
-        let ended = over(evenkeel.backup(&site, flags));
+        let mut backup = evenkeel.backup(&site, flags);
+        // Each takes the program along.
+        backup.arg("--no-ssh-keep-program");
+        let ended = over(backup);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let stored = ended.answer["bytes_stored"].as_u64().unwrap();
         (far.proxy.bytes() - before, stored)
@@ -101,15 +100,14 @@ fn blocks_may_be_compressed_where_they_are_kept() {
 #[test]
 fn what_did_not_change_does_not_cross() {
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 * GIB), 200_000, &[]);
-    let cache = site.fs.join("cache");
-    let far = FarHost::start(&[("XDG_CACHE_HOME", cache.to_str().unwrap())]);
+    let far = FarHost::start(&[]);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let over = |command| -> Ended { run(far.over(command, PATIENCE_S)) };
-    let whole = over(evenkeel.backup(&site, &[KEEP]));
+    let whole = over(evenkeel.backup(&site, &[]));
     assert_eq!(whole.generation(), 1);
     let logical = whole.answer["bytes_logical"].as_u64().unwrap();
     // With and without a list of what changed.
-    for flags in [&[KEEP][..], &[KEEP, "--audit"]] {
+    for flags in [&[][..], &["--audit"]] {
         let before = far.proxy.bytes();
         let ended = over(evenkeel.backup(&site, flags));
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -159,52 +157,4 @@ fn what_is_no_longer_kept_goes_on_this_side() {
     assert!(told.contains("evenkeel_backup_generation{"), "{told}");
     assert!(told.contains(&*disk.to_string_lossy()), "{told}");
     far.assert_clean("after all");
-}
-
-#[test]
-fn a_program_is_kept_over_there_only_if_asked_and_only_the_right_one() {
-    let scratch = Scratch::new();
-    let volume = scratch.join("volume");
-    fs::write(&volume, [7; 100_000]).unwrap();
-    let cache = scratch.join("cache");
-    let far = FarHost::start(&[("XDG_CACHE_HOME", cache.to_str().unwrap())]);
-    let program = env!("CARGO_BIN_EXE_evenkeel-under-test");
-    let size = fs::metadata(program).unwrap().len();
-    let evenkeel = Evenkeel::new(program);
-    let crossed = |flags: &[&str]| {
-        let before = far.proxy.bytes();
-        let mut command = evenkeel.command(&["backup", "--no-defaults", "--volume"]);
-        command
-            .arg(&volume)
-            .arg(scratch.join("repository"))
-            .args(flags);
-        let ended = run(far.over(command, PATIENCE_S));
-        assert_eq!(ended.code, Some(0), "{ended:?}");
-        far.assert_clean("after a backup");
-        far.proxy.bytes() - before
-    };
-    let pushed = crossed(&[]);
-    assert!(
-        (size / 10..size * 3 / 4).contains(&pushed),
-        "{pushed} of {size} bytes crossed: it is packed"
-    );
-    assert!(!cache.exists(), "nothing is left that nobody asked for");
-    assert!(crossed(&[KEEP]) > size / 10);
-    let kept = names_in(&cache.join("evenkeel"));
-    let [name] = &kept[..] else {
-        panic!("{kept:?}");
-    };
-    let path = cache.join("evenkeel").join(name);
-    assert!(fs::read(&path).unwrap() == fs::read(program).unwrap());
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!([mode(&path), mode(path.parent().unwrap())], [0o700; 2]);
-    assert!(crossed(&[KEEP]) < size / 10, "it is there");
-    // One that is not what its name says is pushed again, and one of another name goes.
-    let other = path.with_file_name("other");
-    fs::write(&other, "something else").unwrap();
-    fs::rename(&other, &path).unwrap();
-    fs::write(path.with_file_name("program-0123"), "an older one").unwrap();
-    assert!(crossed(&[KEEP]) > size / 10);
-    assert_eq!(names_in(&cache.join("evenkeel")), kept);
-    assert!(fs::read(&path).unwrap() == fs::read(program).unwrap());
 }

@@ -189,7 +189,7 @@ fn of_files_and_places() {
 
     // What cannot be read is said, and no reason to call the rest sound without a word.
     let nobody = check(&["/proc/self/environ/none"]);
-    assert_eq!(nobody.code, Some(1), "{nobody:?}");
+    assert_eq!(nobody.code, Some(2), "{nobody:?}");
     let empty = site.fs.join("empty");
     std::fs::create_dir(&empty).expect("a directory");
     let empty = check(&[&empty.display().to_string()]);

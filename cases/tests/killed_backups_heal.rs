@@ -99,10 +99,12 @@ impl Case {
             println!("killed at {point}");
             for holding in holding_directories(self.site.fs.path()) {
                 // A btrfs snapshot cannot be removed as a directory.
-                let _ = std::process::Command::new("btrfs")
-                    .args(["-q", "subvolume", "delete"])
-                    .arg(holding.join("base/snapshot"))
-                    .output();
+                for entry in fs::read_dir(&holding).unwrap() {
+                    let _ = std::process::Command::new("btrfs")
+                        .args(["-q", "subvolume", "delete"])
+                        .arg(entry.unwrap().path().join("snapshot"))
+                        .output();
+                }
                 fs::remove_dir_all(holding).unwrap();
             }
             self.kill_at(point);

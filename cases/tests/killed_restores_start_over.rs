@@ -44,7 +44,7 @@ impl Case {
     fn restore(&self, target: &Path, point: Option<&str>) -> evenkeel_cases::program::Ended {
         let command = self
             .evenkeel
-            .restore(&self.site.repository(), target, &["--workers=2"]);
+            .restore(&self.site.repository(), target, &["--threads=2"]);
         run(match point {
             Some(point) => killed_at(command, point),
             None => command,

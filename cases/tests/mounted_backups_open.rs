@@ -12,6 +12,7 @@ use evenkeel_testkit::{LoopFs, Marks, TestServer};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 const GIB: u64 = 1 << 30;
@@ -300,7 +301,24 @@ fn fills(server: TestServer) {
     case.assert_repository_is(&before);
 }
 
-/// Filled without a server, it is what a restore gives.
+/// Owner, group and mode of a directory and of all below it.
+fn rights(top: &Path) -> BTreeMap<PathBuf, (u32, u32, u32)> {
+    let mut found = BTreeMap::new();
+    let mut waiting = vec![top.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let meta = fs::symlink_metadata(&path).expect("an entry");
+        if meta.is_dir() {
+            let below = fs::read_dir(&path).expect("a directory");
+            waiting.extend(below.map(|entry| entry.expect("an entry").path()));
+        }
+        let name = path.strip_prefix(top).expect("below").to_owned();
+        found.insert(name, (meta.uid(), meta.gid(), meta.mode() & 0o7777));
+    }
+    found
+}
+
+/// Filled without a server, it is what a restore gives, and belongs to whom the original belongs to, or to whom it
+/// was given.
 fn fills_alone(server: TestServer) {
     let case = Case::start(server);
     let scratch = case.scratch();
@@ -315,6 +333,23 @@ fn fills_alone(server: TestServer) {
         .map(|e| e.unwrap().file_name())
         .collect();
     assert_eq!(top, ["data"]);
+
+    let filled = rights(&Path::new(&scratch).join("data"));
+    assert!(filled == rights(&restored.target), "{filled:?}");
+    let original = fs::metadata(&case.site.launch.datadir).unwrap();
+    let own = (original.uid(), original.gid(), original.mode() & 0o7777);
+    assert!(own.0 > 0 && own.1 > 0, "{own:?}");
+    assert_eq!(filled[Path::new("")], own);
+
+    let theirs = case.site.fs.join("theirs");
+    let given = ["--fill", "--owner=nobody", "--writable-scratch"];
+    let mounting = case.mount(&[&given[..], &[theirs.to_str().unwrap()]].concat());
+    assert_eq!(mounting.next()["state"], "filled");
+    assert_eq!(mounting.end().1, Some(0));
+    for (name, found) in rights(&theirs.join("data")) {
+        let mode = filled[&name].2;
+        assert_eq!(found, (65534, 65534, mode), "{}", name.display());
+    }
 }
 
 /// Binary logs that lay outside the data directory are found where they are shown, then where they

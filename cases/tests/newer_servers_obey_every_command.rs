@@ -4,7 +4,7 @@
 use evenkeel_cases::Site;
 use evenkeel_cases::leftovers::assert_unharmed;
 use evenkeel_cases::program::{Evenkeel, run};
-use evenkeel_testkit::servers::{mariadb_11_8, mysql_9};
+use evenkeel_testkit::servers::{mariadb_11_4, mariadb_11_8, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer};
 use serde_json::Value;
 use std::process::Command;
@@ -112,6 +112,11 @@ fn lock_stops_writes(site: &Site) {
     };
     let gtid = session.value(gtid).expect("a value").expect("a GTID");
     assert_eq!(said.lines().next(), Some(gtid.trim()));
+}
+
+#[test]
+fn mariadb_11_4_obeys() {
+    case(mariadb_11_4());
 }
 
 #[test]

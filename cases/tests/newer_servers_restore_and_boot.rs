@@ -3,7 +3,7 @@
 
 use evenkeel_backup::backup::{Done, SnapshotChoice};
 use evenkeel_cases::{Site, back_up};
-use evenkeel_testkit::servers::{mariadb_11_8, mysql_9};
+use evenkeel_testkit::servers::{mariadb_11_4, mariadb_11_8, mysql_9};
 use evenkeel_testkit::{LoopFs, Marks, TestServer};
 
 const GIB: u64 = 1 << 30;
@@ -55,6 +55,7 @@ macro_rules! cases {
 }
 
 cases! {
+    mariadb_11_4_reflink: mariadb_11_4 on xfs by Reflink;
     mariadb_11_8_reflink: mariadb_11_8 on xfs by Reflink;
     mariadb_11_8_btrfs: mariadb_11_8 on btrfs by Btrfs;
     mysql_9_reflink: mysql_9 on xfs by Reflink;

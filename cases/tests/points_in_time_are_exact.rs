@@ -25,6 +25,15 @@ fn next_second(session: &mut evenkeel_server::connect::Session) -> String {
     format!("@{then}")
 }
 
+/// Returns a second as a person writes it.
+fn text(seconds: i64) -> String {
+    let output = std::process::Command::new("date")
+        .args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"])
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 /// The servers share the points: in a sample each is asked for half of them.
 fn case(server: TestServer, more: &[&str], gtids: bool, nth: usize) {
     let mut site = Site::start(server, LoopFs::xfs(3 << 30), 100, more);
@@ -53,18 +62,14 @@ fn case(server: TestServer, more: &[&str], gtids: bool, nth: usize) {
     let six = mark(&mut session);
     session.run("DROP TABLE points.n").unwrap();
     let dropped = mark(&mut session);
+    // What follows is of no transaction, and archived.
+    session.run("FLUSH LOGS").unwrap();
+    let end = mark(&mut session);
     let archived = archive(&evenkeel, &site, &[]);
     assert_eq!(archived.code, Some(0), "{archived:?}");
     site.kill();
 
     let time: i64 = second.trim_start_matches('@').parse().unwrap();
-    let text = |seconds: i64| {
-        let output = std::process::Command::new("date")
-            .args(["-u", "-d", &format!("@{seconds}"), "+%Y-%m-%dT%H:%M:%SZ"])
-            .output()
-            .unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    };
     let mut points = vec![
         (two.moved(-1), "1"),
         (two.moved(0), "1,2"),
@@ -73,6 +78,7 @@ fn case(server: TestServer, more: &[&str], gtids: bool, nth: usize) {
         (four.moved(0), "1,2,3,4"),
         (text(time), "1,2,3,4,5"),
         (six.moved(0), "1,2,3,4,5,6"),
+        (end.moved(0), ""),
     ];
     if gtids {
         points.push((format!("gtid:{}", four.gtid), "1,2,3,4"));
@@ -89,7 +95,7 @@ fn case(server: TestServer, more: &[&str], gtids: bool, nth: usize) {
         fs::remove_dir_all(&target).unwrap();
     }
     // Beyond the archive, and before the first generation: nothing is left.
-    for to in [dropped.moved(5000), text(time + 5000), text(time - 5000)] {
+    for to in [end.moved(5000), text(time + 5000), text(time - 5000)] {
         let target = site.fs.join("restored");
         let ended = restore_to(&evenkeel, &site, &target, &to);
         assert_eq!(ended.code, Some(14), "{to}: {ended:?}");

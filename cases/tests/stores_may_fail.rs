@@ -84,7 +84,7 @@ fn a_store_that_says_no_is_believed() {
         ground.bucket.way.inject((0..after).map(|_| None));
         ground.bucket.way.always(Some(Status(403)));
         let ended = run(ground.bucket.by_the_way(ground.backup()));
-        assert_eq!(ended.code, Some(1), "after {after}: {ended:?}");
+        assert_eq!(ended.code, Some(14), "after {after}: {ended:?}");
         assert!(ended.message().len() < 1000, "{ended:?}");
         ground.bucket.way.forget();
         ground.bucket.way.always(None);
@@ -144,7 +144,7 @@ fn wrong_credentials_and_places_say_so() {
     let mut wrong = ground.backup();
     wrong.env("AWS_SECRET_ACCESS_KEY", "wrong");
     let ended = run(wrong);
-    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert_eq!(ended.code, Some(14), "{ended:?}");
     assert!(!ended.said.contains("wrong\""), "no secrets: {ended:?}");
     let mut nowhere = ground
         .bucket

@@ -55,7 +55,7 @@ fn checked(server: TestServer) {
     assert_eq!(dropped.answer["files_vanished"], 1, "{told}: {dropped:?}");
     stop(&mut site);
     let data = site.fs.join("data");
-    let check = stopped("check", &data, &["--workers", "1"]);
+    let check = stopped("check", &data, &["--threads", "1"]);
 
     // The first page is read, then many at once; of those each by itself.
     let bad = failing(&check, &victim(&site), "pread64", "error=EIO:when=2..6");

@@ -240,7 +240,7 @@ fn a_block_device_comes_back_as_an_image_and_over_a_device() {
     assert!(fs::read(&target.0).unwrap().iter().all(|byte| *byte == 0));
     scribble(&open(&target.0), 30 * MIB, 10 * MIB, 7);
     let killed = {
-        let mut command = evenkeel().command(&["restore", "--execute", "--workers=1", "--onto"]);
+        let mut command = evenkeel().command(&["restore", "--execute", "--threads=1", "--onto"]);
         command.arg(&target.0).arg(&repository);
         run(killed_at(command, "restore::onto::stretch"))
     };
@@ -283,7 +283,7 @@ fn what_is_mounted_or_open_is_not_overwritten() {
     let shown = LoopDevice::on(&other);
     let refused = restore(&repository, &["--execute", "--onto"], &other);
     assert!(refused.message().contains("loop device"), "{refused:?}");
-    let refused = backup(&repository, &other, &["--snapshot=copy"]);
+    let refused = backup(&repository, &other, &["--snapshot=copy", "--new-source"]);
     assert!(refused.message().contains("loop device"), "{refused:?}");
     drop(shown);
     let done = restore(&repository, &["--execute", "--onto"], &other);

@@ -79,9 +79,21 @@ fn case(server: &TestServer) {
     let ordered = orders(&mut session);
     assert!(ordered >= counts[0] * 98 / 100, "{ordered} {report}");
 
-    // Far slower than it could be.
-    let flags = ["-c", "2", "-r", "0", "-l", "3", "-i", "1", "--rate", "20"];
+    // Far slower than it could be, and as tpcc_start is told to use the first warehouse only.
+    let mut in_second = || {
+        let sql = "SELECT CAST(SUM(d_next_o_id) AS CHAR) FROM tpcc.district WHERE d_w_id = 2";
+        session.value(sql).unwrap()
+    };
+    let before = in_second();
+    let flags = "-dtpcc -w1 -c2 -r0 -l3 -i1 --rate 20";
+    let flags: Vec<&str> = flags.split(' ').collect();
     let paced = done(run(tpcc(&running, "run", &flags)));
+    assert_eq!(
+        (in_second(), &paced["scale"]["warehouses"]),
+        (before, &1.into())
+    );
+    let refused = run(tpcc(&running, "run", &["-w3"]));
+    assert_eq!(refused.code, Some(14), "{refused:?}");
     let all: u64 = kinds(&paced, "done").iter().sum();
     assert!((30..=62).contains(&all), "{paced}");
 

@@ -54,7 +54,7 @@ impl Seaweed {
         // It ends with the test, also with a killed one.
         let mut server = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
-            .arg(program())
+            .arg(Self::program())
             .arg("-logtostderr")
             .arg("server")
             .arg(format!("-dir={}", data.display()))
@@ -101,6 +101,18 @@ impl Seaweed {
             ]),
             _scratch: scratch,
         }
+    }
+
+    /// Returns the program. Panics when it is missing.
+    #[must_use]
+    pub fn program() -> PathBuf {
+        let program = cache().join(format!("seaweedfs-{VERSION}/weed"));
+        assert!(
+            program.exists(),
+            "{} is not there: run testkit/setup",
+            program.display()
+        );
+        program
     }
 
     /// Returns the port that speaks S3.
@@ -150,16 +162,6 @@ fn sockets(services: [(&str, u16); 4]) -> Vec<PathBuf> {
     let each =
         services.map(|(name, port)| format!("/tmp/seaweedfs-{name}-grpc-{}.sock", port + 10_000));
     each.into_iter().map(PathBuf::from).collect()
-}
-
-fn program() -> PathBuf {
-    let program = cache().join(format!("seaweedfs-{VERSION}/weed"));
-    assert!(
-        program.exists(),
-        "{} is not there: run testkit/setup",
-        program.display()
-    );
-    program
 }
 
 /// Its other ports are these and 10 000 more: all below those that the kernel gives to whoever

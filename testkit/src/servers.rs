@@ -63,6 +63,13 @@ pub fn mysql_5_7_22() -> TestServer {
     test_server("MySQL 5.7.22", "mysql-5.7.22", &program)
 }
 
+/// Returns MariaDB 11.4: not among the newer servers, two cases run on it.
+#[must_use]
+pub fn mariadb_11_4() -> TestServer {
+    let program = cache().join("mariadb-11.4/bin/mariadbd");
+    test_server("MariaDB 11.4", "mariadb-11.4", &program)
+}
+
 /// Returns MariaDB 11.8.
 #[must_use]
 pub fn mariadb_11_8() -> TestServer {

@@ -14,11 +14,13 @@ pub struct Sshd {
     key: PathBuf,
     /// The other host's directory for temporary files.
     temporary: PathBuf,
+    /// Where the other host's users keep what can be made again.
+    cache: PathBuf,
     _scratch: Scratch,
 }
 
 impl Sshd {
-    /// Starts it. What is run through it has `environment` besides.
+    /// Starts it. What is run through it has `environment` besides, in which names may stand that are set anyhow.
     #[must_use]
     pub fn start(environment: &[(&str, &str)]) -> Self {
         let scratch = Scratch::new();
@@ -50,11 +52,18 @@ impl Sshd {
             "PermitRootLogin yes".to_owned(),
             "MaxStartups 100".to_owned(),
         ];
-        let mut set = format!("SetEnv TMPDIR={}", temporary.display());
-        for (name, value) in environment {
-            set.push_str(&format!(" {name}={value}"));
-        }
-        lines.push(set);
+        let cache = scratch.join("cache");
+        let (tmpdir, xdg) = (temporary.display().to_string(), cache.display().to_string());
+        let mut set = vec![
+            ("TMPDIR", tmpdir.as_str()),
+            ("XDG_CACHE_HOME", xdg.as_str()),
+        ];
+        set.retain(|(name, _)| environment.iter().all(|(other, _)| name != other));
+        let words = set
+            .iter()
+            .chain(environment)
+            .map(|(name, value)| format!(" {name}={value}"));
+        lines.push(format!("SetEnv{}", words.collect::<String>()));
         let config = scratch.join("config");
         fs::write(&config, lines.join("\n") + "\n").expect("a file");
         let mut daemon = Command::new("/usr/sbin/sshd")
@@ -76,6 +85,7 @@ impl Sshd {
             port,
             key,
             temporary,
+            cache,
             _scratch: scratch,
         }
     }
@@ -90,6 +100,12 @@ impl Sshd {
     #[must_use]
     pub fn temporary(&self) -> &Path {
         &self.temporary
+    }
+
+    /// Returns the directory in which the other host's users keep what can be made again.
+    #[must_use]
+    pub fn cache(&self) -> &Path {
+        &self.cache
     }
 
     /// Returns the ssh command that gets in through `port`: the daemon's own, or a proxy's.

@@ -41,6 +41,15 @@ pub(crate) fn head(root: &Path) -> Result<String> {
     Ok(String::from_utf8(told)?.trim().to_owned())
 }
 
+/// Returns the tags of `HEAD`.
+pub(crate) fn tags(root: &Path) -> Result<Vec<String>> {
+    let told = ask(root, &["tag", "--points-at", "HEAD"])?;
+    Ok(String::from_utf8(told)?
+        .lines()
+        .map(str::to_owned)
+        .collect())
+}
+
 /// Returns the commits whose records count: `now`, and with `since` that commit and those after it.
 pub(crate) fn since(root: &Path, now: &str, since: Option<&str>) -> Result<BTreeSet<String>> {
     let mut commits = BTreeSet::from([now.to_owned()]);

@@ -1,6 +1,6 @@
 //! Developer tasks: the rules of the house as a test, the proof that tests fail when what they guard
 //! is broken, the machine for tests that need a kernel of their own, the long loops in full, which
-//! tests a change touches, and where their time goes.
+//! tests a change touches, where their time goes, and what goes out with a release.
 //!
 //! Nothing of the product is a dependency here: a task is built in seconds.
 
@@ -8,6 +8,7 @@ pub mod affected;
 mod git;
 pub mod machine;
 mod record;
+pub mod release;
 pub mod sabotage;
 pub mod soak;
 mod stop;

@@ -1,8 +1,8 @@
-//! Developer tasks: `cargo xtask tidy | sabotage | machine | times | affected | soak`.
+//! Developer tasks: `cargo xtask tidy | sabotage | machine | times | affected | soak | release`.
 
 use anyhow::Result;
 use clap::Parser;
-use evenkeel_xtask::{sabotage, soak};
+use evenkeel_xtask::{release, sabotage, soak};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +16,8 @@ enum Task {
     Sabotage(sabotage::Options),
     /// Run the long loops in full, going on where a run was cut short: exit code 4 if a test fails.
     Soak(soak::Options),
+    /// Check that this commit can be released, and lay out what is to be published: exit code 4 if something is open.
+    Release(release::Options),
     /// Print the arguments of nextest for the tests that a change touches: make test
     /// ARGS="$(cargo xtask affected)".
     Affected {
@@ -62,6 +64,7 @@ fn run(task: Task) -> Result<ExitCode> {
         Task::Times { junit, write } => evenkeel_xtask::times::run(&root, junit.as_deref(), write),
         Task::Sabotage(options) => return sabotage::run(&root, &options).map(found),
         Task::Soak(options) => return soak::run(&root, &options).map(found),
+        Task::Release(options) => return release::run(&root, &options).map(found),
         Task::Machine { filters, list } => {
             return evenkeel_xtask::machine::run(&root, &filters, list).map(found);
         }

@@ -98,10 +98,11 @@ fn held(request: &BackupRequest) -> Result<HeldImage> {
     hold(request, quiet(&Cancel::new()))
 }
 
-/// A snapshot of a whole filesystem is what a crash leaves.
+/// A snapshot of a whole filesystem, or all files of a process that stands, is what a crash leaves.
 fn headers_of(request: &BackupRequest) -> Headers {
     match request.snapshot {
         SnapshotChoice::Btrfs | SnapshotChoice::Hook { .. } => Headers::OfAnybody,
+        _ if request.stop_server => Headers::OfAnybody,
         _ => Headers::OfTheServer,
     }
 }

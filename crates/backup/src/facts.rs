@@ -102,10 +102,15 @@ impl Facts {
         }
     }
 
+    /// Whether the facts of a manifest are sealed, and the key is not at hand: nothing of them is known.
+    #[must_use]
+    pub fn are_sealed(manifest: &Manifest) -> bool {
+        manifest.facts.is_null() && manifest.coordinates.is_null()
+    }
+
     /// Reads the facts of a manifest.
     pub fn of(manifest: &Manifest) -> Result<Self> {
-        if manifest.facts.is_null() && manifest.coordinates.is_null() {
-            // Sealed, and the key is not at hand.
+        if Self::are_sealed(manifest) {
             return Ok(Self::default());
         }
         let facts: Self = serde_json::from_value(manifest.facts.clone()).context(|| {

@@ -138,6 +138,16 @@ fn two_sided(ranks: &[usize], m: usize, sum: usize) -> f64 {
     (extreme / all).min(1.0)
 }
 
+/// Writes how probable a difference is by chance: `p = 0.69`.
+#[must_use]
+pub fn p_value(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "p < 0.001".to_owned(),
+        p if p < 0.1 => format!("p = {p:.3}"),
+        p => format!("p = {p:.2}"),
+    }
+}
+
 /// Writes a value with about four digits that count.
 fn readable(value: f64) -> String {
     match value.abs() {
@@ -158,29 +168,23 @@ impl Verdict {
             None => "another value".to_owned(),
         };
         let [n, m] = self.runs;
-        let chance = match self.p {
-            p if p < 0.0001 => "less than 0.01 %".to_owned(),
-            p => format!("{:.2} %", 100.0 * p),
-        };
+        let chance = p_value(self.p);
         if self.is_real {
             let [below, above] = self.medians;
             let better = (above > below) == more_is_better;
             let word = if better { "better" } else { "worse" };
             return format!(
-                "{what}: B is {word}, {change} in the middle ({first} → {second}). By chance so large a \
-                 difference comes in {chance} of all cases ({n} and {m} runs)."
+                "{what}: B is {word} ({chance}, {n} and {m} runs): {change} in the middle ({first} → {second})."
             );
         }
-        let why = match self.p_least >= LEVEL {
+        let middle = format!("in the middle it is {change} ({first} → {second})");
+        match self.p_least >= LEVEL {
             true => format!(
-                "with {n} and {m} runs nothing could be told from chance: run it four times at least on each \
-                 side, better more often"
+                "{what}: no clear difference: {middle}, but with {n} and {m} runs nothing could be told from \
+                 chance. Run it four times at least on each side, better more often."
             ),
-            false => format!("by chance so large a difference comes in {chance} of all cases"),
-        };
-        format!(
-            "{what}: no difference is shown. In the middle it is {change} ({first} → {second}), but {why}."
-        )
+            false => format!("{what}: no clear difference ({chance}): {middle}."),
+        }
     }
 }
 
@@ -245,7 +249,7 @@ mod tests {
         let few = compare(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]).unwrap();
         assert!(!few.is_real && few.says("x", true).contains("four times at least"));
         let same = compare(&count(1, 10), &count(2, 11)).unwrap();
-        assert!(same.says("x", true).contains("no difference is shown"));
+        assert!(same.says("x", true).contains("no clear difference (p = "));
     }
 
     #[test]

@@ -12,6 +12,9 @@ pub mod tpcc;
 
 use evenkeel_op::{Cancel, Progress};
 
+/// What is written below pictures of what was done once.
+const ONE_RUN: &str = "One run of each: it shows no spread.";
+
 /// What a measurement is handed besides its request: whom to tell, and whether to stop.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {

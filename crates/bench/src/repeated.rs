@@ -89,7 +89,14 @@ impl<R: Repeatable> Repeated<R> {
     /// Tells of all runs on the page that is about the one in the middle.
     #[must_use]
     pub fn onto(&self, mut page: Page) -> Page {
-        let Some(first) = self.values.first().filter(|_| self.runs.len() > 1) else {
+        if self.runs.len() == 1 {
+            page.lead.push(
+                "This was run once, which does not show how much runs differ: --repeat 5 does."
+                    .to_owned(),
+            );
+            return page;
+        }
+        let Some(first) = self.values.first() else {
             return page;
         };
         let spread = first.spread;
@@ -126,6 +133,7 @@ impl<R: Repeatable> Repeated<R> {
                 name: String::new(),
                 bars: bars.collect(),
             }],
+            note: String::new(),
         }
     }
 

@@ -20,7 +20,7 @@ pub fn take() -> Vec<OsString> {
         // Best effort: where /proc is missing, the warning below is all there is.
         let _ = blot_out();
     }
-    spell_out(words)
+    help_of_h(spell_out(words))
 }
 
 /// Returns what should be said about the words themselves.
@@ -43,9 +43,19 @@ fn ours(words: &[OsString]) -> &[OsString] {
     &words[..end]
 }
 
+/// Rewrites `-h` behind which nothing stands to `-?`: who types it wants help. `-h HOST` is the host, as for
+/// the MySQL clients.
+fn help_of_h(mut words: Vec<OsString>) -> Vec<OsString> {
+    let end = ours(&words).len();
+    if let Some(last) = words[..end].last_mut().filter(|last| *last == "-h") {
+        *last = "-?".into();
+    }
+    words
+}
+
 /// Rewrites `-pSECRET` to `--password=SECRET` and `-p` to `--password`, because a parser that lets
 /// `-p` take a value would also take the next word, which the MySQL clients never do.
-fn spell_out(mut words: Vec<OsString>) -> Vec<OsString> {
+pub(crate) fn spell_out(mut words: Vec<OsString>) -> Vec<OsString> {
     let end = ours(&words).len();
     for word in words.iter_mut().take(end).skip(1) {
         let bytes = word.as_bytes();
@@ -121,6 +131,19 @@ mod tests {
         let typed = words("evenkeel backup -psecret -p /srv/r -- sh -px");
         let spelled = words("evenkeel backup --password=secret --password /srv/r -- sh -px");
         assert_eq!(spell_out(typed), spelled);
+    }
+
+    #[test]
+    fn h_is_help_where_no_host_follows() {
+        for (typed, meant) in [
+            ("evenkeel -h", "evenkeel -?"),
+            ("evenkeel backup /r -h", "evenkeel backup /r -?"),
+            ("evenkeel lock -h -- df -h", "evenkeel lock -? -- df -h"),
+            ("evenkeel backup -h db1", "evenkeel backup -h db1"),
+            ("evenkeel lock -- df -h", "evenkeel lock -- df -h"),
+        ] {
+            assert_eq!(help_of_h(words(typed)), words(meant), "{typed}");
+        }
     }
 
     #[test]

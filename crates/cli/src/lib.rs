@@ -5,9 +5,11 @@ pub mod args;
 pub mod argv;
 pub mod child;
 pub mod commands;
+mod help;
 pub mod settings;
 pub mod show;
 pub mod signals;
+mod wrong_use;
 
 use clap::{CommandFactory, FromArgMatches};
 use rustix::fs::Mode;
@@ -23,7 +25,7 @@ pub fn run() -> ExitCode {
     }
     let cli = match parse(words.clone()) {
         Ok(cli) => cli,
-        Err(error) => return show::usage(&error, &words),
+        Err(error) => return show::usage(error, &words),
     };
     if commands::writes_for_itself(&cli.verb) {
         // What a server holds is for nobody else on this host, whatever the shell's umask is.
@@ -48,8 +50,13 @@ pub fn run() -> ExitCode {
 /// reference in the book are all made from.
 #[must_use]
 pub fn command() -> clap::Command {
+    command_for(help::COLUMNS_MAX)
+}
+
+/// The same, with help for a terminal of so many columns.
+fn command_for(columns: usize) -> clap::Command {
     // An option given twice means what it said last, as for the MySQL clients.
-    args::Cli::command().mut_subcommands(last_wins)
+    help::arrange(args::Cli::command().mut_subcommands(last_wins), columns)
 }
 
 fn last_wins(verb: clap::Command) -> clap::Command {
@@ -58,5 +65,5 @@ fn last_wins(verb: clap::Command) -> clap::Command {
 
 /// Parses a command line that [`argv::take`] returned, the program's name first.
 pub fn parse(words: Vec<OsString>) -> Result<args::Cli, clap::Error> {
-    args::Cli::from_arg_matches(&command().try_get_matches_from(words)?)
+    args::Cli::from_arg_matches(&command_for(help::columns()).try_get_matches_from(words)?)
 }

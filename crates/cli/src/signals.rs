@@ -3,8 +3,11 @@
 //! One thread receives them all. While a command runs under us (`lock`, `cron`) it decides what a
 //! signal means, so signals are handed on and nothing else happens. Otherwise the first SIGINT,
 //! SIGTERM or SIGHUP asks every loop to stop and clean up, and a second one ends the process on the
-//! spot.
+//! spot; SIGUSR1 asks how far the run is.
 
+mod asked;
+
+use asked::Asked;
 use evenkeel_op::Cancel;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -18,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub struct Signals {
     cancel: Cancel,
     meaning: Arc<Mutex<Meaning>>,
+    asked: Asked,
     handle: Option<signal_hook::iterator::Handle>,
 }
 
@@ -36,7 +40,7 @@ enum Meaning {
 /// Starts receiving signals. Those that our caller ignores (`nohup`) stay ignored.
 #[must_use]
 pub fn watch() -> Signals {
-    let wanted = [SIGINT, SIGTERM, SIGHUP]
+    let wanted = [SIGINT, SIGTERM, SIGHUP, SIGUSR1]
         .into_iter()
         .filter(|signal| !is_ignored(*signal));
     let mut signals = Signals::default();
@@ -62,11 +66,16 @@ impl Signals {
         &self.cancel
     }
 
+    /// Says what SIGUSR1 does from now on: it asks how far the run is.
+    pub fn when_asked(&self, tell: impl Fn() + Send + Sync + 'static) {
+        self.asked.answer_by(tell);
+    }
+
     /// Keeps signals for a command that is about to start, until the guard is dropped: see [`HandOn::to`].
     pub fn hand_on(&self) -> HandOn<'_> {
         *self.meaning() = Meaning::Keep(Vec::new());
         if let Some(handle) = &self.handle {
-            for signal in [SIGQUIT, SIGUSR1, SIGUSR2] {
+            for signal in [SIGQUIT, SIGUSR2] {
                 if !is_ignored(signal) {
                     // A signal that cannot be received keeps its default meaning.
                     let _ = handle.add_signal(signal);
@@ -86,6 +95,7 @@ impl Signals {
             Meaning::HandOn(_) if from_terminal => {}
             Meaning::HandOn(child) => send(*child, signal),
             Meaning::Keep(early) => early.push(signal),
+            Meaning::Stop if signal == SIGUSR1 => self.asked.answer(),
             Meaning::Stop if self.cancel.is_cancelled() => std::process::exit(128 + signal),
             Meaning::Stop => self
                 .cancel
@@ -150,6 +160,17 @@ mod tests {
         signals.receive(SIGHUP, false);
         let kind = signals.cancel().check().unwrap_err().kind();
         assert_eq!(kind, evenkeel_op::ErrorKind::Terminated);
+    }
+
+    #[test]
+    fn one_that_asks_is_answered_and_stops_nothing() {
+        let signals = Signals::default();
+        signals.receive(SIGUSR1, false);
+        let (tell, told) = std::sync::mpsc::channel();
+        signals.when_asked(move || tell.send(()).unwrap());
+        signals.receive(SIGUSR1, false);
+        assert_eq!(told.try_iter().count(), 1);
+        assert!(!signals.cancel().is_cancelled());
     }
 
     #[test]

@@ -52,12 +52,13 @@ fn a_good_run_and_bad_ones() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_no_failed_backup() {
+fn a_place_that_cannot_be_written_is_told_and_the_backup_is_there() {
     let scratch = tempfile::tempdir().unwrap();
     let here = scratch.path();
     fs::write(here.join("disk"), vec![1; 1 << 20]).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
         .args([
+            "--json",
             "backup",
             "--metrics=/nonexistent/shop.prom",
             "--snapshot=copy",
@@ -67,7 +68,11 @@ fn a_place_that_cannot_be_written_is_no_failed_backup() {
         .arg(here.join("disk"))
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(3));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("/nonexistent/shop.prom"), "{said}");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["generation"], 1);
+    let why = answer["metrics_failure"]["message"].as_str().unwrap();
+    assert!(why.contains("/nonexistent/shop.prom"), "{why}");
 }

@@ -10,12 +10,18 @@ fn evenkeel(words: &[&str]) -> Output {
 }
 
 #[test]
-fn help_is_question_mark_because_h_is_the_host() {
+fn help_is_question_mark_and_h_is_the_host_where_one_follows() {
     for words in [
         &["--help"][..],
+        &["--help-all"],
         &["-?"],
         &["backup", "--help"],
+        &["backup", "--help-all"],
         &["help", "restore"],
+        &["-h"],
+        &["backup", "-h"],
+        &["bench", "tpcc", "run", "-h"],
+        &["generations", "/r", "-h"],
     ] {
         let output = evenkeel(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}");
@@ -24,13 +30,40 @@ fn help_is_question_mark_because_h_is_the_host() {
             "{words:?}"
         );
     }
-    assert_eq!(evenkeel(&["backup", "-h"]).status.code(), Some(2));
+    // Nothing answers there: it was taken for a host.
+    let output = evenkeel(&["doctor", "--no-defaults", "-h", "127.0.0.1", "-P1"]);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("Examples"));
+}
+
+#[test]
+fn other_programs_words_are_answered_with_ours() {
+    for (word, verb) in [
+        ("version", "--version"),
+        ("list", "generations"),
+        ("status", "doctor"),
+        ("rm", "forget"),
+    ] {
+        let output = evenkeel(&[word, "/backup"]);
+        assert_eq!(output.status.code(), Some(2), "{word}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let tip = format!("did you mean 'evenkeel {verb}'?");
+        assert!(said.contains(&tip), "{word}: {said}");
+        let output = evenkeel(&[word, "--json"]);
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hints = json["hints"].as_array().unwrap();
+        assert!(hints.iter().any(|hint| *hint == *tip), "{word}: {json:#}");
+    }
+    // A verb's own verb is not one of ours.
+    let output = evenkeel(&["keys", "status"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("did you mean"), "{said}");
 }
 
 #[test]
 fn backup_and_lock_offer_the_locks_that_they_take() {
     let offered = |verb: &str| {
-        let output = evenkeel(&[verb, "--help"]);
+        let output = evenkeel(&[verb, "--help-all"]);
         let text = String::from_utf8(output.stdout).unwrap();
         let from = text.find("--lock <KIND>").unwrap();
         let until = text.find("--lock-deadline").unwrap();

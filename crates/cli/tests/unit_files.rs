@@ -5,6 +5,7 @@ use evenkeel_cli::settings;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 fn dist(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/systemd")).join(name)
@@ -79,5 +80,56 @@ fn a_fleet_is_backed_up_as_its_list_says() {
 fn whoever_kills_evenkeel_spares_its_watchdogs() {
     for unit in ["evenkeel-backup@.service", "evenkeel-fleet.service"] {
         assert_eq!(value(&read(unit), "KillMode"), "process", "{unit}");
+    }
+}
+
+/// What `systemd-analyze security` thinks of a unit, in tenths: 100 is a process that may do all that root may.
+#[test]
+fn units_may_do_no_more_than_they_must() {
+    let scratch = tempfile::tempdir().unwrap();
+    for (unit, most) in [
+        ("evenkeel-backup@.service", "55"),
+        ("evenkeel-fleet.service", "55"),
+        ("evenkeel-prewarm.service", "25"),
+    ] {
+        let path = scratch.path().join(unit.replace('@', "@shop"));
+        fs::copy(dist(unit), &path).unwrap();
+        let judged = Command::new("systemd-analyze")
+            .args(["security", "--offline=true", "--no-pager"])
+            .arg(format!("--threshold={most}"))
+            .arg(&path)
+            .output()
+            .expect("systemd-analyze");
+        let said = String::from_utf8_lossy(&judged.stdout);
+        assert!(judged.status.success(), "{unit}:\n{said}");
+    }
+}
+
+/// LVM needs the module of its snapshots, block devices, and its nodes; a hook may be any program.
+#[test]
+fn units_keep_what_a_snapshot_needs() {
+    for unit in ["evenkeel-backup@.service", "evenkeel-fleet.service"] {
+        let text = read(unit);
+        for wrong in [
+            "ProtectKernelModules=",
+            "ProtectClock=",
+            "PrivateDevices=",
+            "@module",
+            "@mount",
+        ] {
+            assert!(!text.contains(wrong), "{unit} has {wrong}");
+        }
+        let given_up = values(&text, "CapabilityBoundingSet").join(" ");
+        for needed in [
+            "SYS_ADMIN",
+            "SYS_MODULE",
+            "SYS_PTRACE",
+            "MKNOD",
+            "KILL",
+            "CHOWN",
+        ] {
+            assert!(!given_up.contains(needed), "{unit} gives up {needed}");
+        }
+        assert!(given_up.starts_with('~'));
     }
 }

@@ -217,6 +217,14 @@ async fn together(shared: &Shared, name: &str) -> Result<Taken, Fault> {
     Ok(None)
 }
 
+/// Returns in words who holds a lease alone; nothing where nobody does or nobody can tell.
+pub(crate) fn holder(shared: &Shared, name: &str) -> Option<String> {
+    let (objects, path) = (&*shared.objects, shared.path(&format!("{name}/exclusive")));
+    let read = shared.wait(async { patiently!(async { objects.get(&path).await?.bytes().await }) });
+    let body: Body = serde_json::from_slice(&read.ok()?).ok()?;
+    (!body.released).then(|| format!("process {} on {}", body.process, body.host))
+}
+
 /// Whether a lease was given back, or its holder is gone.
 async fn is_over(shared: &Shared, there: &ObjectMeta) -> Result<bool, Fault> {
     let objects = &*shared.objects;

@@ -21,8 +21,10 @@ mod patience;
 mod place;
 mod reading;
 mod store;
+mod way;
 mod window;
 mod writing;
 
 pub use place::Place;
 pub use store::{Manners, ObjectsStore};
+pub use way::Tell;

@@ -1,12 +1,15 @@
 //! Where a store is, and how to get in.
 
+use crate::fault::innermost;
 use crate::store::{Manners, ObjectsStore};
+use crate::way::{Tell, Way};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{
-    BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig, path::Path,
+    BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, ObjectStoreScheme, RetryConfig,
+    path::Path,
 };
 use std::collections::BTreeMap;
 use std::sync::{Arc, Once};
@@ -61,11 +64,15 @@ impl Place {
             )));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong(format!(
-                "{} carries credentials",
+            return Err(Error::usage(format!(
+                "the URL of {} contains a user name or a password",
                 url.host_str().unwrap_or_default()
             ))
-            .hint("a URL ends up in process lists; give them in the environment"));
+            .hint("leave it out, because everybody on this host can see it in the list of processes")
+            .hint(
+                "give it in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or in a file \
+                 of your own (~/.aws/credentials)",
+            ));
         }
         let options = options
             .into_iter()
@@ -77,27 +84,20 @@ impl Place {
     /// Opens the store. Nothing is asked of it yet.
     pub fn open(&self, manners: Manners) -> Result<ObjectsStore> {
         choose_tls();
-        let (store, prefix) = self.connect()?;
+        let (store, prefix) = self.connect(&manners.tell)?;
         ObjectsStore::new(store, prefix, self.url.to_string(), manners)
     }
 
-    fn connect(&self) -> Result<(Arc<dyn ObjectStore>, Path)> {
+    fn connect(&self, tell: &Tell) -> Result<(Arc<dyn ObjectStore>, Path)> {
         let (scheme, prefix) = ObjectStoreScheme::parse(&self.url)
             .context(|| format!("{} names no store", self.url))?;
         let prefix = Path::parse(prefix).context(|| format!("{} names no folder", self.url))?;
-        let retry = RetryConfig {
-            backoff: BackoffConfig {
-                init_backoff: Duration::from_millis(100),
-                max_backoff: Duration::from_secs(10),
-                base: 2.0,
-            },
-            max_retries: 8,
-            retry_timeout: Duration::from_secs(120),
-        };
-        let client = ClientOptions::new()
-            .with_connect_timeout(Duration::from_secs(10))
-            .with_timeout(Duration::from_secs(60));
+        let (retry, client) = (retries(), timeouts());
         let failed = || format!("{} cannot be used", self.url);
+        let unusable = |error: object_store::Error| {
+            Error::usage(format!("{}: {}", failed(), innermost(&error)))
+                .hint("check the variables in the environment that are about the store")
+        };
         let store: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
                 // One at a time, a removal that is not allowed is answered with 403: in the answer to
@@ -105,32 +105,50 @@ impl Place {
                 let mut builder = AmazonS3Builder::new()
                     .with_url(self.url.as_str())
                     .with_disable_bulk_delete(true)
+                    .with_http_connector(Way(tell.clone()))
                     .with_retry(retry)
                     .with_client_options(client);
                 for (key, value) in self.known::<AmazonS3ConfigKey>() {
                     builder = builder.with_config(key, value);
                 }
-                Arc::new(builder.build().context(failed)?)
+                refuse_half_a_key(
+                    builder.get_config_value(&AmazonS3ConfigKey::AccessKeyId),
+                    builder.get_config_value(&AmazonS3ConfigKey::SecretAccessKey),
+                )?;
+                refuse_plain(
+                    builder.get_config_value(&AmazonS3ConfigKey::Endpoint),
+                    builder
+                        .get_config_value(&AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp)),
+                    "AWS_ALLOW_HTTP",
+                )?;
+                Arc::new(builder.build().map_err(unusable)?)
             }
             ObjectStoreScheme::GoogleCloudStorage => {
                 let mut builder = GoogleCloudStorageBuilder::new()
                     .with_url(self.url.as_str())
+                    .with_http_connector(Way(tell.clone()))
                     .with_retry(retry)
                     .with_client_options(client);
                 for (key, value) in self.known::<GoogleConfigKey>() {
                     builder = builder.with_config(key, value);
                 }
-                Arc::new(builder.build().context(failed)?)
+                Arc::new(builder.build().map_err(unusable)?)
             }
             ObjectStoreScheme::MicrosoftAzure => {
                 let mut builder = MicrosoftAzureBuilder::new()
                     .with_url(self.url.as_str())
+                    .with_http_connector(Way(tell.clone()))
                     .with_retry(retry)
                     .with_client_options(client);
                 for (key, value) in self.known::<AzureConfigKey>() {
                     builder = builder.with_config(key, value);
                 }
-                Arc::new(builder.build().context(failed)?)
+                refuse_plain(
+                    builder.get_config_value(&AzureConfigKey::Endpoint),
+                    builder.get_config_value(&AzureConfigKey::Client(ClientConfigKey::AllowHttp)),
+                    "AZURE_ALLOW_HTTP",
+                )?;
+                Arc::new(builder.build().map_err(unusable)?)
             }
             _ => {
                 return Err(Error::new(ErrorKind::Usage, failed())
@@ -144,6 +162,55 @@ impl Place {
     fn known<K: std::str::FromStr>(&self) -> impl Iterator<Item = (K, String)> {
         let each = self.options.iter();
         each.filter_map(|(key, value)| Some((key.parse().ok()?, value.clone())))
+    }
+}
+
+/// How often the library repeats a request, and how long.
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(10),
+            base: 2.0,
+        },
+        max_retries: 8,
+        retry_timeout: Duration::from_secs(120),
+    }
+}
+
+/// How long one request may take.
+fn timeouts() -> ClientOptions {
+    ClientOptions::new()
+        .with_connect_timeout(Duration::from_secs(10))
+        .with_timeout(Duration::from_secs(60))
+}
+
+fn refuse_half_a_key(id: Option<String>, secret: Option<String>) -> Result<()> {
+    let (there, missing) = match (id, secret) {
+        (Some(_), None) => ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        (None, Some(_)) => ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID"),
+        _ => return Ok(()),
+    };
+    Err(
+        Error::usage(format!("{there} is set, but {missing} is not"))
+            .hint("set both, or neither and AWS_PROFILE to a profile in ~/.aws/credentials"),
+    )
+}
+
+/// Refuses an address without encryption that was not allowed, with the name of the setting that allows it.
+fn refuse_plain(endpoint: Option<String>, allowed: Option<String>, setting: &str) -> Result<()> {
+    let Some(endpoint) = endpoint.filter(|one| one.starts_with("http://")) else {
+        return Ok(());
+    };
+    let allowed = allowed.map(|word| word.to_ascii_lowercase());
+    match allowed.as_deref() {
+        Some("true" | "1" | "yes" | "y" | "on") => Ok(()),
+        _ => Err(Error::usage(format!(
+            "the store's address {endpoint} is plain HTTP: whoever is on the way could read what is sent"
+        ))
+        .hint(format!(
+            "write https://, or set {setting}=true if the way to the store is safe"
+        ))),
     }
 }
 

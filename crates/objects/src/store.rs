@@ -4,6 +4,7 @@ use crate::fault::{io_error, is_passing};
 use crate::lease::{self, Lease};
 use crate::patience::{Tries, patiently};
 use crate::reading::Reading;
+use crate::way::Tell;
 use crate::window::Windows;
 use crate::writing::Writing;
 use evenkeel_op::Context;
@@ -38,6 +39,8 @@ pub struct Manners {
     pub storage_class: Option<String>,
     /// How long a lease lasts that nobody renews.
     pub lease: Duration,
+    /// Whom to tell that the store cannot be reached for now.
+    pub tell: Tell,
 }
 
 impl Default for Manners {
@@ -45,6 +48,7 @@ impl Default for Manners {
         Self {
             storage_class: None,
             lease: Duration::from_secs(60),
+            tell: Tell::default(),
         }
     }
 }
@@ -315,6 +319,10 @@ impl Store for ObjectsStore {
             }
             Err(error) => Err(io_error(error)),
         }
+    }
+
+    fn holder(&self, name: &str) -> Option<String> {
+        lease::holder(&self.0, name)
     }
 
     fn place(&self) -> String {

@@ -146,8 +146,19 @@ impl Error {
     /// Sets the cause.
     #[must_use]
     pub fn because(mut self, cause: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.cause = Some(cause.into());
+        self.cause = Some(unwrapped(cause.into()));
         self
+    }
+
+    /// Returns the evenkeel error that an I/O error carries, if it does: stores say so what to do.
+    #[must_use]
+    pub fn carried_by(error: &std::io::Error) -> Option<&Self> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// Takes out the evenkeel error that an I/O error carries, or returns the I/O error.
+    pub fn out_of(error: std::io::Error) -> std::result::Result<Self, std::io::Error> {
+        error.downcast()
     }
 
     /// Returns the kind.
@@ -180,6 +191,17 @@ impl Error {
     }
 }
 
+/// Takes an evenkeel error out of the I/O error that carries it, so that its kind and its hints count.
+fn unwrapped(cause: Box<dyn StdError + Send + Sync>) -> Box<dyn StdError + Send + Sync> {
+    match cause.downcast::<std::io::Error>() {
+        Ok(io) => match Error::out_of(*io) {
+            Ok(carried) => carried.into(),
+            Err(io) => io.into(),
+        },
+        Err(other) => other,
+    }
+}
+
 /// The result of every fallible evenkeel function.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -192,7 +214,7 @@ pub trait Context<T> {
 impl<T, E: Into<Box<dyn StdError + Send + Sync>>> Context<T> for std::result::Result<T, E> {
     fn context<M: Into<String>>(self, message: impl FnOnce() -> M) -> Result<T> {
         self.map_err(|error| {
-            let cause: Box<dyn StdError + Send + Sync> = error.into();
+            let cause = unwrapped(error.into());
             let kind = cause
                 .downcast_ref::<Error>()
                 .map_or(ErrorKind::Failed, Error::kind);
@@ -212,6 +234,18 @@ mod tests {
         assert_eq!(outer.kind(), ErrorKind::Busy);
         assert_eq!(outer.hints(), ["wait"]);
         assert_eq!(outer.chain(), "failed to open: locked");
+    }
+
+    #[test]
+    fn what_an_io_error_carries_counts() {
+        let carried = Error::refused("no").hint("ask");
+        let io: std::io::Result<()> = Err(std::io::Error::other(carried));
+        let error = io.context(|| "failed to read x").unwrap_err();
+        assert_eq!(
+            (error.kind(), error.hints()),
+            (ErrorKind::Refused, vec!["ask"])
+        );
+        assert_eq!(error.chain(), "failed to read x: no");
     }
 
     #[test]

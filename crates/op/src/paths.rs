@@ -1,6 +1,28 @@
 //! Paths as users type them.
 
+use crate::Error;
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// Makes the error for a path that the user named to be read, and that could not be. One that is not there is
+/// a mistake in the command line; `what` says what was looked for: `file`, `list of servers`.
+#[must_use]
+pub fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
+    use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    let shown = path.display();
+    match error.kind() {
+        NotFound | NotADirectory => {
+            Error::usage(format!("the {what} {shown} does not exist")).hint("check the path")
+        }
+        IsADirectory => Error::usage(format!("{shown} is a directory, not a {what}")),
+        io::ErrorKind::PermissionDenied => {
+            Error::failed(format!("failed to read the {what} {shown}"))
+                .because(error)
+                .hint("run as a user who may read it")
+        }
+        _ => Error::failed(format!("failed to read the {what} {shown}")).because(error),
+    }
+}
 
 /// Returns a path that means the same in any directory: servers that are started go to one of their own.
 /// Nothing is looked up, and links stay what they are.

@@ -1,6 +1,7 @@
 //! Numbers as people write and read them: sizes, rates, durations.
 
 use crate::{Error, Result};
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Returns `bytes` in binary units with one decimal: `"1.5 GiB"`, `"312 B"`.
@@ -18,6 +19,15 @@ pub fn bytes(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", NAMES[unit])
+}
+
+/// Returns a number and what is counted, in the singular for one: `"1 file"`, `"2 files"`. Only for words
+/// whose plural is an `s` more.
+#[must_use]
+pub fn count(count: impl Display, what: &str) -> String {
+    let number = count.to_string();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 /// Returns a duration in the unit a person would use: `"430 ms"`, `"12.3 s"`, `"4 m 10 s"`.
@@ -114,6 +124,12 @@ mod tests {
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
         assert_eq!(bytes(u64::MAX), "16.0 EiB");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        let seen = [0, 1, 2].map(|number| count(number, "file"));
+        assert_eq!(seen, ["0 files", "1 file", "2 files"]);
     }
 
     #[test]

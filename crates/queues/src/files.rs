@@ -158,7 +158,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
     if there.starts_with(datadir) {
         return Err(
             Error::usage(format!("{} is in the data directory", into.display())).hint(
-                "give a directory elsewhere with --into: the server would take it for a database",
+                "give a directory elsewhere with --output: the server would take it for a database",
             ),
         );
     }
@@ -171,7 +171,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
     };
     if !is_empty {
         return Err(Error::usage(format!("{} is not empty", into.display()))
-            .hint("give a directory with --into that is not there yet"));
+            .hint("give a directory with --output that is not there yet"));
     }
     make_private(into)
 }

@@ -1,9 +1,11 @@
-//! Bars side by side, lying, so that their names are readable: one colour for each series, one row for
-//! each group, the spread as a line.
+//! Bars one below the other, lying, each group with its name above it, so that long names are readable where there
+//! is little room: one colour for each series, the spread as a line.
 
-use crate::canvas::{self, Area, Named, WIDTH, Within};
+use crate::canvas::{self, Area, LINE, Lines, Named, TEXT, Within};
 use crate::plot::Axis;
 use crate::scale::{Ruler, shown};
+use plotters::chart::ChartContext;
+use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use std::ops::Range;
@@ -19,6 +21,8 @@ pub struct Bars {
     pub groups: Vec<String>,
     /// The bars of each row, from above.
     pub series: Vec<BarSeries>,
+    /// What has to be known to read it, in sentences below it; may be empty.
+    pub note: String,
 }
 
 /// The bars of one colour.
@@ -66,31 +70,42 @@ pub fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// Rows by their names, the first one on top.
-#[derive(Debug, Clone)]
-struct Names(Vec<String>);
+/// The height of a bar.
+const BAR: u32 = 20;
+/// What is free below the bars of a group.
+const GAP: u32 = 8;
+/// The room of what is written below all bars: values, and what they are.
+const BELOW: u32 = 2 * LINE + 8;
+/// What is left free around them.
+const AROUND: u32 = 10;
+/// The values named along the axis, at most.
+const NAMES: usize = 6;
 
-impl Ranged for Names {
+/// Rows of pixels from above.
+#[derive(Debug, Clone, Copy)]
+struct Rows(f64);
+
+impl Ranged for Rows {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        let share = 1.0 - value / self.0.len().max(1) as f64;
+        let share = 1.0 - value / self.0;
         limit.0 + (share * f64::from(limit.1 - limit.0)).round() as i32
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        (0..self.0.len()).map(|row| row as f64 + 0.5).collect()
+        Vec::new()
     }
 
     fn range(&self) -> Range<f64> {
-        0.0..self.0.len() as f64
+        0.0..self.0
     }
 }
 
-impl ValueFormatter<f64> for Names {
-    fn format_ext(&self, value: &f64) -> String {
-        self.0.get(*value as usize).cloned().unwrap_or_default()
+impl ValueFormatter<f64> for Rows {
+    fn format_ext(&self, _: &f64) -> String {
+        String::new()
     }
 }
 
@@ -116,22 +131,25 @@ impl Bars {
                 is_dashed: false,
             })
             .collect();
+        let title = Lines::title(&self.title, within);
+        let note = Lines::of(&self.note);
         let legend = canvas::legend_height(&names);
-        let title = match within {
-            Within::File => 40,
-            Within::Page => 0,
-        };
-        let row = 14 + 20 * self.series.len().max(1);
-        let height = 76 + row * self.groups.len().max(1);
-        canvas::svg(height as u32 + legend + title, within, |area| {
-            let (top, below) = area.split_vertically(title + legend);
-            let (head, names_area) = top.split_vertically(title);
-            if within == Within::File {
-                head.titled(&self.title, ("sans-serif", 20)).ok()?;
-            }
+        let height = self.group_height() * self.groups.len().max(1) as u32 + 2 * AROUND + BELOW;
+        let all = title.height() + legend + height + note.height();
+        canvas::svg(all, within, |area| {
+            let (head, below) = area.split_vertically(title.height());
+            title.draw(&head)?;
+            let (names_area, below) = below.split_vertically(legend);
             canvas::legend(&names_area, &names)?;
-            self.rows(&below)
+            let (rows, below) = below.split_vertically(height);
+            self.rows(&rows)?;
+            note.draw(&below)
         })
+    }
+
+    /// How high a group is: its name, its bars, and what is free below them.
+    fn group_height(&self) -> u32 {
+        LINE + BAR * self.series.len().max(1) as u32 + GAP
     }
 
     fn seen(&self, series: &BarSeries) -> Vec<(usize, Bar)> {
@@ -147,53 +165,75 @@ impl Bars {
             let (least, most) = bar.spread.unwrap_or((bar.value, bar.value));
             [least, bar.value, most]
         });
-        let mut x = Ruler::over(&self.axis, ends);
+        let mut x = Ruler::over(&self.axis, ends, NAMES);
         x.leave_room();
         let start = x.range().start;
-        let names = self.groups.iter().map(|name| canvas::width_of(name)).max();
+        let group_height = f64::from(self.group_height());
+        let rows = Rows(group_height * self.groups.len().max(1) as f64);
         let mut chart = ChartBuilder::on(area)
-            .margin(14)
-            .x_label_area_size(48)
-            .y_label_area_size((names.unwrap_or(0) + 12).clamp(40, WIDTH / 2))
-            .build_cartesian_2d(x, Names(self.groups.clone()))
+            .margin(AROUND)
+            .margin_right(3 * AROUND)
+            .x_label_area_size(BELOW)
+            .y_label_area_size(AROUND)
+            .build_cartesian_2d(x, rows)
             .ok()?;
         chart
             .configure_mesh()
             .x_desc(&self.axis.name)
-            .label_style(("sans-serif", 14))
+            .label_style(("sans-serif", TEXT))
+            .axis_desc_style(("sans-serif", TEXT))
             .bold_line_style(canvas::faint())
             .light_line_style(TRANSPARENT)
             .disable_y_mesh()
             .draw()
             .ok()?;
-        let thickness = 0.8 / self.series.len().max(1) as f64;
+        for (row, name) in self.groups.iter().enumerate() {
+            let text = Text::new(name.clone(), (4, 4), ("sans-serif", TEXT).into_font());
+            let at = EmptyElement::at((start, group_height * row as f64));
+            chart.draw_series([at + text]).ok()?;
+        }
         for (number, series) in self.series.iter().enumerate() {
-            let colour = canvas::colour(number);
+            let above = f64::from(LINE + BAR * number as u32);
             for (row, bar) in self.seen(series) {
-                let top = row as f64 + 0.1 + thickness * number as f64;
-                let (bottom, middle) = (top + 0.9 * thickness, top + 0.45 * thickness);
-                let shape = [(start.max(0.0).min(bar.value), top), (bar.value, bottom)];
-                chart
-                    .draw_series([Rectangle::new(shape, colour.mix(0.75).filled())])
-                    .ok()?;
-                let spread = bar
-                    .spread
-                    .filter(|ends| self.axis.has(ends.0) && self.axis.has(ends.1));
-                if let Some((least, most)) = spread {
-                    let ends = [(least, middle), (most, middle)];
-                    let line = PathElement::new(ends, BLACK.stroke_width(1));
-                    chart.draw_series([line]).ok()?;
-                }
-                let end = spread.map_or(bar.value, |(_, most)| most.max(bar.value));
-                let style = ("sans-serif", 13).into_font();
-                let text = EmptyElement::at((end, middle))
-                    + Text::new(shown(rounded(bar.value)), (5, -7), style);
-                chart.draw_series([text]).ok()?;
+                let top = group_height * row as f64 + above;
+                self.bar(&mut chart, bar, (top, start.max(0.0)), number)?;
             }
         }
         Some(())
     }
+
+    /// Draws a bar that begins at `from`, and its value at its end.
+    fn bar(
+        &self,
+        chart: &mut Chart<'_, '_>,
+        bar: Bar,
+        (top, from): (f64, f64),
+        group: usize,
+    ) -> Option<()> {
+        let colour = canvas::colour(group);
+        let (bottom, middle) = (top + f64::from(BAR - 2), top + f64::from(BAR / 2 - 1));
+        let shape = [(from.min(bar.value), top), (bar.value, bottom)];
+        chart
+            .draw_series([Rectangle::new(shape, colour.mix(0.75).filled())])
+            .ok()?;
+        let spread = bar
+            .spread
+            .filter(|ends| self.axis.has(ends.0) && self.axis.has(ends.1));
+        if let Some((least, most)) = spread {
+            let ends = [(least, middle), (most, middle)];
+            let line = PathElement::new(ends, BLACK.stroke_width(2));
+            chart.draw_series([line]).ok()?;
+        }
+        let end = spread.map_or(bar.value, |(_, most)| most.max(bar.value));
+        let style = ("sans-serif", TEXT).into_font();
+        let text =
+            EmptyElement::at((end, middle)) + Text::new(shown(rounded(bar.value)), (6, -8), style);
+        chart.draw_series([text]).ok()?;
+        Some(())
+    }
 }
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ruler, Rows>>;
 
 /// Leaves three digits that count, or all before the point.
 pub(crate) fn rounded(value: f64) -> f64 {
@@ -224,6 +264,7 @@ mod tests {
                 name: "median".to_owned(),
                 bars: values.iter().map(bar).collect(),
             }],
+            note: "One run".to_owned(),
         }
     }
 
@@ -237,6 +278,7 @@ mod tests {
             "346",
             "TpmC",
             "median",
+            "One run",
             "Who &lt;wins&gt;",
         ] {
             let found = svg.lines().filter(|line| line.trim() == text).count();

@@ -4,8 +4,8 @@ use crate::plot::{Axis, Scale};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
-/// Values named on an axis at most.
-const NAMES_MAX: usize = 9;
+/// The share of an axis that is left free for names.
+const ROOM: f64 = 0.2;
 
 /// An axis from its first value to its last.
 #[derive(Debug, Clone)]
@@ -13,11 +13,14 @@ pub(crate) struct Ruler {
     from: f64,
     to: f64,
     scale: Scale,
+    /// Values named on it at most.
+    names_max: usize,
 }
 
 impl Ruler {
-    /// Makes one that all of these values lie on; any one where there are none.
-    pub(crate) fn over(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
+    /// Makes one that all of these values lie on, with so many named at most, two or more; any one where there
+    /// are no values.
+    pub(crate) fn over(axis: &Axis, values: impl Iterator<Item = f64>, names_max: usize) -> Self {
         let known = values.filter(|value| axis.has(*value));
         let ends = known.fold(None, |ends: Option<(f64, f64)>, value| match ends {
             Some((least, most)) => Some((least.min(value), most.max(value))),
@@ -33,14 +36,15 @@ impl Ruler {
             from,
             to,
             scale: axis.scale,
+            names_max: names_max.max(2),
         }
     }
 
     /// Makes room above for names.
     pub(crate) fn leave_room(&mut self) {
         self.to = match self.scale {
-            Scale::Linear => self.to + 0.15 * (self.to - self.from),
-            Scale::Logarithmic => self.to * (self.to / self.from).powf(0.15),
+            Scale::Linear => self.to + ROOM * (self.to - self.from),
+            Scale::Logarithmic => self.to * (self.to / self.from).powf(ROOM),
         };
     }
 
@@ -49,6 +53,14 @@ impl Ruler {
         match self.scale {
             Scale::Linear => (value - self.from) / (self.to - self.from),
             Scale::Logarithmic => (value / self.from).ln() / (self.to / self.from).ln(),
+        }
+    }
+
+    /// The values that are named.
+    pub(crate) fn named(&self) -> Vec<f64> {
+        match self.scale {
+            Scale::Linear => self.by_steps(),
+            Scale::Logarithmic => self.by_factors(),
         }
     }
 
@@ -66,19 +78,28 @@ impl Ruler {
         let fine = named(&[1.0, 2.0, 5.0]);
         let middle = named(&[1.0, 3.0]);
         match () {
-            () if fine.len() <= NAMES_MAX => fine,
-            () if middle.len() <= NAMES_MAX => middle,
-            () => named(&[1.0]),
+            () if fine.len() <= self.names_max => fine,
+            () if middle.len() <= self.names_max => middle,
+            () => {
+                let powers = named(&[1.0]);
+                let each = powers.len().div_ceil(self.names_max).max(1);
+                powers.into_iter().step_by(each).collect()
+            }
         }
     }
 
     fn by_steps(&self) -> Vec<f64> {
-        let rough = (self.to - self.from) / (NAMES_MAX - 1) as f64;
-        let power = 10f64.powf(rough.log10().floor());
-        let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-        let step = steps.into_iter().find(|step| *step >= rough);
-        let step = step.unwrap_or(rough);
-        let numbers = (self.from / step).ceil() as i64..=(self.to / step).floor() as i64;
+        let power = 10f64.powf(
+            ((self.to - self.from) / self.names_max as f64)
+                .log10()
+                .floor(),
+        );
+        let steps = [1.0, 2.0, 5.0, 10.0, 20.0].map(|factor| factor * power);
+        let numbers =
+            |step: f64| (self.from / step).ceil() as i64..=(self.to / step).floor() as i64;
+        let fits = |step: &f64| numbers(*step).count() <= self.names_max;
+        let step = steps.into_iter().find(fits).unwrap_or(100.0 * power);
+        let numbers = numbers(step);
         numbers.map(|number| number as f64 * step).collect()
     }
 }
@@ -92,13 +113,8 @@ impl Ranged for Ruler {
         limit.0 + (self.share(*value) * length).round() as i32
     }
 
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let mut named = match self.scale {
-            Scale::Linear => self.by_steps(),
-            Scale::Logarithmic => self.by_factors(),
-        };
-        named.truncate(hint.max_num_points().max(2));
-        named
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.named()
     }
 
     fn range(&self) -> Range<f64> {
@@ -139,24 +155,23 @@ pub(crate) fn shown(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn named(scale: Scale, values: &[f64]) -> Vec<String> {
+    fn named(scale: Scale, values: &[f64], names_max: usize) -> Vec<String> {
         let axis = Axis {
             name: String::new(),
             scale,
         };
-        let ruler = Ruler::over(&axis, values.iter().copied());
-        let named = ruler.key_points(plotters::coord::ranged1d::BoldPoints(NAMES_MAX + 1));
-        named.into_iter().map(shown).collect()
+        let ruler = Ruler::over(&axis, values.iter().copied(), names_max);
+        ruler.named().into_iter().map(shown).collect()
     }
 
     #[test]
     fn round_numbers_are_named() {
         assert_eq!(
-            named(Scale::Linear, &[3.0, 39.0]),
+            named(Scale::Linear, &[3.0, 39.0], 6),
             ["0", "10", "20", "30", "40"]
         );
         assert_eq!(
-            named(Scale::Logarithmic, &[1000.0, 30_000.0]),
+            named(Scale::Logarithmic, &[1000.0, 30_000.0], 9),
             [
                 "1\u{202f}000",
                 "2\u{202f}000",
@@ -166,8 +181,14 @@ mod tests {
             ]
         );
         assert_eq!(
-            named(Scale::Logarithmic, &[0.02, 800.0]),
+            named(Scale::Logarithmic, &[0.02, 800.0], 9),
             ["0.1", "1", "10", "100", "1\u{202f}000"]
+        );
+        // Fewer where there is less room, and still up to the end.
+        assert_eq!(named(Scale::Linear, &[3.0, 39.0], 3), ["0", "20", "40"]);
+        assert_eq!(
+            named(Scale::Logarithmic, &[0.02, 800.0], 3),
+            ["0.1", "10", "1\u{202f}000"]
         );
     }
 
@@ -179,7 +200,7 @@ mod tests {
                     name: String::new(),
                     scale,
                 };
-                let ruler = Ruler::over(&axis, values.iter().copied());
+                let ruler = Ruler::over(&axis, values.iter().copied(), 2);
                 for value in values {
                     assert!((0.0..=1.0).contains(&ruler.share(*value)), "{ruler:?}");
                 }

@@ -63,6 +63,11 @@ pub(crate) fn store_failed(action: &str, object: &str, cause: io::Error) -> Erro
     use io::ErrorKind::{
         NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull, UnexpectedEof,
     };
+    let cause = match Error::out_of(cause) {
+        // A store that knows what to do says it better.
+        Ok(told) => return told,
+        Err(cause) => cause,
+    };
     let kind = match cause.kind() {
         NotFound | UnexpectedEof if action == "read" => ErrorKind::Differs,
         _ => ErrorKind::Failed,

@@ -25,12 +25,14 @@ fn take(store: &dyn Store, name: &str, mode: LockMode, wait: Duration) -> Result
                 (_, LockMode::Shared) => "a forget or prune is running",
                 (_, LockMode::Exclusive) => "a restore, verify or mount is running",
             };
+            let holder = store.holder(name);
+            let holder = holder.map_or(String::new(), |holder| format!(" ({holder})"));
             let place = store.place();
             return Err(Error::new(
                 ErrorKind::Busy,
-                format!("the repository {place} is busy: {who}"),
+                format!("the repository {place} is busy: {who}{holder}"),
             )
-            .hint("try again when it has ended, or allow a longer wait"));
+            .hint("run it again when that has ended; backup, forget and prune wait for it with --wait=30m"));
         }
         std::thread::sleep(RETRY.min(left));
     }

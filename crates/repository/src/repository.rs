@@ -301,6 +301,17 @@ impl Repository {
         self.checked_manifest(generation, live.manifest)
     }
 
+    /// Returns the newest generation whose manifest can be read, if there is one.
+    pub fn newest(&self) -> Result<Option<Manifest>> {
+        for live in self.head()?.live.iter().rev() {
+            match self.checked_manifest(live.generation, live.manifest) {
+                Err(error) if error.kind() == ErrorKind::Differs => {}
+                read => return read.map(Some),
+            }
+        }
+        Ok(None)
+    }
+
     pub(crate) fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
         let read = manifest::read(&*self.store, self.id(), &self.keys, generation)?;
         checked(generation, digest, read)
@@ -363,12 +374,18 @@ fn claim(store: &Arc<dyn Store>) -> Result<[Box<dyn Lock>; 2]> {
         !leftovers.contains(&name) && !lock_names.contains(&name)
     });
     if let Some(first) = found.first() {
-        let what = match first.name.as_str() {
-            names::IDENTITY => "is a repository already".to_owned(),
-            other => format!("is not empty: there is '{other}'"),
-        };
-        return Err(Error::failed(format!("{place} {what}"))
-            .hint("use it as it is, or choose an empty directory"));
+        if first.name == names::IDENTITY {
+            return Err(Error::failed(format!("{place} is a repository already"))
+                .hint("use it as it is, or name a directory that is empty or not there yet"));
+        }
+        return Err(Error::new(
+            ErrorKind::NoRepository,
+            format!(
+                "{place} is not a repository, and cannot become one: it holds files, for example '{}'",
+                first.name
+            ),
+        )
+        .hint("name a directory that is empty or not there yet"));
     }
     let locks = locks::remover(&**store, Duration::ZERO)?;
     let generations = store.list(names::GENERATIONS);

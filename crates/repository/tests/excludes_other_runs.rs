@@ -52,6 +52,16 @@ fn beside_a_backup_one_may_read_but_not_write_or_remove() {
 }
 
 #[test]
+fn who_is_refused_is_told_by_whom() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, other) = two(&dir);
+    let _writer = one.begin(Begin::new(RunKind::Incremental, "t")).unwrap();
+    let error = other.begin(Begin::new(RunKind::Full, "t")).err().unwrap();
+    let us = format!("(process {})", std::process::id());
+    assert!(error.to_string().contains(&us), "{error}");
+}
+
+#[test]
 fn beside_a_restore_one_may_back_up_but_not_remove() {
     let dir = tempfile::tempdir().unwrap();
     let (one, other) = two(&dir);

@@ -245,7 +245,7 @@ pub fn drop_base(layout: &Layout, settings: &Settings) -> Result<()> {
     lvm::drop_base(layout)?;
     for place in places(layout, settings)? {
         if holding::is_ours(&place.holding) {
-            Holding::open(&place.holding)?.drop_base()?;
+            Holding::open(&place.holding, "")?.drop_bases()?;
         }
     }
     Ok(())

@@ -51,7 +51,7 @@ impl BtrfsProvider {
     /// server's directories are in one subvolume, `Busy` when another run is at it.
     pub fn open(layout: &Layout, settings: &Settings, base_token: Option<&str>) -> Result<Self> {
         let (subvolume, place) = examine(layout, settings)?;
-        let holding = Holding::open(&place.holding)?;
+        let holding = Holding::open(&place.holding, &settings.kept_for)?;
         let base = match base_token.and_then(|token| holding.base(NAME, token)) {
             Some(base) => index::read(&base)?.map(|paths| Base {
                 snapshot: base.join(SNAPSHOT),
@@ -199,6 +199,13 @@ impl Provider for BtrfsProvider {
         Err(Error::failed(
             "a btrfs snapshot is read-only: nothing in it can be patched",
         ))
+    }
+
+    fn nothing_to_compare_with(&self) -> Option<&'static str> {
+        match self.base {
+            Some(_) => None,
+            None => Some("no snapshot is kept of the generation before it"),
+        }
     }
 
     fn changed(&self, file: &SourceFile) -> Result<Changed> {

@@ -4,7 +4,7 @@
 //! .evenkeel-0123456789abcdef/     one per data directory and filesystem
 //!     EVENKEEL-HOLDING            says whose it is; nothing is touched in a directory without it
 //!     lock                        held (flock) by the one run there may be
-//!     base/                       the snapshot that the next run compares with: one or none
+//!     base-89abcdef01234567/      what a repository's next run compares with: one or none for each
 //!         base.json               token, provider, when
 //!         files/ | snapshot/      what the provider keeps
 //!         changes                 see [`crate::reflink`]
@@ -14,64 +14,31 @@
 //!
 //! A snapshot that is made anew is complete and on disk before it gets the base's name, and takes its
 //! predecessor's place in one rename (`RENAME_EXCHANGE`). One that is changed in place has no token
-//! meanwhile. So at any moment `base/` is one whole snapshot, or has no token, or is not there.
+//! meanwhile. So at any moment a base is one whole snapshot, or has no token, or is not there.
 //! Whatever else is found by whoever gets the lock belonged to a run that died: it is deleted. The
 //! worst that a crash can cost is a full scan by the next run.
 
+mod bases;
 mod door;
+mod facts;
 mod layout;
 mod remove;
 
 pub use door::is_ours;
+pub use facts::BaseFacts;
 pub use layout::{Place, places};
 pub(crate) use remove::{SNAPSHOT, SUBVOLUME_ROOT};
 
 use crate::failpoints::fail_point;
-use door::{Lock, lock, make, sync_directory, write_synced};
+use door::{Lock, lock, make, sync_directory};
 use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{CWD, RenameFlags};
-use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
-
-const BASE: &str = "base";
-const FACTS: &str = "base.json";
-const FACTS_UNFINISHED: &str = "base.json.new";
-const FORMAT: u32 = 2;
-
-/// What is known of a kept base, as written to `base.json`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BaseFacts {
-    /// Always 2 so far.
-    pub format: u32,
-    /// What the caller named this base: the generation it belongs to. None while it is changed.
-    pub token: Option<String>,
-    /// Whether it is no longer equal to that generation: the provider knows where.
-    pub changed: bool,
-    /// The provider that made it.
-    pub provider: String,
-    /// When, in seconds since 1970.
-    pub created_unix_s: u64,
-}
-
-impl BaseFacts {
-    /// Describes a base as it is made or changed now.
-    pub(crate) fn now(provider: &str, token: Option<String>, changed: bool) -> Self {
-        Self {
-            format: FORMAT,
-            token,
-            changed,
-            provider: provider.to_owned(),
-            created_unix_s: SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs()),
-        }
-    }
-}
+use std::time::SystemTime;
 
 /// A holding directory that this process has locked.
 #[derive(Debug)]
@@ -79,13 +46,16 @@ pub struct Holding {
     /// A path that leads through `door`, whatever is at the directory's own path by now.
     directory: PathBuf,
     door: OwnDirectory,
+    /// What the base of this run's repository is called.
+    base: String,
     _lock: Lock,
 }
 
 impl Holding {
-    /// Makes the directory if needed, locks it, and deletes what dead runs left in it. `Busy` when
-    /// another run has it; `Refused` when it exists and is not evenkeel's, or another user's.
-    pub fn open(directory: &Path) -> Result<Self> {
+    /// Makes the directory if needed, locks it, and deletes what dead runs left in it, and bases that nobody
+    /// used for long. `kept_for` says whose base this run uses. `Busy` when another run has it; `Refused`
+    /// when it exists and is not evenkeel's, or another user's.
+    pub fn open(directory: &Path, kept_for: &str) -> Result<Self> {
         let door = make(directory)?;
         let lock = lock(&door)?.ok_or_else(|| {
             Error::new(
@@ -97,9 +67,10 @@ impl Holding {
         let holding = Self {
             directory: door.anchor(),
             door,
+            base: bases::name(kept_for),
             _lock: lock,
         };
-        holding.set_lost_base_aside()?;
+        holding.set_lost_bases_aside()?;
         holding.clean()?;
         Ok(holding)
     }
@@ -115,12 +86,12 @@ impl Holding {
     /// Returns where the base is, if there is one.
     #[must_use]
     pub fn base_path(&self) -> PathBuf {
-        self.directory.join(BASE)
+        self.directory.join(&self.base)
     }
 
     /// Replaces what is known of the base in one step, on disk when it returns.
     pub(crate) fn write_facts(&self, facts: &BaseFacts) -> Result<()> {
-        write_facts(&self.base_path(), facts)
+        facts::write(&self.base_path(), facts)
     }
 
     /// Makes a new base of these empty directories, in place of the one there may be.
@@ -133,8 +104,8 @@ impl Holding {
         directories
             .iter()
             .try_for_each(|name| make(&path.join(name)))?;
-        write_facts(&path, facts)?;
-        self.set_base_aside()?;
+        facts::write(&path, facts)?;
+        self.set_aside(&self.base)?;
         fs::rename(&path, self.base_path())
             .and_then(|()| sync_directory(&self.directory))
             .context(failed)?;
@@ -144,12 +115,20 @@ impl Holding {
     /// Returns what is known of the base, if there is one.
     #[must_use]
     pub fn facts(&self) -> Option<BaseFacts> {
-        read_facts(&self.base_path())
+        facts::read(&self.base_path())
     }
 
     /// Deletes the base.
     pub fn drop_base(&self) -> Result<()> {
-        self.set_base_aside()?;
+        self.set_aside(&self.base)?;
+        self.clean()
+    }
+
+    /// Deletes the bases of all repositories.
+    pub fn drop_bases(&self) -> Result<()> {
+        for base in bases::all(&self.directory)? {
+            self.set_aside(&base)?;
+        }
         self.clean()
     }
 
@@ -168,10 +147,10 @@ impl Holding {
         })
     }
 
-    /// Deletes everything of ours that is neither marker, lock nor a readable base.
+    /// Deletes everything of ours that is neither marker, lock nor a base that may be of use.
     fn clean(&self) -> Result<()> {
-        if self.base_path().exists() && self.facts().is_none() {
-            self.set_base_aside()?;
+        for base in bases::useless(&self.directory, &self.base)? {
+            self.set_aside(&base)?;
         }
         for name in leftovers(&self.directory)? {
             remove::tree(&self.directory.join(name))?;
@@ -179,22 +158,25 @@ impl Holding {
         Ok(())
     }
 
-    /// Does the same with a base that was being changed when its run died.
-    fn set_lost_base_aside(&self) -> Result<()> {
-        match self.facts() {
-            Some(facts) if facts.token.is_none() => self.set_base_aside(),
-            _ => Ok(()),
+    /// Has `clean` delete bases that were being changed when their runs died.
+    fn set_lost_bases_aside(&self) -> Result<()> {
+        for base in bases::all(&self.directory)? {
+            let facts = facts::read(&self.directory.join(&base));
+            if facts.is_some_and(|facts| facts.token.is_none()) {
+                self.set_aside(&base)?;
+            }
         }
+        Ok(())
     }
 
-    /// Renames the base, if there is one, to a name that `clean` deletes.
-    fn set_base_aside(&self) -> Result<()> {
+    /// Renames a base, if it is there, to a name that `clean` deletes.
+    fn set_aside(&self, base: &str) -> Result<()> {
         match fs::rename(
-            self.directory.join(BASE),
+            self.directory.join(base),
             self.directory.join(unique("old")),
         ) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).context(|| format!("failed to move the base of {}", self.shown()))
+                Err(error).context(|| format!("failed to move a base of {}", self.shown()))
             }
             _ => Ok(()),
         }
@@ -230,7 +212,7 @@ impl Run {
     /// in it must be on disk already.
     pub fn commit(mut self, provider: &str, token: &str) -> Result<()> {
         let facts = BaseFacts::now(provider, Some(token.to_owned()), false);
-        write_facts(&self.path, &facts)?;
+        facts::write(&self.path, &facts)?;
         fail_point!("snapshot::holding::facts_written");
         self.replace_base()
             .context(|| format!("failed to replace the base of {}", self.holding.shown()))?;
@@ -248,7 +230,7 @@ impl Run {
 
     /// Puts this run's directory in the base's place in one step.
     fn replace_base(&self) -> io::Result<()> {
-        let base = self.holding.directory.join(BASE);
+        let base = self.holding.base_path();
         let swap = |flags| rustix::fs::renameat_with(CWD, &self.path, CWD, &base, flags);
         match swap(RenameFlags::EXCHANGE) {
             Ok(()) => {}
@@ -280,9 +262,10 @@ pub fn heal(directory: &Path) -> Result<bool> {
     let holding = Holding {
         directory: door.anchor(),
         door,
+        base: bases::name(""),
         _lock: lock,
     };
-    holding.set_lost_base_aside()?;
+    holding.set_lost_bases_aside()?;
     let found = !leftovers(&holding.directory)?.is_empty();
     holding.clean()?;
     Ok(found)
@@ -309,24 +292,6 @@ fn unique(kind: &str) -> String {
     // A fresh `RandomState` is seeded by the system: random enough to tell directories apart.
     let random = RandomState::new().hash_one(SystemTime::now());
     format!("{kind}-{}-{random:016x}", std::process::id())
-}
-
-fn read_facts(base: &Path) -> Option<BaseFacts> {
-    let text = fs::read(base.join(FACTS)).ok()?;
-    serde_json::from_slice(&text)
-        .ok()
-        .filter(|facts: &BaseFacts| facts.format == FORMAT)
-}
-
-fn write_facts(directory: &Path, facts: &BaseFacts) -> Result<()> {
-    let path = directory.join(FACTS);
-    let unfinished = directory.join(FACTS_UNFINISHED);
-    let failed = || format!("failed to write {}", shown(&path).display());
-    let text = serde_json::to_vec_pretty(facts).context(failed)?;
-    write_synced(&unfinished, &text)
-        .and_then(|()| fs::rename(&unfinished, &path))
-        .and_then(|()| sync_directory(directory))
-        .context(failed)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ pub mod filesystem;
 pub mod holding;
 pub mod hook;
 mod ioctl;
+mod kept;
 pub mod lvm;
 pub mod pause;
 mod provider;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub hook: Option<HookCommand>,
     /// How large a thick LVM snapshot is made, in bytes; a share of its origin when not given.
     pub snapshot_bytes: Option<u64>,
+    /// Whose base the run compares with and leaves: each repository's is its own. Empty where there is none.
+    pub kept_for: String,
 }
 
 /// The user's own snapshot command.

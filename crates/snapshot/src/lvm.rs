@@ -26,6 +26,7 @@ mod tool;
 use crate::extents;
 use crate::failpoints::fail_point;
 use crate::filesystem::stable_hash;
+use crate::kept;
 use crate::{Atomicity, Changed, Layout, Provider, Settings, SourceFile};
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use mount::Mounted;
@@ -49,6 +50,8 @@ pub struct LvmProvider {
     id: String,
     volumes: Vec<Volume>,
     base_token: Option<String>,
+    /// The tag of bases that are kept for this run's repository.
+    kept_for: String,
     taken: HashMap<String, Taken>,
     /// Which directories, or files, have which names in the generation.
     names: BTreeSet<(String, Vec<u8>)>,
@@ -64,6 +67,8 @@ struct Volume {
     /// How large a thick snapshot is made.
     bytes: Option<u64>,
     base: Option<Lv>,
+    /// Bases that are kept for other repositories.
+    others: Vec<Lv>,
     snapshot: Option<Snapshot>,
     /// Where the snapshot differs from the base, once that is known.
     delta: Option<Vec<Range<u64>>>,
@@ -106,6 +111,7 @@ impl LvmProvider {
             id,
             volumes: volumes?,
             base_token: base_token.map(str::to_owned),
+            kept_for: name::tag_for(&settings.kept_for),
             taken: HashMap::new(),
             names: BTreeSet::new(),
             watch: None,
@@ -165,7 +171,8 @@ impl LvmProvider {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let at_unix_ms = since.map_or(0, |since| since.as_millis() as u64);
         let tags = name::kept_tags(token, self.map(), at_unix_ms)?;
-        let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        let mut tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+        tags.push(&self.kept_for);
         let mut kept = Vec::new();
         for volume in &mut self.volumes {
             volume.base_mount = None;
@@ -195,11 +202,13 @@ impl LvmProvider {
         }
         let all = report::volumes()?;
         for volume in &self.volumes {
-            let found = own::sort(own::among(&all, &self.id, &volume.origin.lv));
+            let ours = own::among(&all, &self.id, &volume.origin.lv);
+            let found = own::sort(ours, &self.kept_for, kept::now_unix_s());
             found.leftovers.iter().try_for_each(own::remove)?;
-            // What the base holds back may be what the server's writes need.
-            if let Some(base) = found.base.filter(|_| crowded && volume.pool.is_some()) {
-                own::remove(&base)?;
+            // What bases hold back may be what the server's writes need.
+            if crowded && volume.pool.is_some() {
+                found.others.iter().try_for_each(own::remove)?;
+                found.base.iter().try_for_each(own::remove)?;
             } else if let Some(base) = &volume.base {
                 // Best left out of everybody's way; active, it does no harm either.
                 let _ = own::activate(base, false);
@@ -216,13 +225,18 @@ impl Volume {
         if let Some(pool) = &pool {
             ours.iter().try_for_each(|lv| pool::heal(pool, lv))?;
         }
-        let own::Found { base, leftovers } = own::sort(ours);
+        let own::Found {
+            base,
+            others,
+            leftovers,
+        } = own::sort(ours, &name::tag_for(&settings.kept_for), kept::now_unix_s());
         leftovers.iter().try_for_each(own::remove)?;
         let mut volume = Self {
             origin,
             pool,
             bytes: None,
             base,
+            others,
             snapshot: None,
             delta: None,
             base_mount: None,
@@ -231,7 +245,8 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Fails when there is no room for a snapshot, not even without the kept base.
+    /// Fails when there is no room for a snapshot, not even without the kept bases. Those of other
+    /// repositories go first.
     fn make_room(&mut self, settings: &Settings, outdated: bool) -> Result<()> {
         if outdated {
             self.look_again()?;
@@ -240,8 +255,15 @@ impl Volume {
             self.bytes = Some(room::for_thick(&self.origin.lv, settings.snapshot_bytes)?);
             return Ok(());
         };
-        let refused = room::for_thin(pool);
-        match (refused, self.base.take()) {
+        let mut room = room::for_thin(pool);
+        if room.is_err() && !self.others.is_empty() {
+            std::mem::take(&mut self.others)
+                .iter()
+                .try_for_each(own::remove)?;
+            self.look_again()?;
+            room = self.pool.as_ref().map_or(Ok(()), room::for_thin);
+        }
+        match (room, self.base.take()) {
             (Err(_), Some(base)) => {
                 own::remove(&base)?;
                 self.look_again()?;
@@ -427,7 +449,7 @@ pub(crate) fn heal(layout: &Layout) -> Result<bool> {
         if let Some(pool) = pool_of(&origin.lv, &all) {
             ours.iter().try_for_each(|lv| pool::heal(pool, lv))?;
         }
-        let found = own::sort(ours);
+        let found = own::sort(ours, &name::tag_for(""), kept::now_unix_s());
         any |= !found.leftovers.is_empty();
         found.leftovers.iter().try_for_each(own::remove)?;
     }
@@ -527,6 +549,16 @@ impl Provider for LvmProvider {
 
     fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {
         Err(Error::failed("nothing in an LVM snapshot is to be patched"))
+    }
+
+    fn nothing_to_compare_with(&self) -> Option<&'static str> {
+        if self.volumes.iter().any(|volume| volume.pool.is_none()) {
+            return Some("the volume is a thick one: LVM can compare snapshots of thin ones only");
+        }
+        match self.volumes.iter().all(|volume| volume.delta.is_some()) {
+            true => None,
+            false => Some("no snapshot is kept of the generation before it"),
+        }
     }
 
     fn changed(&self, file: &SourceFile) -> Result<Changed> {

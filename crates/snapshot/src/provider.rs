@@ -80,6 +80,12 @@ pub trait Provider: Send + Sync {
     /// Returns where a file may differ from the base that the provider was opened with.
     fn changed(&self, file: &SourceFile) -> Result<Changed>;
 
+    /// Says why `changed` can tell of no file what differs from that base; nothing where it can. To be asked
+    /// after `seal`.
+    fn nothing_to_compare_with(&self) -> Option<&'static str> {
+        Some("this way to freeze files keeps nothing that the next run could compare with")
+    }
+
     /// Fails when the snapshot is lost, or is about to be: asked again and again while it is read, so
     /// it takes no time.
     fn holds(&self) -> Result<()> {

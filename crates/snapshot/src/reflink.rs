@@ -64,7 +64,7 @@ impl ReflinkProvider {
             probe(&place)?;
             stores.push(Store {
                 filesystem: place.filesystem,
-                mirror: Mirror::open(Holding::open(&place.holding)?),
+                mirror: Mirror::open(Holding::open(&place.holding, &settings.kept_for)?),
                 true_extents: Kind::of(&place.holding)?.has_true_extents(),
             });
         }
@@ -242,6 +242,17 @@ impl Provider for ReflinkProvider {
             self.stores[*index].mirror.note(&file.name, patched);
         }
         Ok(())
+    }
+
+    fn nothing_to_compare_with(&self) -> Option<&'static str> {
+        let token = self.base_token.as_deref();
+        if self.stores.iter().any(|store| !store.true_extents) {
+            return Some("this filesystem does not say where files lie");
+        }
+        match self.stores.iter().all(|store| store.mirror.is_of(token)) {
+            true => None,
+            false => Some("no clones are kept of the generation before it"),
+        }
     }
 
     fn changed(&self, file: &SourceFile) -> Result<Changed> {

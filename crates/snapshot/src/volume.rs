@@ -6,6 +6,7 @@
 
 use crate::copy::User;
 use crate::filesystem::stable_hash;
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
@@ -27,7 +28,7 @@ pub enum Kind {
 pub fn kind(path: &Path) -> Result<Kind> {
     let facts = path
         .metadata()
-        .context(|| format!("failed to find {}", path.display()))?;
+        .map_err(|error| unreadable("device or file", path, error))?;
     let sort = facts.file_type();
     if sort.is_file() {
         Ok(Kind::File)

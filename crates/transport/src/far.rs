@@ -10,6 +10,8 @@ use crate::message::{self, Lane, Order, Word};
 use crate::store::{Calls, LinkStore};
 use directory::Directory;
 use evenkeel_op::{Cancel, Context, Error, Result};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -43,10 +45,15 @@ pub fn serve(
     let accepting = link.clone();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A stream that cannot be doubled is of no use; the near side tries again.
-            if let Ok(carrier) = carrier(stream) {
-                accepting.attach(carrier);
-            }
+            let link = accepting.clone();
+            std::thread::spawn(move || {
+                // A stream that cannot be doubled is of no use; the near side tries again.
+                if speaks(&stream)
+                    && let Ok(carrier) = carrier(stream)
+                {
+                    link.attach(carrier);
+                }
+            });
         }
     });
     let far = Far {
@@ -124,6 +131,19 @@ fn listen(link: &Link, calls: &Calls, cancel: &Cancel) -> Result<()> {
     Ok(())
 }
 
+/// Waits until something arrives, which stays to be read. Another session that only looks whether this one is still
+/// there says nothing, and must not take the place of the connection.
+fn speaks(stream: &UnixStream) -> bool {
+    let mut first = [0];
+    loop {
+        match rustix::net::recv(stream, &mut first, RecvFlags::PEEK) {
+            Err(Errno::INTR) => {}
+            Ok((_, length)) => return length > 0,
+            Err(_) => return false,
+        }
+    }
+}
+
 fn carrier(stream: UnixStream) -> std::io::Result<Carrier> {
     let reader = stream.try_clone()?;
     let writer = stream.try_clone()?;
@@ -136,4 +156,22 @@ fn carrier(stream: UnixStream) -> std::io::Result<Carrier> {
             let _ = stream.shutdown(Shutdown::Both);
         }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn who_only_looks_is_no_connection() {
+        let (mut near, mut far) = UnixStream::pair().unwrap();
+        near.write_all(b"hello").unwrap();
+        assert!(speaks(&far));
+        let mut said = [0; 5];
+        far.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"hello");
+        drop(near);
+        assert!(!speaks(&far));
+    }
 }

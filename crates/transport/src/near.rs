@@ -53,7 +53,7 @@ impl Near<'_> {
     ) -> Result<Outcome> {
         let session = random()?;
         let program = Program::read(&self.ssh.program)?;
-        let first = self.first(session, &program)?;
+        let first = self.first(session, &program, note)?;
         // Only now: how long a login and the program's way take is no loss of a connection.
         let link = Link::new(session, self.patience);
         link.attach(first);
@@ -78,18 +78,23 @@ impl Near<'_> {
     }
 
     /// Another run that ends may take the directory away that we were about to use: so twice.
-    fn first(&self, session: SessionId, program: &Program) -> Result<crate::Carrier> {
+    fn first(
+        &self,
+        session: SessionId,
+        program: &Program,
+        note: &(dyn Fn(String) + Sync),
+    ) -> Result<crate::Carrier> {
         let arguments = self.arguments(session, true);
         let give_up = || self.cancel.is_cancelled();
         let limit = self.patience.loss.max(LOGIN);
-        let connect = || ssh::connect(self.ssh, program, &arguments, limit, &give_up);
+        let connect = || ssh::connect(self.ssh, program, &arguments, limit, &give_up, &note);
         let again = match connect() {
             Err(Refusal::Gone) => connect(),
             other => other,
         };
         self.cancel.check()?;
         again.map_err(|refusal| match refusal {
-            Refusal::Failed(error) | Refusal::Never(error) => error,
+            Refusal::Failed(error) | Refusal::Never(error) | Refusal::Unfit(error) => error,
             Refusal::Gone => self.gone(),
         })
     }
@@ -175,7 +180,10 @@ impl Near<'_> {
                 told = true;
             }
             let give_up = || link.is_ended() || done.load(Ordering::SeqCst);
-            match ssh::connect(self.ssh, program, &arguments, self.patience.stall, &give_up) {
+            let stall = self.patience.stall;
+            // What becomes of the program was said when it got there.
+            let unsaid = |_| ();
+            match ssh::connect(self.ssh, program, &arguments, stall, &give_up, &unsaid) {
                 Ok(carrier) => {
                     link.attach(carrier);
                     if link.wait_for_hello() {
@@ -188,7 +196,7 @@ impl Near<'_> {
                     link.abort(&format!("the helper on {host} is gone"));
                     return;
                 }
-                Err(Refusal::Failed(_) | Refusal::Never(_)) => {}
+                Err(Refusal::Failed(_) | Refusal::Never(_) | Refusal::Unfit(_)) => {}
             }
             std::thread::sleep(PAUSE);
         }

@@ -1,6 +1,7 @@
-//! The program as it is pushed: read, hashed and packed once for all connections of a run.
+//! The program as it is pushed: read and hashed once for all connections of a run, and packed when it is asked for.
 
-use evenkeel_op::{Context, Result};
+use evenkeel_op::Result;
+use evenkeel_op::paths::unreadable;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
@@ -8,39 +9,28 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 /// It is pushed in pieces of this size.
 const PIECE: usize = 64 << 10;
+/// How hard to pack it: see docs/src/tasks/ssh.md for what other levels cost and save.
+const LEVEL: Compression = Compression::fast();
 
 pub(crate) struct Program {
     bytes: Arc<Vec<u8>>,
     hash: String,
-    packed: Mutex<Packed>,
-}
-
-enum Packed {
-    /// While ssh is on its way.
-    Packing(Option<JoinHandle<io::Result<Vec<u8>>>>),
-    Done(Arc<Vec<u8>>),
+    /// Once it was asked for: most runs find it over there.
+    packed: Mutex<Option<Arc<Vec<u8>>>>,
 }
 
 impl Program {
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let bytes = fs::read(path).context(|| format!("failed to read {}", path.display()))?;
-        let bytes = Arc::new(bytes);
-        let raw = bytes.clone();
-        let packing = std::thread::spawn(move || {
-            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-            gzip.write_all(&raw)?;
-            gzip.finish()
-        });
+        let bytes = fs::read(path).map_err(|error| unreadable("program", path, error))?;
         let hash = Sha256::digest(bytes.as_slice());
         let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self {
-            bytes,
+            bytes: Arc::new(bytes),
             hash,
-            packed: Mutex::new(Packed::Packing(Some(packing))),
+            packed: Mutex::new(None),
         })
     }
 
@@ -52,6 +42,11 @@ impl Program {
     /// Returns its length in bytes.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
+    }
+
+    /// Returns the processor that it was built for, as `uname -m` says it; empty if that is not known.
+    pub(crate) fn machine(&self) -> &'static str {
+        machine(&self.bytes)
     }
 
     /// Writes it, packed after a line with the packed length, or as it is. Says so after each piece.
@@ -79,15 +74,24 @@ impl Program {
 
     fn packed(&self) -> io::Result<Arc<Vec<u8>>> {
         let mut packed = self.packed.lock().unwrap_or_else(|e| e.into_inner());
-        if let Packed::Packing(thread) = &mut *packed {
-            let done = thread.take().and_then(|thread| thread.join().ok());
-            let bytes = done.ok_or_else(|| io::Error::other("it could not be packed"))??;
-            *packed = Packed::Done(Arc::new(bytes));
+        if let Some(bytes) = &*packed {
+            return Ok(bytes.clone());
         }
-        match &*packed {
-            Packed::Done(bytes) => Ok(bytes.clone()),
-            Packed::Packing(_) => Err(io::Error::other("it could not be packed")),
-        }
+        let mut gzip = GzEncoder::new(Vec::new(), LEVEL);
+        gzip.write_all(&self.bytes)?;
+        Ok(packed.insert(Arc::new(gzip.finish()?)).clone())
+    }
+}
+
+/// Returns what `uname -m` says where an ELF file runs, of the processors that servers have.
+fn machine(elf: &[u8]) -> &'static str {
+    match elf {
+        [0x7f, b'E', b'L', b'F', 2, 1, ..] => match elf.get(18..20) {
+            Some([62, 0]) => "x86_64",
+            Some([183, 0]) => "aarch64",
+            _ => "",
+        },
+        _ => "",
     }
 }
 

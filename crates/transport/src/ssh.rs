@@ -1,28 +1,28 @@
 //! Brings this program to another host and runs it there, over the user's own `ssh`.
 //!
-//! One connection does it all: a few lines of shell find a directory for us, say whether the program
-//! is there already, take it if not (packed, where there is gzip), check its hash, and become it. Everything before the program
-//! speaks is lines that begin with `evenkeel:`; what a login shell says besides is skipped.
+//! One connection does it all: some lines of shell (`ssh/bootstrap.sh`) find a directory for us, say whether the
+//! program is there already, take it if not (packed, where there is gzip), check its hash, and become it.
+//!
+//! The program may lie there from an earlier run. It is run only if, by what is open, it is one regular file of this
+//! user with the right hash, and nobody else can write to it, to its directory, or to one above that.
+
+mod preface;
+mod said;
 
 use crate::link::Carrier;
 use crate::program::Program;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
-use std::io::{self, BufRead, BufReader, Read};
+use evenkeel_op::{Context, Error, Result};
+use preface::preface;
+use said::Said;
+use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What becomes the program; `@NAME@` is filled in. No single quotes: it stands between them.
-const BOOTSTRAP: &str = include_str!("bootstrap.sh");
-/// A line of the bootstrap begins with this.
-const MARK: &str = "evenkeel:";
-/// So much of what is said before the program is looked at.
-const PREFACE_MAX: u64 = 1 << 20;
-/// So much of what ssh says is kept for the error message.
-const SAID_MAX: usize = 2000;
+const BOOTSTRAP: &str = include_str!("ssh/bootstrap.sh");
 const TICK: Duration = Duration::from_millis(100);
 
 /// How to reach the other host, and what runs there.
@@ -36,7 +36,7 @@ pub struct Ssh {
     pub program: PathBuf,
     /// Run it through `sudo -n`.
     pub sudo: bool,
-    /// Leave the program there for the next run, in the user's cache directory.
+    /// Leave the program there for the next run, in the user's cache directory; else what is there goes.
     pub keep: bool,
 }
 
@@ -49,20 +49,25 @@ pub(crate) enum Refusal {
     Failed(Error),
     /// Another attempt will fail too.
     Never(Error),
+    /// The host was reached, and the program does not run there.
+    Unfit(Error),
 }
 
 /// Opens a connection to the program over there: `arguments` are for it, in plain letters and
-/// digits. Gives up when nothing happens for `limit`, or when `give_up` says so.
+/// digits. Gives up when nothing happens for `limit`, or when `give_up` says so. Tells `note` what becomes of the
+/// program over there.
 pub(crate) fn connect(
     ssh: &Ssh,
     program: &Program,
     arguments: &[String],
     limit: Duration,
     give_up: &(dyn Fn() -> bool + Sync),
+    note: &dyn Fn(String),
 ) -> Result<Carrier, Refusal> {
     let script = BOOTSTRAP
         .replace("@HASH@", program.hash())
         .replace("@SIZE@", &program.size().to_string())
+        .replace("@MACHINE@", program.machine())
         .replace("@KEEP@", if ssh.keep { "yes" } else { "" })
         .replace("@SUDO@", if ssh.sudo { "sudo -n" } else { "" })
         .replace("@ARGUMENTS@", &arguments.join(" "));
@@ -77,7 +82,9 @@ pub(crate) fn connect(
     let (ended, going_on) = crossbeam_channel::bounded::<()>(0);
     let talked = std::thread::scope(|scope| {
         scope.spawn(|| watch.over(&child, &going_on, give_up));
-        let talked = preface(&mut reader, &mut stdin, program, &watch);
+        let talked = preface(&mut reader, &mut stdin, program, &watch, &|kept| {
+            note(kept.told(&ssh.destination));
+        });
         drop(ended);
         talked
     });
@@ -155,44 +162,6 @@ fn spawn(ssh: &Ssh, script: &str) -> Result<Child> {
         .context(|| format!("failed to run {program}"))
 }
 
-/// Talks to the bootstrap until the program is there. Returns how many bytes of it were pushed.
-fn preface(
-    reader: &mut BufReader<ChildStdout>,
-    stdin: &mut ChildStdin,
-    program: &Program,
-    watch: &Watch,
-) -> Result<u64, Refusal> {
-    let mut left = PREFACE_MAX;
-    let mut pushed = 0;
-    loop {
-        let mut line = Vec::new();
-        let read = reader.by_ref().take(left).read_until(b'\n', &mut line);
-        let length =
-            read.map_err(|error| Refusal::Failed(Error::failed("ssh ended").because(error)))?;
-        left = left.saturating_sub(length as u64);
-        if length == 0 {
-            return Err(Refusal::Failed(Error::failed("the connection ended")));
-        }
-        let line = String::from_utf8_lossy(&line);
-        let Some(word) = line.trim_end().strip_prefix(MARK) else {
-            continue;
-        };
-        watch.renew();
-        match word {
-            "need" | "need packed" => {
-                let done = program.push(word == "need packed", stdin, &|| watch.renew());
-                pushed += done.map_err(|error| {
-                    Refusal::Failed(Error::failed("failed to push the program").because(error))
-                })?;
-            }
-            "have" => {}
-            "ready" => return Ok(pushed),
-            "gone" => return Err(Refusal::Gone),
-            other => return Err(Refusal::Never(Error::refused(other.to_owned()))),
-        }
-    }
-}
-
 fn carrier(
     child: Arc<Mutex<Child>>,
     stdin: ChildStdin,
@@ -204,65 +173,5 @@ fn carrier(
         writer: Box::new(stdin),
         pushed,
         cut: Box::new(move || end(&child)),
-    }
-}
-
-/// What ssh says on its standard error, the last of it.
-struct Said {
-    text: Arc<Mutex<Vec<u8>>>,
-    listener: Option<JoinHandle<()>>,
-}
-
-impl Said {
-    fn listen(child: &mut Child) -> Self {
-        let text = Arc::new(Mutex::new(Vec::new()));
-        let listener = child.stderr.take().map(|mut stderr| {
-            let text = text.clone();
-            std::thread::spawn(move || {
-                let mut buffer = [0; 1024];
-                while let Ok(length) = stderr.read(&mut buffer)
-                    && length > 0
-                {
-                    let mut text = text.lock().unwrap_or_else(|e| e.into_inner());
-                    text.extend_from_slice(&buffer[..length]);
-                    let surplus = text.len().saturating_sub(SAID_MAX);
-                    text.drain(..surplus);
-                }
-            })
-        });
-        Self { text, listener }
-    }
-
-    /// Adds what ssh said to a failure.
-    fn explain(mut self, ssh: &Ssh, refusal: Refusal) -> Refusal {
-        if let Some(listener) = self.listener.take() {
-            let _ = listener.join();
-        }
-        let text = self.text.lock().unwrap_or_else(|e| e.into_inner());
-        let text = String::from_utf8_lossy(&text);
-        let text = text.trim().replace('\n', "; ");
-        let wrap = |kind: ErrorKind, error: Error| {
-            let message = format!(
-                "failed to reach {} by {}",
-                ssh.destination,
-                ssh.command.join(" ")
-            );
-            let why = match text.is_empty() {
-                true => error.chain(),
-                false => format!("{}: {text}", error.chain()),
-            };
-            Error::new(kind, message)
-                .because(io::Error::other(why))
-                .hint(format!(
-                    "try it by hand: {} {} true",
-                    ssh.command.join(" "),
-                    ssh.destination
-                ))
-        };
-        match refusal {
-            Refusal::Gone => Refusal::Gone,
-            Refusal::Failed(error) => Refusal::Failed(wrap(ErrorKind::Unreachable, error)),
-            Refusal::Never(error) => Refusal::Never(wrap(error.kind(), error)),
-        }
     }
 }

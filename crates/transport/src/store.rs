@@ -14,6 +14,7 @@ pub use client::LinkStore;
 pub use guard::Access;
 pub(crate) use server::StoreServer;
 
+use evenkeel_op::{Error, ErrorKind};
 use kept::PIECE;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -125,6 +126,15 @@ struct Replied {
 struct Fault {
     kind: String,
     text: String,
+    /// What the store says itself, if it does.
+    carried: Option<Carried>,
+}
+
+/// An error of ours inside of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Carried {
+    kind: String,
+    hints: Vec<String>,
 }
 
 /// The kinds that a repository tells apart, and those that people do.
@@ -141,18 +151,27 @@ const KINDS: [(io::ErrorKind, &str); 7] = [
 impl Fault {
     fn of(error: &io::Error) -> Self {
         let kind = KINDS.iter().find(|(kind, _)| *kind == error.kind());
+        let ours = Error::carried_by(error);
         Self {
             kind: kind.map_or("other", |(_, name)| name).to_owned(),
-            text: error.to_string(),
+            text: ours.map_or_else(|| error.to_string(), Error::chain),
+            carried: ours.map(|ours| Carried {
+                kind: ours.kind().name().to_owned(),
+                hints: ours.hints().into_iter().map(str::to_owned).collect(),
+            }),
         }
     }
 
     fn error(self) -> io::Error {
         let kind = KINDS.iter().find(|(_, name)| *name == self.kind);
-        io::Error::new(
-            kind.map_or(io::ErrorKind::Other, |(kind, _)| *kind),
-            self.text,
-        )
+        let kind = kind.map_or(io::ErrorKind::Other, |(kind, _)| *kind);
+        let Some(carried) = self.carried else {
+            return io::Error::new(kind, self.text);
+        };
+        let ours = ErrorKind::named(&carried.kind).unwrap_or(ErrorKind::Failed);
+        let error = Error::new(ours, self.text);
+        let hints = carried.hints.into_iter();
+        io::Error::new(kind, hints.fold(error, Error::hint))
     }
 }
 

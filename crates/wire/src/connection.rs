@@ -446,6 +446,9 @@ fn login_error(failure: Failure, place: &str) -> Error {
     use mysql::DriverError;
     match failure {
         Failure::Server(error) => connect_error(&server_error(error), place),
+        Failure::Stranger => {
+            connect_error(&mysql::Error::DriverError(DriverError::UnexpectedPacket), place)
+        }
         Failure::NoTls => {
             connect_error(&mysql::Error::DriverError(DriverError::TlsNotSupported), place)
         }

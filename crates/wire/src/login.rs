@@ -20,6 +20,8 @@ pub(crate) enum Failure {
     /// TLS did not come about; without it, it may work.
     Tls(io::Error),
     Server(ServerError),
+    /// What answers does not speak the protocol.
+    Stranger,
     /// The server has no TLS.
     NoTls,
     /// The account wants a plugin that we do not know.
@@ -83,12 +85,15 @@ fn attempt(options: &ConnectOptions, tls: bool, cancel: &Cancel) -> Result<Begun
 }
 
 fn greet(packets: &mut Packets<Patient>) -> Result<Greeting, Failure> {
-    let packet = packets.next()?;
+    let packet = packets.next().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => Failure::Stranger,
+        _ => Failure::Io(error),
+    })?;
     // Too many connections, a blocked host: the server says so instead of a greeting.
     if packet.first() == Some(&0xFF) {
         return Err(Failure::Server(ServerError::of(packet)?));
     }
-    let greeting = Greeting::of(packet)?;
+    let greeting = Greeting::of(packet).map_err(|_| Failure::Stranger)?;
     if greeting.capabilities & can::NEEDED != can::NEEDED {
         return Err(Failure::Io(broken("the server is older than MySQL 4.1")));
     }

@@ -33,7 +33,7 @@ pub fn check_reference(root: &Path) -> Result<()> {
         .position(|(then, now)| then != now);
     ensure!(
         written == now,
-        "{REFERENCE}:{} differs from --help; run `cargo pages reference --write` and read the diff",
+        "{REFERENCE}:{} differs from --help-all; run `cargo pages reference --write` and read the diff",
         differs.map_or(1, |line| line + 1)
     );
     Ok(())

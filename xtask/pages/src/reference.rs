@@ -8,7 +8,7 @@ pub(super) fn page(command: &Command) -> String {
     let mut command = command.clone().term_width(100);
     command.build();
     let mut page = String::from(
-        "# Commands\n\nThis page is what `--help` says. It is generated: \
+        "# Commands\n\nThis page is what `--help-all` says. It is generated: \
          `cargo pages reference --write`.\n",
     );
     section(&mut page, &mut command, &["evenkeel".to_owned()]);

@@ -42,7 +42,11 @@ fn man_pages_and_completions_are_written() {
     let out = std::env::temp_dir().join(format!("evenkeel-pages-{}", std::process::id()));
     evenkeel_pages::write_man(&out).unwrap();
     evenkeel_pages::write_completions(&out).unwrap();
-    assert!(out.join("evenkeel-backup.1").exists());
+    let page = std::fs::read_to_string(out.join("evenkeel-backup.1")).unwrap();
+    assert!(
+        page.contains("Certificate authorities to trust"),
+        "what brief help leaves out"
+    );
     assert!(out.join("_evenkeel").exists());
     std::fs::remove_dir_all(&out).unwrap();
 }

@@ -20,8 +20,9 @@ pub const FAULTS: [&str; 17] = [
 ];
 
 /// What an entry may stand for besides; docs/src/design/sabotage.md says what each is.
-const BEYOND: [&str; 11] = [
-    "image", "page", "tool", "key", "trust", "schema", "dump", "import", "figure", "url", "queue",
+const BEYOND: [&str; 15] = [
+    "image", "page", "tool", "key", "trust", "schema", "dump", "error", "import", "figure", "url",
+    "queue", "told", "install", "book",
 ];
 
 /// One place to break, and the test that is to notice.
@@ -120,6 +121,7 @@ pub fn check(root: &Path) -> Vec<String> {
         let test = format!("tests/{}.rs", entry.test);
         let folder = match entry.package.trim_start_matches("evenkeel-") {
             top @ ("cases" | "vm") => root.join(top),
+            "pages" => root.join("xtask/pages"),
             "queue" => root.join("plugins/queue/core"),
             "queue-condition" => root.join("plugins/queue/condition"),
             part => root.join("crates").join(part),

@@ -11,6 +11,7 @@ mod hold;
 mod image;
 mod method;
 mod order;
+mod origin;
 mod pace;
 mod pages;
 mod plan;
@@ -41,6 +42,7 @@ use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Provider;
 use freeze::Frozen;
 use method::{Method, Moment};
+use origin::Origin;
 use read::ReadTotals;
 use std::collections::BTreeMap;
 use std::fs;
@@ -59,6 +61,8 @@ pub struct Done {
     pub corrupt: Vec<CorruptPage>,
     /// When the image was taken, by this process's clock.
     pub instant: Moments,
+    /// Why everything was read though there is a generation before it; nothing where only changes were.
+    pub read_everything: Option<&'static str>,
 }
 
 /// Backs up, and returns what it came to. On an error the repository is as it was, and the server
@@ -68,9 +72,14 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     let mut survey = survey::survey(request, run)?;
     survey::refuse_within(&survey.files, &request.repository)?;
     let repository = Repository::open_or_create(&request.repository)?;
+    survey.settings.kept_for = repository.id().to_string();
     let server = ServerFacts::of(&survey);
-    let source = source_name(&survey);
-    let writer = repository.begin(begin(request, source))?;
+    let origin = Origin::of(&survey);
+    let writer = repository.begin(begin(request, origin.name()))?;
+    // Only now: no other run can write beside this one.
+    if !request.new_source {
+        origin::refuse_other(&repository, &origin)?;
+    }
     for note in writer.notes() {
         run.progress.note(note.clone());
     }
@@ -86,6 +95,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
         provider,
         coordinates,
         instant,
+        read_everything,
     } = taken;
     let committed = stored.and_then(|(facts, corrupt)| {
         let json =
@@ -108,6 +118,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
                 report,
                 corrupt,
                 instant,
+                read_everything,
             })
         }
         Err(error) => {
@@ -149,6 +160,7 @@ struct Taken {
     provider: Option<Box<dyn Provider>>,
     coordinates: Coordinates,
     instant: Moments,
+    read_everything: Option<&'static str>,
 }
 
 /// Freezes the files and stores them.
@@ -169,8 +181,10 @@ fn take_frozen(
         let facts = facts(&frozen, &totals, &settled, server, begun.elapsed());
         Ok((facts, settled.corrupt))
     });
+    let why = || frozen.provider.nothing_to_compare_with();
     Ok(Taken {
         stored,
+        read_everything: token.and_then(|_| why()),
         provider: Some(frozen.provider),
         coordinates: frozen.coordinates,
         instant: frozen.instant,
@@ -186,6 +200,7 @@ fn take_streamed(
     run: Run<'_>,
     begun: Instant,
 ) -> Result<Taken> {
+    let has_base = writer.base().is_some();
     let taken = engine::take(survey, tool, writer, request, run)?;
     let facts = taken.facts(survey, begun.elapsed());
     Ok(Taken {
@@ -193,6 +208,7 @@ fn take_streamed(
         provider: None,
         coordinates: taken.coordinates,
         instant: taken.instant,
+        read_everything: Some("the server's own tool copies all files").filter(|_| has_base),
     })
 }
 
@@ -205,16 +221,6 @@ fn begin(request: &BackupRequest, source: String) -> Begin {
     let mut begin = Begin::new(kind, source);
     begin.level = request.level;
     begin
-}
-
-/// Host and data directory, or volumes.
-fn source_name(survey: &survey::Survey) -> String {
-    let name = rustix::system::uname();
-    let mut places: Vec<String> = volumes::places(survey).into_values().collect();
-    if places.is_empty() {
-        places.push(survey.files.datadir.display().to_string());
-    }
-    format!("{}:{}", name.nodename().to_string_lossy(), places.join(","))
 }
 
 /// Stores every file, directory and link of the image.

@@ -154,8 +154,9 @@ fn announce(
     send: Sender<Item>,
 ) -> Result<()> {
     let mut system = SystemSpace::of(&frozen.files);
-    let total = frozen.files.files.len() as u64;
-    shop.run.progress.phase("reading", Some(total), Unit::Files);
+    // By bytes: a minute goes into one large file, and none into a thousand small ones.
+    let total = frozen.files.files.iter().map(|found| found.size).sum();
+    shop.run.progress.phase("reading", Some(total), Unit::Bytes);
     for found in &frozen.files.files {
         shop.failed.check()?;
         shop.run.cancel.check()?;
@@ -181,9 +182,11 @@ fn announce(
             None
         };
         let plans = plan::leaves(&builder, size, block_size, &changed, request.audit);
+        // What is known to be as it was is done already.
+        let to_read = plans.iter().map(|plan| announced(plan, block_size)).sum();
+        shop.run.progress.advance(size.saturating_sub(to_read));
         if plans.is_empty() {
             builder.finish()?;
-            shop.run.progress.advance(1);
             continue;
         }
         let open = Arc::new(Open {
@@ -240,7 +243,7 @@ fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<(
                 let Item { open, plan } = item;
                 leaf(&mut worker, &open, &plan, &mut buffer, shop)
                     .context(|| format!("failed to back up {}", open.file.path.display()))?;
-                finish_if_last(&open, shop)
+                finish_if_last(&open)
             });
         if let Err(error) = done {
             shop.failed.cancel(2);
@@ -277,6 +280,7 @@ fn leaf(
             let shape = open.source.read(range.clone(), buffer)?;
             shop.ahead
                 .read((part.end - part.start) * u64::from(open.block_size));
+            shop.run.progress.advance(range.end - range.start);
             shop.pace(shape.bytes_read());
             shop.totals
                 .bytes_read
@@ -343,7 +347,7 @@ fn note_change(
     }
 }
 
-fn finish_if_last(open: &Open, shop: &Shop<'_>) -> Result<()> {
+fn finish_if_last(open: &Open) -> Result<()> {
     if open.leaves_left.fetch_sub(1, Ordering::AcqRel) > 1 {
         return Ok(());
     }
@@ -356,7 +360,6 @@ fn finish_if_last(open: &Open, shop: &Shop<'_>) -> Result<()> {
         .and_then(Arc::into_inner)
         .ok_or_else(|| Error::failed("a file was finished twice"))?;
     builder.finish()?;
-    shop.run.progress.advance(1);
     Ok(())
 }
 

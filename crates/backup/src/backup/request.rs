@@ -16,6 +16,8 @@ pub struct BackupRequest {
     pub source: Source,
     /// What to compare with.
     pub kind: RunKind,
+    /// What is backed up takes the place of what the repository holds backups of.
+    pub new_source: bool,
     /// How to freeze the files.
     pub snapshot: SnapshotChoice,
     /// Where clones are kept between runs, instead of beside the data directory: at most one for
@@ -56,6 +58,7 @@ impl BackupRequest {
             repository: repository.into(),
             source,
             kind: RunKind::Auto,
+            new_source: false,
             snapshot,
             snapshot_dirs: Vec::new(),
             snapshot_bytes: None,

@@ -12,8 +12,10 @@ use evenkeel_repository::Location;
 use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, Root, ServerFiles};
+use evenkeel_server::stopped::server_uuid;
 use evenkeel_snapshot::{HookCommand, Layout, Method as SnapshotMethod, Settings};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// What the survey found and decided.
 pub(super) struct Survey {
@@ -42,10 +44,7 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
                 Some(abilities),
             )
         }
-        Source::Stopped { datadir, settings } => (
-            without_keys(files::discover_stopped(datadir, settings)?),
-            None,
-        ),
+        Source::Stopped { datadir, settings } => (stopped(datadir, settings)?, None),
         Source::Volumes(paths) => (volumes::find(paths)?, None),
     };
     let layout = match &request.source {
@@ -63,6 +62,8 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
             }),
             _ => None,
         },
+        // Known when the repository is open.
+        kept_for: String::new(),
     };
     let mut engine = None;
     let snapshot = match &request.snapshot {
@@ -95,6 +96,15 @@ pub(super) fn survey(request: &BackupRequest, run: Run<'_>) -> Result<Survey> {
         snapshot,
         engine,
     })
+}
+
+/// Finds the files of a stopped server, with what it calls itself.
+fn stopped(datadir: &Path, settings: &BTreeMap<String, String>) -> Result<ServerFiles> {
+    let mut files = without_keys(files::discover_stopped(datadir, settings)?);
+    if let Some(uuid) = server_uuid(&files.datadir) {
+        files.settings.insert("server_uuid".to_owned(), uuid);
+    }
+    Ok(files)
 }
 
 /// Refuses a repository within what is backed up: each generation would hold those before it, and the

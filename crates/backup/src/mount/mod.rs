@@ -62,7 +62,10 @@ pub fn mount(request: &MountRequest, run: Run<'_>) -> Result<Mount> {
         (None, None) if request.latest => Some(newest),
         (None, None) => None,
     };
-    let base = repository.reader(one.unwrap_or(newest))?;
+    // Where all are shown, any that can be read will do to begin with.
+    let whole = generations.iter().rev().find(|one| one.damage.is_none());
+    let base = one.or(whole.map(|whole| whole.generation));
+    let base = repository.reader(base.unwrap_or(newest))?;
     let base = base.with_cache(request.cache_bytes);
     let mut mount = match (&request.scratch, one) {
         (Some(scratch), Some(_)) => writable(request, scratch, base, &repository, run)?,
@@ -90,7 +93,10 @@ fn browsable(
     let mut report = MountReport::new(&request.mountpoint, one);
     report.generations = match one {
         Some(_) => 1,
-        None => generations.len() as u64,
+        None => generations
+            .iter()
+            .filter(|one| one.damage.is_none())
+            .count() as u64,
     };
     let (contents, complaints) = Contents::new(base)?;
     let view = match one {

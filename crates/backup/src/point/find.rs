@@ -66,15 +66,7 @@ pub fn find(
     let opened = Repository::open(repository)?;
     let held: Arc<dyn Lock> = opened.hold(Duration::ZERO)?.into();
     let logs = opened.logs();
-    let mut generations: Vec<u32> = opened
-        .generations()?
-        .iter()
-        .map(|one| one.generation)
-        .collect();
-    generations.reverse();
-    if let Some(named) = named {
-        generations.retain(|generation| *generation == named);
-    }
+    let generations = candidates(&opened, named, run)?;
     let known = logs.timelines(None)?;
     if known.is_empty() {
         return Err(
@@ -105,9 +97,7 @@ pub fn find(
                 });
             }
             Verdict::TooLate => {
-                reason = Some(Error::refused(format!(
-                    "the point is before generation {generation} was taken"
-                )));
+                reason = Some(too_early(&manifest));
             }
             Verdict::NotThere(error) => {
                 // A transaction may lie before this generation; nothing else may.
@@ -120,6 +110,40 @@ pub fn find(
         }
     }
     Err(reason.unwrap_or_else(|| Error::refused("there is no generation to begin with")))
+}
+
+/// Returns the generations to begin with, the newest first, or the one that is named. One whose manifest is
+/// damaged is passed over: an earlier one leads to the same point.
+fn candidates(repository: &Repository, named: Option<u32>, run: Run<'_>) -> Result<Vec<u32>> {
+    if let Some(named) = named {
+        // One that is not there is none to begin with.
+        let all = repository.generations()?;
+        let all = all.iter().map(|one| one.generation);
+        return Ok(all.filter(|generation| *generation == named).collect());
+    }
+    let mut found = Vec::new();
+    for one in repository.generations()?.iter().rev() {
+        let generation = one.generation;
+        match &one.damage {
+            None => found.push(generation),
+            Some(damage) => run
+                .progress
+                .warn(format!("generation {generation} is passed over: {damage}")),
+        }
+    }
+    Ok(found)
+}
+
+/// Makes the error for a point that no generation is old enough for; `oldest` is the oldest that was asked.
+fn too_early(oldest: &Manifest) -> Error {
+    let at = oldest.created.strftime("%Y-%m-%d %H:%M:%S UTC");
+    Error::refused(format!(
+        "the point is before generation {}, which was made at {at}",
+        oldest.generation
+    ))
+    .hint(
+        "name a later point, or restore that generation without --to: nothing older can be reached",
+    )
 }
 
 /// Finds the history that goes on from a generation.

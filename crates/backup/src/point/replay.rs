@@ -29,7 +29,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// The private server: nothing runs by itself, nobody reaches it, nothing is logged again. Its
 /// files are thrown away unless all goes well, so it need not sync before the end.
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 15] = [
     // An applier skips what its own server wrote.
     "--server-id=4294967295",
     "--skip-slave-start",
@@ -46,6 +46,8 @@ const OPTIONS: [&str; 14] = [
     "--sync-binlog=0",
     "--innodb-flush-log-at-trx-commit=0",
     "--innodb-buffer-pool-load-at-startup=OFF",
+    // Nobody reads it, and without it MySQL starts in half the processor time.
+    "--performance-schema=OFF",
 ];
 
 /// With what transactions are applied, besides the files: known before any is written.

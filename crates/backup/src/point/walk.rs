@@ -239,8 +239,10 @@ impl<'a> Walk<'a> {
         mut legs: Vec<Leg>,
         go_back: TimesGoBack,
     ) -> Result<Verdict> {
-        let Some(cut) = self.cut.take() else {
-            return Ok(Verdict::NotThere(self.beyond(&legs)));
+        let cut = match self.cut.take() {
+            Some(cut) => cut,
+            None if self.is_before_the_end(&legs) => self.so_far.to.clone(),
+            None => return Ok(Verdict::NotThere(self.beyond(&legs))),
         };
         let (reached, two_places) = match self.look.take() {
             Some(look) => choose(look, go_back)?,
@@ -265,6 +267,16 @@ impl<'a> Walk<'a> {
             reached.gtids,
             legs,
         ))
+    }
+
+    /// Whether a place with no transaction behind it is archived: events of none may follow the last one, and
+    /// `binlog list` names the end of those.
+    fn is_before_the_end(&self, legs: &[Leg]) -> bool {
+        let end = legs.first().and_then(|leg| leg.timeline.end());
+        match (self.point, end) {
+            (Point::Position(place), Some(end)) => order(place) <= order(&end),
+            _ => false,
+        }
     }
 
     /// The archive does not reach so far.

@@ -72,6 +72,8 @@ impl RestoreRequest {
 pub struct RestoreReport {
     /// The generation.
     pub generation: u32,
+    /// What it is a backup of: host and data directory, or volumes.
+    pub source: String,
     /// The data directory.
     pub target: PathBuf,
     /// Files written.
@@ -152,6 +154,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
             .as_ref()
             .map(|replay| replay.plan.report.clone()),
         generation: reader.generation(),
+        source: reader.manifest().source.clone(),
         target: places[main].clone(),
         files: reader.manifest().files,
         bytes_logical: reader.manifest().bytes_logical,
@@ -186,7 +189,7 @@ fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     let repository = Repository::open(&request.repository)?;
     let generation = match request.generation {
         Some(generation) => generation,
-        None => newest(&repository)?,
+        None => newest_whole(&repository)?,
     };
     let reader = repository.reader(generation)?;
     let facts = Facts::of(reader.manifest())?;
@@ -351,6 +354,23 @@ pub(crate) fn newest(repository: &Repository) -> Result<u32> {
             )
             .hint("make one with: evenkeel backup REPOSITORY")
         })
+}
+
+/// Returns the newest generation's number. Where its manifest is damaged the error says which one can be
+/// read: whoever wants an older state says so.
+pub(crate) fn newest_whole(repository: &Repository) -> Result<u32> {
+    let newest = newest(repository)?;
+    let Err(error) = repository.manifest(newest) else {
+        return Ok(newest);
+    };
+    let generations = repository.generations()?;
+    let whole = generations.iter().rev().find(|one| one.damage.is_none());
+    Err(match whole.map(|one| one.generation) {
+        Some(number) => error.hint(format!(
+            "the newest generation that can be read is {number}: --generation {number}"
+        )),
+        None => error,
+    })
 }
 
 /// The redo log names tables outside the data directory by the path that they had, and crash

@@ -84,7 +84,7 @@ pub fn plan_onto(request: &OntoRequest) -> Result<OntoPlan> {
     let repository = Repository::open(&request.repository)?;
     let generation = match request.generation {
         Some(generation) => generation,
-        None => super::newest(&repository)?,
+        None => super::newest_whole(&repository)?,
     };
     let reader = repository.reader(generation)?;
     let facts = Facts::of(reader.manifest())?;

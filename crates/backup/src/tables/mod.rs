@@ -145,8 +145,8 @@ pub fn assess(listed: &ServerTables, files: &ServerFiles) -> Result<String> {
         return Err(lacking(&checked.lacking, files));
     }
     Ok(format!(
-        "{} tables, all with their files and in engines that are covered",
-        checked.record.tables
+        "{}, all with their files and in engines that are covered",
+        evenkeel_op::units::count(checked.record.tables, "table")
     ))
 }
 

@@ -49,8 +49,8 @@ pub struct BootReport {
     pub proven: bool,
     /// Version of the server that was started.
     pub server: String,
-    /// From start to the first greeting, crash recovery included.
-    pub recovery_seconds: f64,
+    /// From start to the first greeting, crash recovery included; none when it never greeted.
+    pub recovery_seconds: Option<f64>,
     /// Tables that CHECK TABLE looked at.
     pub tables_checked: u64,
     /// Tables that the generation says it has, and that were looked for; null where it does not say.
@@ -133,7 +133,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
         generation,
         proven: false,
         server: request.binary.version.to_string(),
-        recovery_seconds: 0.0,
+        recovery_seconds: None,
         tables_checked: 0,
         tables_recorded: None,
         problems: Vec::new(),
@@ -141,7 +141,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     let tried = match launch.start(request.deadline, run.cancel) {
         Ok(server) => {
             fail::fail_point!("verify::started");
-            report.recovery_seconds = begun.elapsed().as_secs_f64();
+            report.recovery_seconds = Some(begun.elapsed().as_secs_f64());
             run.progress.end();
             let checked = missing_tables(&server, &facts, &mut report)
                 .and_then(|()| check_tables(&server, &mut report, run));
@@ -251,11 +251,13 @@ fn record(request: &BootRequest, report: &BootReport) -> Result<()> {
 const PROOF_WAIT: Duration = Duration::from_secs(60);
 
 /// Nothing may run by itself on a server that only proves a backup, and nobody's password is known.
-const QUIET_OPTIONS: [&str; 5] = [
+const QUIET_OPTIONS: [&str; 6] = [
     "--skip-grant-tables",
     "--skip-slave-start",
     "--event-scheduler=DISABLED",
     "--read-only=ON",
+    // Nobody reads it, and without it MySQL starts in half the processor time.
+    "--performance-schema=OFF",
     // MySQL 5.7 ends at once when this meets a damaged page; CHECK TABLE is to find it.
     "--innodb-buffer-pool-load-at-startup=OFF",
 ];

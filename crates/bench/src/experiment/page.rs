@@ -63,6 +63,10 @@ fn bars(report: &ExperimentReport, metric: &Metric) -> Bars {
             name: String::new(),
             bars,
         }],
+        note: match report.repeat {
+            1 => crate::ONE_RUN.to_owned(),
+            _ => String::new(),
+        },
     }
 }
 

@@ -73,6 +73,16 @@ impl ExperimentReport {
             false => best.most < next.least,
         };
         let value = |one: &Spread| format!("{:.*}", metric.digits, one.median);
+        if self.repeat == 1 {
+            return Some(format!(
+                "{}: no clear winner from one run of each: {} came to {}, {} to {}.",
+                metric.says,
+                first.name,
+                value(best),
+                second.name,
+                value(next)
+            ));
+        }
         if best == next && best.least == best.most {
             return Some(format!(
                 "{}: {} and {} are the same, {}.",
@@ -92,7 +102,7 @@ impl ExperimentReport {
                 value(next)
             ),
             false => format!(
-                "{}: no winner; the runs of {} ({}) and of {} ({}) overlap.",
+                "{}: no clear winner; the runs of {} ({}) and of {} ({}) overlap.",
                 metric.says,
                 first.name,
                 value(best),
@@ -145,7 +155,7 @@ mod tests {
             "speed: best is a with 2; next is b with 5."
         );
         let meeting = [&[1.0, 2.0, 4.5][..], &[4.0, 5.0, 6.0]];
-        assert!(told(meeting, true).contains("no winner"));
+        assert!(told(meeting, true).contains("no clear winner"));
         assert!(told([&[7.0], &[7.0]], true).contains("the same"));
         assert_eq!(report([&[], &[1.0]], true), None);
     }

@@ -29,13 +29,13 @@ pub fn page(report: &OltpReport, about: About) -> Page {
         plot(report).into(),
         over_time(
             report,
-            "Time of a transaction in each interval",
+            "Response time of a transaction in each interval",
             &[
-                ("95 %", 0, |one| one.p95_ms),
-                ("99 %", 1, |one| one.p99_ms),
+                ("p95", 0, |one| one.p95_ms),
+                ("p99", 1, |one| one.p99_ms),
                 ("slowest", 3, |one| one.max_ms),
             ],
-            Axis::logarithmic("milliseconds"),
+            Axis::logarithmic("response time, ms"),
         )
         .into(),
         Part::Heading("In numbers".to_owned()),
@@ -54,7 +54,7 @@ pub fn page(report: &OltpReport, about: About) -> Page {
         headline: vec![
             Fact::new("transactions a second", rate.clone()),
             Fact::new("statements a second", number(report.statements_per_s, 0)),
-            Fact::new("95 %", format!("{} ms", number(report.p95_ms, 1))),
+            Fact::new("p95", format!("{} ms", number(report.p95_ms, 1))),
             Fact::new("slowest", format!("{} ms", number(report.max_ms, 1))),
         ],
         parts,
@@ -68,9 +68,9 @@ pub fn plot(report: &OltpReport) -> Plot {
     let rate: Of = |one| one.done as f64 / one.seconds.max(1e-9);
     over_time(
         report,
-        "Transactions per second",
+        "Throughput in each interval",
         &[("transactions", 0, rate)],
-        Axis::linear("per second"),
+        Axis::linear("transactions per second"),
     )
 }
 
@@ -93,10 +93,11 @@ fn over_time(report: &OltpReport, title: &str, lines: &[(&str, usize, Of)], y: A
     };
     Plot {
         title: title.to_owned(),
-        x: Axis::linear("seconds"),
+        x: Axis::linear("time, s (before 0: ramp-up)"),
         y,
         series: lines.iter().map(line).collect(),
         events: events(&report.intervals),
+        note: String::new(),
     }
 }
 
@@ -129,8 +130,8 @@ fn table(report: &OltpReport) -> Table {
     );
     row("mean, ms", number(report.mean_ms, 2));
     row("median, ms", number(report.p50_ms, 2));
-    row("95 %, ms", number(report.p95_ms, 2));
-    row("99 %, ms", number(report.p99_ms, 2));
+    row("p95, ms", number(report.p95_ms, 2));
+    row("p99, ms", number(report.p99_ms, 2));
     row("slowest, ms", number(report.max_ms, 2));
     row("tables", number(report.shape.tables.into(), 0));
     row("rows of each", number(report.shape.table_size.into(), 0));

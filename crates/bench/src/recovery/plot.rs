@@ -46,9 +46,13 @@ pub fn plot(report: &RecoveryReport) -> Plot {
             true => format!("Start after a crash, storage of {} ms", report.latency_ms),
             false => "Start after a crash".to_owned(),
         },
-        x: Axis::linear("tables"),
-        y: Axis::linear("time until a client is greeted, seconds"),
+        x: Axis::linear("number of tables"),
+        y: Axis::linear("time until a client is greeted, s"),
         series: series.collect(),
         events: Vec::new(),
+        note: match report.repeat {
+            1 => crate::ONE_RUN.to_owned(),
+            _ => String::new(),
+        },
     }
 }

@@ -79,6 +79,7 @@ pub(super) fn with(
     let request = stage.request;
     let tpcc = TpccRequest {
         database: DATABASE.to_owned(),
+        warehouses: None,
         connections: request.connections,
         keying: Keying::None,
         ramp_up: request.ramp_up,

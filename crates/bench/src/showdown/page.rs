@@ -2,7 +2,7 @@
 
 use super::method::NONE;
 use super::report::{ShowdownReport, Standing, State};
-use crate::compare::Spread;
+use crate::compare::{Spread, p_value};
 use evenkeel_report::page::number;
 use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
@@ -13,8 +13,8 @@ use evenkeel_report::{
 pub fn throughput(report: &ShowdownReport) -> Bars {
     bars(
         report,
-        "New orders a minute while it backs up, again and again",
-        "TpmC",
+        "New orders a minute while it backs up",
+        "new orders a minute (TpmC)",
         |method| method.tpmc,
     )
 }
@@ -46,6 +46,10 @@ fn bars(
                 })
                 .collect(),
         }],
+        note: match report.repeat {
+            1 => crate::ONE_RUN.to_owned(),
+            _ => String::new(),
+        },
     }
 }
 
@@ -61,7 +65,7 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
         bars(
             report,
             "The longest time in which nobody could commit",
-            "milliseconds",
+            "longest stall, ms",
             |method| method.stall_ms,
         )
         .into(),
@@ -77,14 +81,16 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
         bars(
             report,
             "How long a restore takes, until a server greets",
-            "seconds",
+            "restore time, s",
             |method| method.restore_s,
         )
         .into(),
     );
     if !report.verdict.bars.is_empty() {
-        parts.push(Part::Heading("What evenkeel promises".to_owned()));
-        parts.push(Part::Table(promises(report)));
+        parts.push(Part::Heading(
+            "What evenkeel's own backup is to reach".to_owned(),
+        ));
+        parts.push(Part::Table(goals(report)));
     }
     parts.push(Part::Heading("What was run".to_owned()));
     parts.push(Part::Points(commands(report)));
@@ -102,14 +108,25 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
 fn headline(report: &ShowdownReport) -> Vec<Fact> {
     let undisturbed = report.methods.iter().find(|method| method.method == NONE);
     let undisturbed = undisturbed.and_then(|method| method.tpmc);
-    let of = |name: &Option<String>| name.clone().unwrap_or_else(|| "nobody clearly".to_owned());
+    let of = |name: &Option<String>, p: Option<f64>| match (name, p) {
+        (Some(name), _) => name.clone(),
+        (None, Some(p)) => format!("no clear winner ({})", p_value(p)),
+        (None, None) => "no clear winner".to_owned(),
+    };
+    let verdict = &report.verdict;
     vec![
         Fact::new(
             "TpmC undisturbed",
             undisturbed.map_or(String::new(), |spread| number(spread.median, 0)),
         ),
-        Fact::new("disturbs least", of(&report.verdict.least_disturbing)),
-        Fact::new("restored fastest", of(&report.verdict.fastest_restored)),
+        Fact::new(
+            "disturbs least",
+            of(&verdict.least_disturbing, verdict.least_disturbing_p),
+        ),
+        Fact::new(
+            "restored fastest",
+            of(&verdict.fastest_restored, verdict.fastest_restored_p),
+        ),
     ]
 }
 
@@ -120,10 +137,10 @@ fn load_table(report: &ShowdownReport) -> Table {
         "TpmC",
         "of undisturbed",
         "least to most",
-        "95 % ms",
-        "99 % ms",
-        "slowest ms",
-        "stall ms",
+        "p95, ms",
+        "p99, ms",
+        "slowest, ms",
+        "stall, ms",
     ]);
     for method in report.methods.iter().filter(|method| method.is_measured()) {
         let percent = method.percent;
@@ -151,13 +168,13 @@ fn backup_table(report: &ShowdownReport) -> Table {
     let mut table = Table::new(&[
         "method",
         "backups",
-        "first s",
-        "next s",
-        "first CPU s",
-        "next CPU s",
-        "first MiB",
-        "next MiB",
-        "restore s",
+        "first, s",
+        "next, s",
+        "first, CPU s",
+        "next, CPU s",
+        "first, MiB",
+        "next, MiB",
+        "restore, s",
         "restored",
     ]);
     let mib = f64::from(1 << 20);
@@ -211,7 +228,7 @@ fn over_time(report: &ShowdownReport) -> Plot {
     let series = first.enumerate().map(|(group, round)| Series {
         name: round.method.clone(),
         group,
-        is_dashed: group >= 6,
+        is_dashed: false,
         points: round
             .new_orders_per_s
             .iter()
@@ -225,23 +242,24 @@ fn over_time(report: &ShowdownReport) -> Plot {
     });
     Plot {
         title: "New orders in each second, first round of each".to_owned(),
-        x: Axis::linear("seconds"),
+        x: Axis::linear("time, s"),
         y: Axis::linear("new orders per second"),
         series: series.collect(),
         events: Vec::new(),
+        note: String::new(),
     }
 }
 
-fn promises(report: &ShowdownReport) -> Table {
-    let mut table = Table::new(&["method", "asked", "measured", ""]);
+fn goals(report: &ShowdownReport) -> Table {
+    let mut table = Table::new(&["method", "goal", "measured", ""]);
     for bar in &report.verdict.bars {
         table.row([
             Cell::text(&bar.method),
             Cell::text(&bar.asked),
             Cell::text(&bar.measured),
             match bar.held {
-                true => Cell::Good("held".to_owned()),
-                false => Cell::Bad("NOT HELD".to_owned()),
+                true => Cell::Good("reached".to_owned()),
+                false => Cell::text("not reached here"),
             },
         ]);
     }

@@ -32,8 +32,12 @@ pub struct Verdict {
     pub says: Vec<String>,
     /// Who disturbed the server least; none where nobody is clearly ahead.
     pub least_disturbing: Option<String>,
+    /// How probable so large a difference to the next is by chance; none where there were too few rounds to tell.
+    pub least_disturbing_p: Option<f64>,
     /// Who was restored fastest; none where nobody is clearly ahead.
     pub fastest_restored: Option<String>,
+    /// The same probability for it.
+    pub fastest_restored_p: Option<f64>,
     /// What was promised, and whether it held.
     pub bars: Vec<Bar>,
     /// Whether all of it held.
@@ -104,10 +108,14 @@ impl<'a> Race<'a> {
 
     /// Says how sure it is, or why it is not.
     fn why(&self) -> String {
-        self.told.as_ref().map_or(
-            "; they had too many rounds to be compared".to_owned(),
-            chance,
-        )
+        let told = self.told.as_ref();
+        told.map_or("too many rounds to compare".to_owned(), chance)
+    }
+
+    /// How probable its result is by chance, where that can be told.
+    fn p(&self) -> Option<f64> {
+        let told = self.told.as_ref().filter(|told| told.p_least < LEVEL);
+        told.map(|told| told.p)
     }
 }
 
@@ -115,15 +123,12 @@ impl<'a> Race<'a> {
 fn chance(told: &compare::Verdict) -> String {
     let [one, other] = told.runs;
     match told.p_least >= LEVEL {
-        true if one.max(other) == 1 => "; one round each says nothing about the spread".to_owned(),
+        true if one.max(other) == 1 => "one round each shows no spread".to_owned(),
         true => format!(
-            "; {} rounds each are too few to tell from chance: --repeat 4 at least",
+            "{} rounds each are too few to tell from chance: --repeat 4 at least",
             one.min(other)
         ),
-        false => format!(
-            "; by chance so large a difference comes in {:.1} % of all cases",
-            told.p * 100.0
-        ),
+        false => compare::p_value(told.p),
     }
 }
 
@@ -137,6 +142,8 @@ impl Verdict {
         let bars = bars(methods);
         Self {
             says,
+            least_disturbing_p: throughput.as_ref().and_then(Race::p),
+            fastest_restored_p: restore.as_ref().and_then(Race::p),
             least_disturbing: throughput.and_then(|race| race.winner()),
             fastest_restored: restore.and_then(|race| race.winner()),
             held: bars.iter().all(|bar| bar.held),
@@ -166,7 +173,7 @@ fn told_throughput(race: &Race<'_>) -> String {
     if race.is_clear() {
         return format!(
             "{name} disturbed the server least: {:.1} % of the undisturbed throughput, {:.1} points ahead of \
-             {second} with {:.1} %{}.",
+             {second} with {:.1} % ({}).",
             percent.median,
             percent.median - other.median,
             other.median,
@@ -174,11 +181,11 @@ fn told_throughput(race: &Race<'_>) -> String {
         );
     }
     format!(
-        "Nobody clearly disturbed the server least: {name} left {} of the undisturbed throughput, {second} \
-         left {}{}.",
+        "Who disturbs the server least: no clear winner ({}). {name} left {} of the undisturbed throughput, \
+         {second} left {}.",
+        race.why(),
         range(percent, "%"),
-        range(other, "%"),
-        race.why()
+        range(other, "%")
     )
 }
 
@@ -191,7 +198,7 @@ fn told_restore(race: &Race<'_>) -> String {
     let (second, other) = (&rival.method.method, rival.spread);
     if race.is_clear() {
         return format!(
-            "{name} was restored fastest: {:.1} s, {:.1} times as fast as {second} with {:.1} s{}.",
+            "{name} was restored fastest: {:.1} s, {:.1} times as fast as {second} with {:.1} s ({}).",
             seconds.median,
             other.median / seconds.median,
             other.median,
@@ -199,10 +206,10 @@ fn told_restore(race: &Race<'_>) -> String {
         );
     }
     format!(
-        "Nobody was clearly restored fastest: {name} took {}, {second} took {}{}.",
+        "Who is restored fastest: no clear winner ({}). {name} took {}, {second} took {}.",
+        race.why(),
         range(seconds, "s"),
-        range(other, "s"),
-        race.why()
+        range(other, "s")
     )
 }
 
@@ -250,7 +257,8 @@ fn bars(methods: &[Standing]) -> Vec<Bar> {
             range(spread, unit),
             next.method.method,
             range(next.spread, unit),
-            told.as_ref().map_or(String::new(), chance)
+            told.as_ref()
+                .map_or(String::new(), |told| format!(" ({})", chance(told)))
         );
         let held = ahead != 0.0 && (ahead > 0.0) == most_wins;
         bars.push(bar(
@@ -339,7 +347,7 @@ mod tests {
             "{throughput}"
         );
         // Two of the 70 ways to deal eight rounds.
-        assert!(throughput.contains("in 2.9 % of all cases"), "{throughput}");
+        assert!(throughput.contains("(p = 0.029)"), "{throughput}");
         assert!(restore.contains("10.2 times as fast"), "{restore}");
     }
 
@@ -357,7 +365,10 @@ mod tests {
         let verdict = Verdict::of(&methods);
         assert_eq!(verdict.least_disturbing, None);
         assert_eq!(verdict.fastest_restored, None);
-        assert!(verdict.says[0].contains("of all cases"), "{verdict:?}");
+        assert!(
+            verdict.says[0].contains("no clear winner (p = 0."),
+            "{verdict:?}"
+        );
         // What was promised goes by the medians, and the chance is told beside it.
         let held: Vec<bool> = verdict.bars.iter().map(|bar| bar.held).collect();
         assert_eq!(held, [true, true, false]);

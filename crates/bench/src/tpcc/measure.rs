@@ -5,7 +5,7 @@ use super::random::Constants;
 use super::report::TpccReport;
 use super::terminal::{Terminal, Told};
 use super::transactions::Draw;
-use super::{Kind, consistency, schema};
+use super::{Kind, Scale, consistency, schema};
 use crate::Run;
 use evenkeel_drive::{Pace, Plan};
 use evenkeel_op::{Error, Result};
@@ -32,6 +32,8 @@ pub enum Keying {
 pub struct TpccRequest {
     /// The schema with the tables.
     pub database: String,
+    /// Only so many warehouses, from the first on; all that were loaded where it is none.
+    pub warehouses: Option<u32>,
     /// How many connections; at least 1.
     pub connections: usize,
     /// When transactions begin.
@@ -56,7 +58,7 @@ pub struct TpccRequest {
 
 /// Runs the workload.
 ///
-/// Errors: `Refused` where the tables are empty or break a condition before the run; those of
+/// Errors: `Refused` where the tables are empty, have too few warehouses or break a condition before the run; those of
 /// connecting, too many connections among them. Whatever happens later is in the report.
 pub fn measure(
     options: &ConnectOptions,
@@ -65,7 +67,8 @@ pub fn measure(
 ) -> Result<TpccReport> {
     let mut session = Session::open(options)?;
     session.run(&format!("USE {}", quote_name(&request.database)))?;
-    let scale = schema::scale(&mut session)?;
+    let loaded = schema::scale(&mut session)?;
+    let scale = used(loaded, request)?;
     if !request.is_checked {
         refuse_broken(&conditions(&mut session, request, run)?)?;
     }
@@ -120,7 +123,26 @@ pub fn measure(
     };
     Ok(TpccReport {
         longest_stall_ms: stall.as_secs_f64() * 1000.0,
-        ..TpccReport::of(request, scale, &driven, &told, (after, faults))
+        ..TpccReport::of(request, (scale, loaded), &driven, &told, (after, faults))
+    })
+}
+
+/// Returns how much of the tables is used.
+fn used(loaded: Scale, request: &TpccRequest) -> Result<Scale> {
+    let warehouses = request.warehouses.unwrap_or(loaded.warehouses);
+    if warehouses > loaded.warehouses {
+        let (wanted, database) = (warehouses, &request.database);
+        let told = format!(
+            "{wanted} warehouses are wanted, and '{database}' has {}",
+            loaded.warehouses
+        );
+        return Err(Error::refused(told).hint(format!(
+            "load the others: evenkeel bench tpcc load -w {wanted} --database {database}"
+        )));
+    }
+    Ok(Scale {
+        warehouses,
+        ..loaded
     })
 }
 

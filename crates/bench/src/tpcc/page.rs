@@ -95,7 +95,7 @@ fn headline(report: &TpccReport) -> Vec<Fact> {
     vec![
         Fact::new("new orders a minute", number(report.tpmc, 0)),
         Fact::new("New-Order, median", ms(|kind| kind.p50_ms)),
-        Fact::new("New-Order, 95 %", ms(|kind| kind.p95_ms)),
+        Fact::new("New-Order, p95", ms(|kind| kind.p95_ms)),
         Fact::new("New-Order, slowest", ms(|kind| kind.max_ms)),
     ]
 }
@@ -118,16 +118,17 @@ fn response(report: &TpccReport) -> Plot {
     };
     Plot {
         title: "Response time of New-Order in each interval".to_owned(),
-        x: Axis::linear("seconds; before 0 the ramp-up"),
-        y: Axis::logarithmic("milliseconds"),
+        x: Axis::linear("time, s (before 0: ramp-up)"),
+        y: Axis::logarithmic("response time, ms"),
         series: vec![
-            line("95 %", 0, |sample| sample.p95_ms),
-            line("99 %", 1, |sample| sample.p99_ms),
+            line("p95", 0, |sample| sample.p95_ms),
+            line("p99", 1, |sample| sample.p99_ms),
             line("slowest", 3, |sample| {
                 sample.max_ms.first().copied().unwrap_or(0.0)
             }),
         ],
         events: super::plot::ramp_up(&report.intervals),
+        note: String::new(),
     }
 }
 
@@ -138,11 +139,11 @@ fn kinds(kinds: &[KindReport]) -> Table {
         "share",
         "begun anew",
         "failed",
-        "mean ms",
-        "50 %",
-        "90 %",
-        "99 %",
-        "slowest",
+        "mean, ms",
+        "p50, ms",
+        "p90, ms",
+        "p99, ms",
+        "slowest, ms",
         "limit",
     ]);
     for kind in kinds {
@@ -185,12 +186,13 @@ fn bars(kinds: &[KindReport]) -> Bars {
     };
     Bars {
         title: "Response times by kind of transaction".to_owned(),
-        axis: Axis::linear("milliseconds"),
+        axis: Axis::linear("response time, ms"),
         groups: kinds.iter().map(|kind| kind.name.to_owned()).collect(),
         series: vec![
-            series("50 %", |kind| kind.p50_ms),
-            series("95 %", |kind| kind.p95_ms),
-            series("99 %", |kind| kind.p99_ms),
+            series("p50", |kind| kind.p50_ms),
+            series("p95", |kind| kind.p95_ms),
+            series("p99", |kind| kind.p99_ms),
         ],
+        note: String::new(),
     }
 }

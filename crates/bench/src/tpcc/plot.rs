@@ -1,6 +1,8 @@
 //! The chart: throughput over time, with the ramp-up left of zero.
 
 use super::report::{SampleReport, TpccReport};
+use evenkeel_op::units;
+use evenkeel_report::page::number;
 use evenkeel_report::{Axis, Event, Plot, Point, Series};
 
 /// Draws new orders and all transactions, per second, in each interval.
@@ -23,15 +25,18 @@ pub fn plot(report: &TpccReport) -> Plot {
     };
     Plot {
         title: format!(
-            "{} warehouses, {} connections: {:.0} TpmC",
-            report.scale.warehouses, report.connections, report.tpmc
+            "{}, {}: {} TpmC",
+            units::count(report.scale.warehouses, "warehouse"),
+            units::count(report.connections, "connection"),
+            number(report.tpmc, 0)
         ),
-        x: Axis::linear("seconds; before 0 the ramp-up"),
+        x: Axis::linear("time, s (before 0: ramp-up)"),
         y: Axis::linear("transactions per second"),
         events: ramp_up(&report.intervals),
+        note: String::new(),
         series: vec![
             line("New-Order", 0, |sample| sample.new_orders),
-            line("all", 1, |sample| sample.done),
+            line("all transactions", 1, |sample| sample.done),
         ],
     }
 }

@@ -23,7 +23,7 @@ pub struct TpccReport {
     /// Whose faults are repeated; none: nobody's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub like: Option<&'static str>,
-    /// How large the tables were.
+    /// How large the tables were, as far as they were used.
     pub scale: Scale,
     /// Connections.
     pub connections: usize,
@@ -191,10 +191,10 @@ impl SampleReport {
 }
 
 impl TpccReport {
-    /// `conditions` are `None` when nobody could be asked after the run.
+    /// `scale` is what was used of what was `loaded`; `conditions` are `None` when nobody could be asked after the run.
     pub(super) fn of(
         request: &TpccRequest,
-        scale: Scale,
+        (scale, loaded): (Scale, Scale),
         driven: &Driven,
         told: &Told,
         (conditions, faults): (Option<Vec<Condition>>, Option<Faults>),
@@ -239,7 +239,7 @@ impl TpccReport {
                 some => statements as f64 / some as f64,
             },
             conditions: conditions.unwrap_or_default(),
-            deviations: deviations(request, faults, scale, tpmc, driven.seconds),
+            deviations: deviations(request, faults, (scale, loaded), tpmc, driven.seconds),
             seed: request.seed,
         }
     }
@@ -282,7 +282,7 @@ impl Repeatable for TpccReport {
 fn deviations(
     request: &TpccRequest,
     faults: Option<Faults>,
-    scale: Scale,
+    (scale, loaded): (Scale, Scale),
     tpmc: f64,
     seconds: f64,
 ) -> Vec<String> {
@@ -297,6 +297,12 @@ fn deviations(
         all.push(format!(
             "{} terminals, not ten for each of {} warehouses",
             request.connections, scale.warehouses
+        ));
+    }
+    if scale != loaded {
+        all.push(format!(
+            "only the first {} of {} warehouses in the tables used",
+            scale.warehouses, loaded.warehouses
         ));
     }
     let ceiling = CEILING_PER_WAREHOUSE * f64::from(scale.warehouses);

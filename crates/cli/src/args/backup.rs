@@ -1,6 +1,6 @@
 //! `backup`.
 
-use super::{Connection, EncryptTo, KeepRules, Keys, Locking, Remote};
+use super::{Connection, EncryptTo, KeepRules, Keys, Locking, Remote, Waiting};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ Examples:
   evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
   evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
   evenkeel backup /backup/vm1 --volume /dev/vg/vm1                          No server: a volume
-  evenkeel backup /backup/shop --keep-daily 7 --keep-weekly 5 --prune \
+  evenkeel backup /backup/shop --keep-daily 7 --keep-weekly 5 --prune \\
                   --metrics /var/lib/prometheus/node-exporter/shop.prom     From a timer
 
 A path that does not exist, or an empty directory, becomes a repository; a directory that holds
@@ -37,6 +37,10 @@ pub struct Backup {
     /// Store what changed since generation N instead of since the newest one.
     #[arg(long, value_name = "N")]
     pub against: Option<u32>,
+    /// The server moved here, or was set up anew: go on in a repository that holds backups of another
+    /// host, data directory or server_uuid.
+    #[arg(long)]
+    pub new_source: bool,
     /// Read everything, and fail if a block changed where the snapshot said none did.
     #[arg(long)]
     pub audit: bool,
@@ -112,7 +116,7 @@ pub struct Backup {
           value_parser = clap::value_parser!(i32).range(1..=19))]
     pub level: i32,
     /// How many threads read and compress [default: one per core].
-    #[arg(long, value_name = "N", help_heading = "Effort",
+    #[arg(long = "threads", alias = "workers", value_name = "N", help_heading = "Effort",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
 
@@ -139,6 +143,9 @@ pub struct Backup {
     /// How long to put up with it.
     #[command(flatten)]
     pub locking: Locking,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// For whom.
     #[command(flatten)]
     pub encrypt: EncryptTo,

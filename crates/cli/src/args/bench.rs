@@ -74,8 +74,8 @@ Examples:
   evenkeel bench tpcc run -c 64 --rate 500                      500 a second, whether it keeps up or not
   evenkeel bench tpcc check                                     The specification's twelve conditions
 
-The options of `run` are those of tpcc-mysql, and the tables are: each can use the other's. A result
-counts only when the tables were sound before and after; then the exit code is 0, else 4. It is not an
+The tables are those of tpcc-mysql: each can use the other's. `run` takes the options of tpcc_start but
+for -f and -t, and the password glued on (-pSECRET). A result counts only when the tables were sound before and after; then the exit code is 0, else 4. It is not an
 audited tpmC: what differs from the specification is said with it.";
 
 /// Measure a server with the transactions of a wholesale supplier, after TPC-C.
@@ -130,7 +130,7 @@ pub struct TpccLoad {
     #[arg(long, short = 'w', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32767))]
     pub warehouses: u16,
     /// The schema; made when it is not there.
-    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    #[arg(long, short = 'd', value_name = "NAME", default_value = "tpcc")]
     pub database: String,
     /// How many connections load at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -150,6 +150,9 @@ pub struct TpccLoad {
 #[derive(Args, Debug)]
 #[command(after_help = TPCC_RUN)]
 pub struct TpccRun {
+    /// Use only so many warehouses, from the first on [default: all that were loaded].
+    #[arg(long, short = 'w', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32767))]
+    pub warehouses: Option<u16>,
     /// How many connections.
     #[arg(long, short = 'c', value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
@@ -191,8 +194,14 @@ pub struct TpccRun {
     /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// What tpcc_start writes each New-Order's time to; here it is told what to use instead.
+    #[arg(short = 'f', value_name = "FILE", hide = true)]
+    pub report_file: Option<PathBuf>,
+    /// What tpcc_start writes when each New-Order began and ended to; here it is told what to use instead.
+    #[arg(short = 't', value_name = "FILE", hide = true)]
+    pub trx_file: Option<PathBuf>,
     /// The schema with the tables.
-    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    #[arg(long, short = 'd', value_name = "NAME", default_value = "tpcc")]
     pub database: String,
     /// Which server.
     #[command(flatten)]
@@ -204,7 +213,7 @@ pub struct TpccRun {
 #[command(after_help = TPCC_CHECK)]
 pub struct TpccCheck {
     /// The schema with the tables.
-    #[arg(long, value_name = "NAME", default_value = "tpcc")]
+    #[arg(long, short = 'd', value_name = "NAME", default_value = "tpcc")]
     pub database: String,
     /// Which server.
     #[command(flatten)]

@@ -57,7 +57,7 @@ pub struct Check {
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
     pub rate: Option<u64>,
     /// How many threads read [default: one per core].
-    #[arg(long, value_name = "N", help_heading = "Effort",
+    #[arg(long = "threads", alias = "workers", value_name = "N", help_heading = "Effort",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
     /// Which server.

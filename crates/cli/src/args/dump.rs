@@ -29,7 +29,7 @@ pub struct Dump {
     /// The directory to write, which must be empty or not there, or a place in an object store
     /// (s3://BUCKET/FOLDER, and the others of repositories); `-` writes one script, for the mariadb and
     /// mysql clients, to standard output.
-    #[arg(long, short = 'o', value_name = "DIR")]
+    #[arg(long, short = 'o', alias = "target", value_name = "DIR")]
     pub output: PathBuf,
     /// Go on with the dump that did not end in that directory, as of a new instant: files of tables
     /// that nobody wrote to since are kept.

@@ -28,7 +28,7 @@ pub struct EncryptTo {
     /// Encrypt the repository that this first backup makes, so that this recipient (`age1…`) can
     /// read it; repeat for several. An identity that is given but not named here can add backups
     /// and not read them.
-    #[arg(long, value_name = "RECIPIENT", help_heading = "Encryption")]
+    #[arg(long, value_parser = super::recipient, value_name = "RECIPIENT", help_heading = "Encryption")]
     pub encrypt_to: Vec<Recipient>,
     /// Encrypt the repository that this first backup makes with a passphrase, the first line of
     /// this file.
@@ -115,7 +115,8 @@ pub struct KeysAdd {
     #[arg(
         long,
         required_unless_present = "new_passphrase_file",
-        conflicts_with = "new_passphrase_file"
+        conflicts_with = "new_passphrase_file",
+        value_parser = super::recipient
     )]
     pub recipient: Option<Recipient>,
     /// Only to add backups, not to read them.
@@ -145,7 +146,7 @@ pub struct KeysRemove {
     /// The repository.
     pub repository: PathBuf,
     /// Who: `age1…`; of a passphrase, the recipient that `keys list` shows for it.
-    #[arg(long)]
+    #[arg(long, value_parser = super::recipient)]
     pub recipient: Recipient,
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]

@@ -25,6 +25,7 @@ mod repository;
 mod ssh;
 mod url;
 mod values;
+mod waiting;
 
 pub use backup::{Backup, BackupLock, SnapshotMethod};
 pub use baseline::{
@@ -63,9 +64,10 @@ pub use repository::{
 };
 pub use ssh::{CompressAt, Remote};
 pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
-pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, size, span};
+pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, recipient, size, span};
+pub use waiting::Waiting;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -88,8 +90,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part, 4 found different o
     after_help = EXAMPLES,
     disable_help_flag = true,
     subcommand_required = true,
-    arg_required_else_help = true,
-    max_term_width = 100
+    arg_required_else_help = true
 )]
 pub struct Cli {
     /// How to answer.
@@ -106,12 +107,40 @@ pub struct Output {
     /// Answer with one JSON document on standard output; errors are JSON too.
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
+    /// In the JSON document, also the answer as people read it, for `fleet` to show.
+    #[arg(long, global = true, hide = true, requires = "json")]
+    pub with_text: bool,
     /// Say nothing unless something fails.
     #[arg(long, short = 'q', global = true, help_heading = "Output")]
     pub quiet: bool,
-    /// Print help (-? in brief).
-    #[arg(long, short = '?', global = true, action = ArgAction::Help, help_heading = "Output")]
+    /// How standard error is written: for people, or one JSON object a line with `time`, `level` and `message`.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "text",
+        global = true,
+        help_heading = "Output"
+    )]
+    pub log_format: LogFormat,
+    /// Begin each line of standard error with the local time.
+    #[arg(long, global = true, help_heading = "Output")]
+    pub log_timestamps: bool,
+    /// Print help, with the options that are used most.
+    #[arg(long, short = '?', global = true, action = ArgAction::HelpShort, help_heading = "Output")]
     help: Option<bool>,
+    /// Print help with all options, and more about them.
+    #[arg(long, global = true, action = ArgAction::HelpLong, help_heading = "Output")]
+    help_all: Option<bool>,
+}
+
+/// How standard error is written.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 impl Verb {

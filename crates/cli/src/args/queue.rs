@@ -10,7 +10,7 @@ Examples:
   evenkeel queue peek shop.jobs --limit 3                 What comes next
   evenkeel queue compact shop.jobs
   evenkeel queue check /var/lib/mysql                     Files of a stopped server
-  evenkeel queue salvage /var/lib/mysql/shop/jobs.QUE --into /data/salvaged
+  evenkeel queue salvage /var/lib/mysql/shop/jobs.QUE --output /data/salvaged
 
 Queues are tables of the engine that `evenkeel plugin install queue` puts into a server.";
 
@@ -121,8 +121,8 @@ pub struct QueueCheck {
 
 const SALVAGE: &str = "\
 Examples:
-  evenkeel queue salvage /var/lib/mysql --into /data/salvaged
-  evenkeel queue salvage /var/lib/mysql/shop/jobs.QUE --into /data/salvaged
+  evenkeel queue salvage /var/lib/mysql --output /data/salvaged
+  evenkeel queue salvage /var/lib/mysql/shop/jobs.QUE --output /data/salvaged
 
 Every row is kept whose frame is whole, before and behind the damage, and of broken frames the rows that are
 whole; with the row ids that they had. What was removed stays removed, but where the removal itself is
@@ -138,6 +138,6 @@ pub struct QueueSalvage {
     #[arg(value_name = "PATH")]
     pub path: PathBuf,
     /// Where to: a directory that is not there yet, or empty.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long = "output", alias = "into", value_name = "DIR")]
     pub into: PathBuf,
 }

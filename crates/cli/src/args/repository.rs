@@ -1,6 +1,6 @@
 //! The commands that work on a repository without a server.
 
-use super::{Amount, EncryptTo, Keys, MappedRoot, Part, Remote};
+use super::{Amount, EncryptTo, Keys, MappedRoot, Part, Remote, Waiting};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,7 +45,12 @@ pub struct Restore {
     pub repository: PathBuf,
     /// The directory that becomes the data directory; volumes become sparse files in it. With --ssh
     /// it is on the other host.
-    #[arg(long, value_name = "DIR", required_unless_present = "onto")]
+    #[arg(
+        long,
+        alias = "output",
+        value_name = "DIR",
+        required_unless_present = "onto"
+    )]
     pub target: Option<PathBuf>,
     /// The generation to restore [default: the newest; with --to, the nearest before the point].
     #[arg(long, value_name = "N")]
@@ -81,7 +86,8 @@ pub struct Restore {
     #[arg(long, requires = "onto")]
     pub execute: bool,
     /// How many threads write [default: one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long = "threads", alias = "workers", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
     /// Which host.
     #[command(flatten)]
@@ -191,6 +197,9 @@ pub struct Forget {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
 }
 
 /// What to keep.
@@ -265,6 +274,9 @@ pub struct Prune {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// What opens it.
     #[command(flatten)]
     pub keys: Keys,
@@ -308,7 +320,7 @@ const COPY: &str = "\
 Examples:
   evenkeel repository copy /backup/shop s3://vault/shop
   evenkeel repository copy /backup/shop /srv/vault/shop --ssh root@vault      To another host's disk
-  evenkeel repository copy /backup/shop /mnt/disk --latest 1                  Only the newest
+  evenkeel repository copy /backup/shop /mnt/disk --last 1                    Only the newest
   evenkeel repository copy /backup/shop s3://vault/shop --encrypt-to age1... --storage-class STANDARD_IA
 
 A new place becomes a copy with the same numbers, object by object; no key is needed, and whoever
@@ -330,7 +342,8 @@ pub struct RepositoryCopy {
     #[arg(long, value_name = "N", conflicts_with = "latest")]
     pub generation: Vec<u32>,
     /// Copy the newest N.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long = "last", alias = "latest", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(1..))]
     pub latest: Option<u32>,
     /// Copy only what was backed up from this source, as `generations` shows it.
     #[arg(long)]
@@ -339,7 +352,8 @@ pub struct RepositoryCopy {
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub rate: Option<u64>,
     /// How many threads copy [default: one per core].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long = "threads", alias = "workers", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
     /// Put packs into this storage class of TO's object store.
     #[arg(long, value_name = "CLASS")]

@@ -28,10 +28,13 @@ pub struct Remote {
     /// The program to push, for a host of another kind [default: this one].
     #[arg(long, value_name = "FILE")]
     pub ssh_program: Option<PathBuf>,
-    /// Leave the program over there for the next run, in `~/.cache/evenkeel`; other versions of it
-    /// there are removed.
-    #[arg(long)]
+    /// Leave the program over there for the next run, in `~/.cache/evenkeel` (the default), with the version
+    /// used before it.
+    #[arg(long, overrides_with = "no_ssh_keep_program")]
     pub ssh_keep_program: bool,
+    /// Leave no program over there, and remove what earlier runs left.
+    #[arg(long, overrides_with = "ssh_keep_program")]
+    pub no_ssh_keep_program: bool,
 }
 
 /// Where blocks are compressed.

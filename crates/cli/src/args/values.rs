@@ -1,5 +1,6 @@
 //! Values that are more than a word.
 
+use evenkeel_repository::Recipient;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -102,6 +103,11 @@ pub fn percent(text: &str) -> Result<u8, String> {
         Ok(share) if share <= 100 => Ok(share),
         _ => Err("write a whole number from 0 to 100".to_owned()),
     }
+}
+
+/// Parses the public key of an age identity.
+pub fn recipient(text: &str) -> Result<Recipient, String> {
+    text.parse().map_err(|error| explain(&error))
 }
 
 fn explain(error: &evenkeel_op::Error) -> String {

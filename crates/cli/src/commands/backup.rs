@@ -1,11 +1,11 @@
 //! `backup`.
 
 use super::metrics::Watch;
-use super::{over_ssh, retention};
+use super::{over_ssh, retention, waiting};
 use crate::args::{Backup, BackupLock, SnapshotMethod, Verb};
 use crate::settings;
 use crate::show::Face;
-use crate::show::answers::BackupAnswer;
+use crate::show::answers::{BackupAnswer, Failure};
 use evenkeel_backup::Run;
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
@@ -34,14 +34,21 @@ pub(super) fn run_here_or_there(
         Some(_) => back_up_there(args, verb, words, face),
         None => back_up(args, face),
     };
-    let ended = made.map(|mut answer| {
+    let mut ended = made.map(|mut answer| {
         let whole = !retention::is_wanted(args) || retention::apply(args, &mut answer, face);
-        face.answer(&answer);
         let code = if whole { code(&answer) } else { exit::PARTIAL };
         (code, answer)
     });
-    watch.tell(&ended, face);
-    ended.map(|(code, _)| code)
+    let told = watch.tell(&ended, face);
+    if let (Ok((code, answer)), Err(error)) = (&mut ended, told) {
+        // The generation is there, and whoever watches the file would not learn of it.
+        answer.metrics_failure = Some(Failure::of(&error));
+        *code = exit::PARTIAL;
+    }
+    ended.map(|(code, answer)| {
+        face.answer(&answer);
+        code
+    })
 }
 
 fn code(answer: &BackupAnswer) -> u8 {
@@ -69,6 +76,10 @@ fn back_up_there(
 }
 
 fn back_up(args: &Backup, face: &Face) -> Result<BackupAnswer> {
+    waiting::for_others(&args.waiting, face, || back_up_now(args, face))
+}
+
+fn back_up_now(args: &Backup, face: &Face) -> Result<BackupAnswer> {
     let request = request(args, face)?;
     let done = backup::backup(
         &request,
@@ -77,7 +88,9 @@ fn back_up(args: &Backup, face: &Face) -> Result<BackupAnswer> {
             cancel: face.cancel(),
         },
     )?;
-    Ok(BackupAnswer::new(done.report, done.corrupt))
+    let mut answer = BackupAnswer::new(done.report, done.corrupt);
+    answer.read_everything_because = done.read_everything.map(str::to_owned);
+    Ok(answer)
 }
 
 fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
@@ -101,6 +114,7 @@ fn request(args: &Backup, face: &Face) -> Result<BackupRequest> {
         Some(generation) => RunKind::Against(generation),
         None => RunKind::Auto,
     };
+    request.new_source = args.new_source;
     request.snapshot_dirs.clone_from(&args.snapshot_dir);
     request.snapshot_bytes = args.snapshot_size;
     request.stop_server = args.stop;

@@ -29,7 +29,7 @@ pub fn run(args: &args::Dump, face: &Face) -> Result<u8> {
         return Ok(exit::DONE);
     }
     let directory = Directory {
-        place: place(&args.output)?,
+        place: place(&args.output, face)?,
         leftover: leftover(args),
     };
     let report = dump::dump(&options, &request, &directory, progress, cancel)?;
@@ -38,9 +38,9 @@ pub fn run(args: &args::Dump, face: &Face) -> Result<u8> {
 }
 
 /// Returns the directory or the bucket that a word means.
-pub(super) fn place(word: &Path) -> Result<Place> {
+pub(super) fn place(word: &Path, face: &Face) -> Result<Place> {
     Ok(match settings::is_url(word) {
-        true => Place::Store(settings::location(word, None)?.store()),
+        true => Place::Store(face.location(word, None)?.store()),
         false => Place::Directory(word.to_owned()),
     })
 }

@@ -3,6 +3,7 @@
 use crate::args::{Attach, Helper, HelperVerb, Session};
 use crate::settings;
 use crate::show::Face;
+use crate::wrong_use;
 use evenkeel_op::{Context, Error, Result, exit};
 use evenkeel_transport::{Far, Patience, SessionId, attach, serve};
 use std::ffi::OsString;
@@ -66,7 +67,8 @@ fn work(session: &Session, face: &Face) -> Result<()> {
 fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, face: &Face) -> Result<u8> {
     let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
     let cli = crate::parse(words.clone()).map_err(|error| {
-        Error::usage("the other side does not understand the command line").because(error)
+        Error::usage("the other side does not understand the command line")
+            .because(wrong_use::sentence(&error))
     })?;
     let far_face = Face::far(&cli, face.signals().clone(), far.clone(), place);
     // What is over there for the other side is here for us.

@@ -1,5 +1,6 @@
 //! `forget`.
 
+use super::waiting;
 use crate::args::{Forget as Typed, KeepRules as TypedRules};
 use crate::show::Face;
 use crate::show::answers::ForgetAnswer;
@@ -11,6 +12,10 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
+    waiting::for_others(&args.waiting, face, || forget(args, face))
+}
+
+fn forget(args: &Typed, face: &Face) -> Result<u8> {
     let repository = Repository::open(face.repository(&args.repository)?)?;
     let what = match args.generation.as_slice() {
         [] => {

@@ -3,7 +3,9 @@
 use crate::args::Generations;
 use crate::settings;
 use crate::show::Face;
-use crate::show::answers::{GenerationAnswer, GenerationsAnswer, ListedGeneration};
+use crate::show::answers::{
+    DamagedGeneration, GenerationAnswer, GenerationsAnswer, ListedGeneration,
+};
 use evenkeel_backup::facts::{Facts, report_of};
 use evenkeel_op::{Result, exit};
 use evenkeel_repository::{Repository, Summary};
@@ -16,29 +18,49 @@ pub fn run(args: &Generations, face: &Face) -> Result<u8> {
         "generations",
     )?)?;
     let summaries = repository.generations()?;
-    let listed = |summary: &Summary| listed(&repository, summary);
     match args.generation {
-        None => {
-            let generations = summaries.iter().map(listed).collect::<Result<Vec<_>>>()?;
-            face.answer(&GenerationsAnswer { generations });
+        None => list(&repository, &summaries, face),
+        Some(number) => one(&repository, number, &summaries, face),
+    }
+}
+
+/// Lists what can be read. What cannot is named, and is no reason to hide the others.
+fn list(repository: &Repository, summaries: &[Summary], face: &Face) -> Result<u8> {
+    let mut generations = Vec::new();
+    let mut damaged = Vec::new();
+    for summary in summaries {
+        match listed(repository, summary) {
+            Ok(one) => generations.push(one),
+            Err(error) => damaged.push(DamagedGeneration {
+                generation: summary.generation,
+                damage: error.chain(),
+            }),
         }
-        Some(number) => {
-            let manifest = repository.manifest(number)?;
-            let facts = Facts::of(&manifest)?;
-            let summary = summaries
-                .iter()
-                .find(|summary| summary.generation == number);
-            // `manifest` has refused a number that does not exist.
-            if let Some(summary) = summary {
-                face.answer(&GenerationAnswer {
-                    listed: listed(summary)?,
-                    server_version: facts.server_version,
-                    roots: facts.roots,
-                    settings: facts.settings,
-                    corrupt: facts.corrupt,
-                });
-            }
-        }
+    }
+    let code = match damaged.is_empty() {
+        true => exit::DONE,
+        false => exit::PARTIAL,
+    };
+    face.answer(&GenerationsAnswer {
+        generations,
+        damaged,
+    });
+    Ok(code)
+}
+
+fn one(repository: &Repository, number: u32, summaries: &[Summary], face: &Face) -> Result<u8> {
+    let manifest = repository.manifest(number)?;
+    let facts = Facts::of(&manifest)?;
+    let mut summaries = summaries.iter();
+    // `manifest` has refused a number that does not exist.
+    if let Some(summary) = summaries.find(|summary| summary.generation == number) {
+        face.answer(&GenerationAnswer {
+            listed: listed(repository, summary)?,
+            server_version: facts.server_version,
+            roots: facts.roots,
+            settings: facts.settings,
+            corrupt: facts.corrupt,
+        });
     }
     Ok(exit::DONE)
 }
@@ -49,6 +71,7 @@ fn listed(repository: &Repository, summary: &Summary) -> Result<ListedGeneration
         created: second(manifest.created),
         proven: summary.proven.as_ref().map(|proof| second(proof.at)),
         report: report_of(&manifest)?,
+        sealed: Facts::are_sealed(&manifest),
     })
 }
 

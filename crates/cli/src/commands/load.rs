@@ -11,7 +11,7 @@ use evenkeel_op::{Error, Result, exit};
 
 /// Runs the command.
 pub fn run(args: &args::Load, face: &Face) -> Result<u8> {
-    let request = request(args)?;
+    let request = request(args, face)?;
     let options = settings::connect(&args.connection, "load", face)?;
     if args.replace && !args.execute {
         face.answer(&LoadPlanAnswer::new(
@@ -31,7 +31,7 @@ pub fn run(args: &args::Load, face: &Face) -> Result<u8> {
     })
 }
 
-fn request(args: &Load) -> Result<Request> {
+fn request(args: &Load, face: &Face) -> Result<Request> {
     let skip = [
         (args.no_views, Kind::View),
         (args.no_routines, Kind::Procedure),
@@ -47,7 +47,7 @@ fn request(args: &Load) -> Result<Request> {
             false => absolute(&args.input),
         },
         store: match settings::is_url(&args.input) {
-            true => Some(settings::location(&args.input, None)?.store()),
+            true => Some(face.location(&args.input, None)?.store()),
             false => None,
         },
         threads: usize::from(args.threads),

@@ -9,7 +9,7 @@ use crate::show::answers::BackupAnswer;
 use evenkeel_backup::report::GenerationReport;
 use evenkeel_op::{Context, Error, Result};
 use std::fs::{self, Permissions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -43,24 +43,30 @@ impl Watch {
 
     /// Tells of a run that ended before it began.
     pub fn refused(&self, error: Error, face: &Face) -> Error {
-        self.write(error.kind().exit_code(), None, face);
+        // It fails anyhow, and was warned of.
+        let _ = self.write(error.kind().exit_code(), None, face);
         error
     }
 
-    /// Tells how the run ended.
-    pub(super) fn tell(&self, ended: &Result<(u8, BackupAnswer)>, face: &Face) {
+    /// Tells how the run ended. An error when that could not be told; it was warned of.
+    pub(super) fn tell(&self, ended: &Result<(u8, BackupAnswer)>, face: &Face) -> Result<()> {
         match ended {
             Ok((code, answer)) => {
                 let forgotten = answer.forgotten.as_ref().map_or(0, |one| one.remove.len());
-                self.write(*code, Some((&answer.report, forgotten)), face);
+                self.write(*code, Some((&answer.report, forgotten)), face)
             }
             Err(error) => self.write(error.kind().exit_code(), None, face),
         }
     }
 
-    fn write(&self, exit_code: u8, made: Option<(&GenerationReport, usize)>, face: &Face) {
+    fn write(
+        &self,
+        exit_code: u8,
+        made: Option<(&GenerationReport, usize)>,
+        face: &Face,
+    ) -> Result<()> {
         let Some(path) = &self.metrics else {
-            return;
+            return Ok(());
         };
         let written = write(
             path,
@@ -72,10 +78,14 @@ impl Watch {
                 made,
             },
         );
-        // Whoever watches the file sees that it is old.
-        if let Err(error) = written {
-            face.warn(&error.chain());
+        if let Err(error) = &written {
+            let why = error.chain();
+            face.warn(&match made {
+                Some(_) => format!("the backup is done, but {why}"),
+                None => why,
+            });
         }
+        written
     }
 }
 
@@ -102,9 +112,19 @@ fn write(path: &Path, ended: &Ended<'_>) -> Result<()> {
     put(path, &text::text(ended, &former))
 }
 
+/// Says why a file cannot be made, without the name that it had for a moment.
+fn plain(error: &io::Error, directory: &Path) -> String {
+    let directory = directory.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("the directory {directory} does not exist"),
+        io::ErrorKind::PermissionDenied => format!("this user may not write into {directory}"),
+        _ => error.to_string(),
+    }
+}
+
 /// Writes a file of metrics, whole or not at all.
 pub(super) fn put(path: &Path, text: &str) -> Result<()> {
-    let failed = || format!("failed to write the metrics to {}", path.display());
+    let failed = || format!("the metrics could not be written to {}", path.display());
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -113,7 +133,9 @@ pub(super) fn put(path: &Path, text: &str) -> Result<()> {
     let mut file = tempfile::Builder::new()
         .prefix(".evenkeel-metrics-")
         .tempfile_in(directory)
-        .context(failed)?;
+        .map_err(|error| plain(&error, directory))
+        .context(failed)
+        .map_err(|error| error.hint("make the directory, or name another file with --metrics"))?;
     let readable = Permissions::from_mode(0o644);
     file.as_file().set_permissions(readable).context(failed)?;
     file.write_all(text.as_bytes()).context(failed)?;

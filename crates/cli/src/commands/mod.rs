@@ -32,6 +32,7 @@ mod retention;
 pub mod settings;
 pub mod url;
 pub mod verify;
+mod waiting;
 pub mod watch_applier;
 
 pub use metrics::Watch;

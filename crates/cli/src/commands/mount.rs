@@ -22,7 +22,7 @@ pub fn run(args: &Mount, face: &Face) -> Result<u8> {
         let mut scratch = ScratchRequest::new(dir);
         (scratch.fill, scratch.keep) = (args.fill, args.keep);
         scratch.rate_bytes_per_s = args.rate.unwrap_or(0);
-        scratch.owner = args.owner.as_deref().map(settings::user).transpose()?;
+        scratch.owner = args.owner.as_deref().map(settings::owner).transpose()?;
         scratch.engine_tool.clone_from(&args.engine_tool);
         request.scratch = Some(scratch);
     }

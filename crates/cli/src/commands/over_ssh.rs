@@ -33,7 +33,7 @@ pub(super) fn run_telling(
     let ssh = ssh(remote)?;
     let repository = repository(verb);
     let order = Order::Run {
-        words: with_keys(verb, settings::with_password(verb, words)?)?
+        words: with_keys(verb, settings::with_password(verb, words)?, face)?
             .iter()
             .map(|word| word.as_bytes().to_vec())
             .collect(),
@@ -44,7 +44,7 @@ pub(super) fn run_telling(
         patience: patience(remote.ssh_patience),
         repository: match repository {
             Some((path, access)) => {
-                let place = settings::location(path, storage_class(verb))?;
+                let place = face.location(path, storage_class(verb))?;
                 Some((place.store(), access))
             }
             None => None,
@@ -70,10 +70,10 @@ fn storage_class(verb: &Verb) -> Option<&str> {
 
 /// Opens an encrypted repository here, where its keys are, and adds what the work over there needs
 /// of them to the words. They go over the link, as a password does: no command line shows them.
-fn with_keys(verb: &Verb, mut words: Vec<OsString>) -> Result<Vec<OsString>> {
+fn with_keys(verb: &Verb, mut words: Vec<OsString>, face: &Face) -> Result<Vec<OsString>> {
     let (repository, reads) = match verb {
         Verb::Backup(args) => {
-            let place = settings::location(&args.repository, storage_class(verb))?;
+            let place = face.location(&args.repository, storage_class(verb))?;
             let place = settings::unlock_or_encrypt(place, &args.keys, &args.encrypt, "backup")?;
             let asked = !place.encrypt().is_empty() || !place.credentials().is_empty();
             if !asked {
@@ -88,15 +88,15 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>) -> Result<Vec<OsString>> {
             let Some(args) = archive(verb) else {
                 return Ok(words);
             };
-            let place = settings::location(&args.repository, None)?;
+            let place = face.location(&args.repository, None)?;
             // Over there it could not be made.
             let place = settings::unlock_archive(place, args)?;
             (Repository::open_or_create(&place)?, false)
         }
-        Verb::Restore(args) => (open(&args.repository, &args.keys, "restore")?, true),
-        Verb::Verify(args) => (open(&args.repository, &args.keys, "verify")?, true),
+        Verb::Restore(args) => (open(&args.repository, &args.keys, "restore", face)?, true),
+        Verb::Verify(args) => (open(&args.repository, &args.keys, "verify", face)?, true),
         Verb::Repository(care) => match care.copy() {
-            Some(args) => (open(&args.from, &args.keys, "repository")?, true),
+            Some(args) => (open(&args.from, &args.keys, "repository", face)?, true),
             None => return Ok(words),
         },
         _ => return Ok(words),
@@ -118,12 +118,8 @@ fn archive(verb: &Verb) -> Option<&BinlogArchive> {
     }
 }
 
-fn open(path: &Path, keys: &Keys, verb: &str) -> Result<Repository> {
-    Repository::open(settings::unlock(
-        settings::location(path, None)?,
-        keys,
-        verb,
-    )?)
+fn open(path: &Path, keys: &Keys, verb: &str, face: &Face) -> Result<Repository> {
+    Repository::open(settings::unlock(face.location(path, None)?, keys, verb)?)
 }
 
 fn patience(loss: Duration) -> Patience {
@@ -163,7 +159,7 @@ fn ssh(remote: &Remote) -> Result<Ssh> {
         destination,
         program,
         sudo: remote.ssh_sudo,
-        keep: remote.ssh_keep_program,
+        keep: !remote.no_ssh_keep_program,
     })
 }
 

@@ -148,6 +148,7 @@ fn beside_the_program() -> Result<PathBuf> {
                 "there is no libevenkeel_url.so beside {}, nor in ../lib/evenkeel",
                 program.display()
             ))
-            .hint("name it with --library; `cargo build --release -p evenkeel-plugin-url` makes it")
+            .hint("install the package evenkeel-plugin-url, or name the library with --library")
+            .hint("from source, `make build` makes it")
         })
 }

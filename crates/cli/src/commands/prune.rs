@@ -1,5 +1,6 @@
 //! `prune`.
 
+use super::waiting;
 use crate::args::Prune as Typed;
 use crate::settings;
 use crate::show::Face;
@@ -11,6 +12,10 @@ use std::time::Duration;
 
 /// Runs the command.
 pub fn run(args: &Typed, face: &Face) -> Result<u8> {
+    waiting::for_others(&args.waiting, face, || prune(args, face))
+}
+
+fn prune(args: &Typed, face: &Face) -> Result<u8> {
     let repository = Repository::open(settings::unlock(
         face.repository_in(&args.repository, args.storage_class.as_deref())?,
         &args.keys,

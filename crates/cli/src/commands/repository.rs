@@ -20,7 +20,7 @@ fn copy(args: &RepositoryCopy, face: &Face) -> Result<u8> {
     let begun = Instant::now();
     let from = face.repository(&args.from)?;
     let from = Repository::open(settings::unlock(from, &args.keys, "repository")?)?;
-    let to = settings::location(&args.to, args.storage_class.as_deref())?;
+    let to = face.location(&args.to, args.storage_class.as_deref())?;
     let to = match face.is_far() {
         // The keys that came over the link are those of FROM.
         true => to,

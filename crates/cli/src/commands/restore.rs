@@ -31,7 +31,7 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
     if let Some(text) = &args.to {
         go_on_to(text, args, &mut request, face)?;
     }
-    request.owner = args.owner.as_deref().map(settings::user).transpose()?;
+    request.owner = args.owner.as_deref().map(settings::owner).transpose()?;
     let run = Run {
         progress: face.progress(),
         cancel: face.cancel(),

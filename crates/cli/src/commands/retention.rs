@@ -1,6 +1,6 @@
 //! What a backup forgets when it is done: `forget` and `prune` in the same command, for timers.
 
-use super::forget;
+use super::{forget, waiting};
 use crate::args::{Backup, PRUNE_MIN_LIVE};
 use crate::settings;
 use crate::show::Face;
@@ -20,7 +20,7 @@ pub(super) fn is_wanted(args: &Backup) -> bool {
 /// generation that was just made always stays. Returns whether all of it was done.
 pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bool {
     let outcome = match answer.corrupt.is_empty() {
-        true => perform(args, answer, face),
+        true => waiting::for_others(&args.waiting, face, || perform(args, answer, face)),
         // The generations before may be the last good ones.
         false => Err(
             Error::failed("nothing was forgotten: this generation holds corrupt pages")
@@ -38,7 +38,8 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bo
 fn perform(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> Result<()> {
     let place = face.repository_in(&args.repository, args.storage_class.as_deref())?;
     let repository = Repository::open(settings::unlock(place, &args.keys, "backup")?)?;
-    if args.keep.is_any() {
+    // With `--wait` this is done again when another run was in its way.
+    if args.keep.is_any() && answer.forgotten.is_none() {
         let mut rules = forget::rules(&args.keep, &repository)?;
         rules.these.insert(answer.report.generation);
         let plan = repository.plan_forget(&Forget::Except(rules), false)?;

@@ -3,8 +3,24 @@
 use evenkeel_op::{Error, Result};
 use std::process::Command;
 
+/// Returns user and group id of the account that files are made for, by name or `UID:GID`.
+///
+/// Errors: usage where there is no such account, and where it is not ours and we are not root: what cannot be given
+/// away would stay ours.
+pub fn owner(name: &str) -> Result<(u32, u32)> {
+    let (uid, gid) = user(name)?;
+    let own = rustix::process::geteuid();
+    if !own.is_root() && own.as_raw() != uid {
+        return Err(
+            Error::usage(format!("only root can give files to '{name}'"))
+                .hint("run it as root, or leave --owner out: then the files are yours"),
+        );
+    }
+    Ok((uid, gid))
+}
+
 /// Returns user and group id of an account, by name or `UID:GID`.
-pub fn user(name: &str) -> Result<(u32, u32)> {
+fn user(name: &str) -> Result<(u32, u32)> {
     if let Some((uid, gid)) = name.split_once(':')
         && let (Ok(uid), Ok(gid)) = (uid.parse(), gid.parse())
     {

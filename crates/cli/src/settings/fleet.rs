@@ -1,6 +1,8 @@
 //! A list of servers, and the command line that each of them means.
 
 use crate::args::Fleet;
+use crate::wrong_use;
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +49,8 @@ struct Server {
 /// checked before the first is run.
 pub fn fleet(typed: &Fleet) -> Result<Vec<FleetMember>> {
     let path = typed.file.display();
-    let text = fs::read_to_string(&typed.file).context(|| format!("failed to read {path}"))?;
+    let text = fs::read_to_string(&typed.file)
+        .map_err(|error| unreadable("list of servers", &typed.file, error))?;
     members(&text, &typed.command, &typed.only).context(|| format!("{path} and the command"))
 }
 
@@ -145,7 +148,7 @@ impl Words<'_> {
                 "repository" if self.verb == "doctor" => {}
                 "repository" => words.push(filled(value, self.name)?.into()),
                 "password" => return Err(no_password()),
-                "json" | "quiet" | "help" => {
+                "json" | "with-text" | "quiet" | "help" | "help-all" => {
                     return Err(Error::usage(format!("'{option}' is not for one server")));
                 }
                 option if own.iter().any(|one| one == option) => {
@@ -160,11 +163,7 @@ impl Words<'_> {
         }
         words.extend_from_slice(typed);
         let line = [&[OsString::from("evenkeel")], words.as_slice()].concat();
-        crate::parse(line).map_err(|error| {
-            let shown = error.render().to_string();
-            let first = shown.lines().next().unwrap_or_default();
-            Error::usage(first.trim_start_matches("error: ").to_owned())
-        })?;
+        crate::parse(line).map_err(|error| Error::usage(wrong_use::sentence(&error)))?;
         Ok(words)
     }
 }

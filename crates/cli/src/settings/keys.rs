@@ -1,6 +1,7 @@
 //! What opens an encrypted repository: files that were named, read here.
 
 use crate::args::{BinlogArchive, Connection, EncryptTo, Keys};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_repository::secrecy::SecretString;
 use evenkeel_repository::{Credentials, Encrypt, Location};
@@ -108,6 +109,10 @@ pub fn passphrase_in(path: &Path) -> Result<SecretString> {
 /// Reads a small file of text; the memory it is in is overwritten afterwards.
 fn read(path: &Path) -> Result<zeroize::Zeroizing<String>> {
     let failed = |error: std::io::Error| {
+        // No key was tried: the command line is wrong.
+        if error.kind() == std::io::ErrorKind::NotFound {
+            return unreadable("key file", path, error);
+        }
         Error::new(
             ErrorKind::WrongKey,
             format!("failed to read the key file {}", path.display()),

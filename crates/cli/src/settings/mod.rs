@@ -10,7 +10,7 @@ mod own;
 mod password;
 mod place;
 
-pub use account::user;
+pub use account::owner;
 pub use connection::{connect, resolved};
 pub use data_directory::{stopped_server, stopped_server_at};
 pub use fleet::{FleetMember, fleet};

@@ -4,13 +4,18 @@
 //! the command line may, with the same checks, and what is typed later wins.
 
 use crate::args::{Cli, Connection, Verb};
+use crate::wrong_use;
 use evenkeel_op::{Error, Result};
 use std::ffi::OsString;
 
 /// Options that say where to read options, or how to answer: not for option files.
-const ONLY_TYPED: [&str; 8] = [
+const ONLY_TYPED: [&str; 12] = [
     "help",
+    "help-all",
+    "with-text",
     "json",
+    "log-format",
+    "log-timestamps",
     "version",
     "defaults-file",
     "defaults-extra-file",
@@ -37,16 +42,22 @@ pub(super) fn names_of(verb: &str) -> Vec<String> {
     let arguments = command.find_subcommand(verb).into_iter();
     arguments
         .flat_map(clap::Command::get_arguments)
-        .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+        .flat_map(spellings)
         .map(str::to_owned)
         .collect()
+}
+
+/// Returns an option's name and those that it had in earlier versions: what a script or a file may hold.
+fn spellings(arg: &clap::Arg) -> Vec<&str> {
+    let earlier = arg.get_all_aliases().unwrap_or_default();
+    arg.get_long().into_iter().chain(earlier).collect()
 }
 
 /// Returns the names of a command's options that may stand in a file.
 fn names(command: &clap::Command) -> Vec<String> {
     command
         .get_arguments()
-        .flat_map(|arg| arg.get_long_and_visible_aliases().unwrap_or_default())
+        .flat_map(spellings)
         .filter(|name| !ONLY_TYPED.contains(name))
         .map(str::to_owned)
         .collect()
@@ -100,11 +111,9 @@ pub fn with_files_here(typed: Cli, words: &[OsString]) -> Result<(Cli, Vec<OsStr
     let (before, after) = words.split_at(at + 1);
     let whole = [before, &extra, after].concat();
     let parsed = crate::parse(whole.clone()).map_err(|error| {
-        let shown = error.render().to_string();
-        let first = shown.lines().next().unwrap_or_default();
         Error::usage(format!(
             "with what the option files say: {}",
-            first.trim_start_matches("error: ")
+            wrong_use::sentence(&error)
         ))
         .hint(format!(
             "`evenkeel settings --for {verb}` shows what comes from where"
@@ -118,9 +127,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn options_are_known_by_the_names_that_they_had() {
+        for line in [
+            "backup /r --workers 2 --snapshot-hook x --deadline 1s --hold-limit 1s",
+            "restore /r --target /d --workers 2",
+            "restore /r --output /d",
+            "check --workers 2",
+            "repository copy /r /s --latest 1 --workers 2",
+            "queue salvage /d --into /e",
+            "dump --target /d",
+        ] {
+            let words = std::iter::once("evenkeel").chain(line.split(' '));
+            let parsed = crate::parse(words.map(OsString::from).collect());
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
     fn files_may_hold_options_of_any_verb_but_not_where_to_read_them() {
         let known = known();
-        for name in ["rate", "lock-deadline", "snapshot", "keep-last"] {
+        for name in ["rate", "lock-deadline", "deadline", "snapshot", "keep-last"] {
             assert!(known.iter().any(|known| known == name), "{name}");
         }
         assert!(

@@ -1,7 +1,7 @@
 //! Where a repository is: a path of this host, or the URL of an object store with what the
 //! environment and the store's own files say about it.
 
-use evenkeel_objects::{Manners, Place};
+use evenkeel_objects::{Manners, Place, Tell};
 use evenkeel_op::Result;
 use evenkeel_repository::Location;
 use std::collections::BTreeMap;
@@ -17,13 +17,15 @@ pub fn is_url(word: &Path) -> bool {
     word.to_str().is_some_and(Place::is_url)
 }
 
-/// Returns the place that `word` names, in the storage class that is asked for.
-pub fn location(word: &Path, storage_class: Option<&str>) -> Result<Location> {
+/// Returns the place that `word` names, in the storage class that is asked for. `tell` hears that a store cannot
+/// be reached for now.
+pub fn location(word: &Path, storage_class: Option<&str>, tell: Tell) -> Result<Location> {
     let Some(url) = word.to_str().filter(|word| Place::is_url(word)) else {
         return Ok(Location::from(word));
     };
     let manners = Manners {
         storage_class: storage_class.map(str::to_owned),
+        tell,
         ..Manners::default()
     };
     let store = Place::parse(url, options())?.open(manners)?;

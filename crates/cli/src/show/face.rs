@@ -1,10 +1,12 @@
 //! The side of the program that the user sees.
 
-use super::progress::{Bars, Lines, Told};
+use super::log::Log;
+use super::progress::{Bars, Lines, Shown, Told};
 use super::{Answer, failure};
 use crate::args::{Cli, CompressAt, Output};
 use crate::settings;
 use crate::signals::Signals;
+use evenkeel_objects::Tell;
 use evenkeel_op::{Cancel, Error, Event, Progress, Result, Silent};
 use evenkeel_repository::Location;
 use evenkeel_transport::{Far, Word};
@@ -17,9 +19,11 @@ use std::sync::Arc;
 /// Where answers, talk and failures go, in the form that was asked for.
 pub struct Face {
     json: bool,
+    with_text: bool,
     quiet: bool,
+    log: Log,
     signals: Signals,
-    progress: Box<dyn Progress>,
+    progress: Arc<dyn Progress>,
     /// Whoever gave the order, when that was on another host.
     far: Option<Commander>,
     /// Standard output is something else's.
@@ -40,22 +44,38 @@ struct Document<'a, T> {
     schema: &'static str,
     #[serde(flatten)]
     body: &'a T,
+    /// The same as people read it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_text: Option<String>,
+}
+
+impl<'a, A: Answer> Document<'a, A> {
+    fn of(body: &'a A) -> Self {
+        Self {
+            schema: A::SCHEMA,
+            body,
+            as_text: None,
+        }
+    }
 }
 
 impl Face {
     /// Makes the face that `output` asks for.
     #[must_use]
     pub fn new(output: &Output, signals: Signals) -> Self {
-        let progress: Box<dyn Progress> = if output.quiet {
-            Box::new(Silent)
-        } else if std::io::stderr().is_terminal() {
-            Box::new(Bars::default())
+        let log = Log::of(output);
+        let progress = if output.quiet {
+            asked_for(Lines::only_asked(std::io::stderr(), log), &signals)
+        } else if std::io::stderr().is_terminal() && !log.is_asked_for() {
+            asked_for(Bars::default(), &signals)
         } else {
-            Box::new(Lines::new(std::io::stderr()))
+            asked_for(Lines::new(std::io::stderr(), log), &signals)
         };
         Self {
             json: output.json,
+            with_text: output.with_text,
             quiet: output.quiet,
+            log,
             signals,
             progress,
             far: None,
@@ -75,13 +95,15 @@ impl Face {
     pub fn far(cli: &Cli, signals: Signals, far: Far, place: String) -> Self {
         let output = &cli.output;
         let compress_at = cli.verb.remote().map(|remote| remote.compress_at);
-        let progress: Box<dyn Progress> = match output.quiet {
-            true => Box::new(Silent),
-            false => Box::new(Told::to(far.clone())),
+        let progress: Arc<dyn Progress> = match output.quiet {
+            true => Arc::new(Silent),
+            false => Arc::new(Told::to(far.clone())),
         };
         Self {
             json: output.json,
+            with_text: output.with_text,
             quiet: output.quiet,
+            log: Log::of(output),
             signals,
             progress,
             far: Some(Commander {
@@ -112,8 +134,15 @@ impl Face {
                 let store = store.compressing_there(commander.compresses);
                 Ok(Location::on(Arc::new(store)))
             }
-            None => settings::location(path, storage_class),
+            None => self.location(path, storage_class),
         }
+    }
+
+    /// Returns a place that is reached from this host, whoever gave the order.
+    pub fn location(&self, path: &Path, storage_class: Option<&str>) -> Result<Location> {
+        let progress = self.progress.clone();
+        let tell = Tell::by(move |text| progress.event(Event::Warning(text.to_owned())));
+        settings::location(path, storage_class, tell)
     }
 
     /// Returns where an operation reports its progress.
@@ -161,8 +190,8 @@ impl Face {
         self.progress.event(Event::PhaseEnded);
         if self.json {
             self.print(&json(&Document {
-                schema: A::SCHEMA,
-                body: answer,
+                as_text: self.with_text.then(|| answer.text()),
+                ..Document::of(answer)
             }));
         } else if !self.quiet {
             self.print(answer.text().as_bytes());
@@ -173,10 +202,7 @@ impl Face {
     pub fn tell<A: Answer>(&self, answer: &A) {
         self.progress.event(Event::PhaseEnded);
         if self.json {
-            let document = Document {
-                schema: A::SCHEMA,
-                body: answer,
-            };
+            let document = Document::of(answer);
             // As below: plain structs.
             let line = serde_json::to_string(&document).unwrap_or_default();
             self.print(format!("{line}\n").as_bytes());
@@ -199,14 +225,11 @@ impl Face {
     /// belongs to the command that was run.
     pub fn answer_aside<A: Answer>(&self, answer: &A) {
         if self.json {
-            let document = Document {
-                schema: A::SCHEMA,
-                body: answer,
-            };
+            let document = Document::of(answer);
             // These documents are plain structs: they cannot fail to serialise.
             eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
         } else if !self.quiet {
-            eprint!("{}", answer.text());
+            eprint!("{}", self.log.aside(&answer.text()));
         }
     }
 
@@ -218,18 +241,32 @@ impl Face {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
                 let document = failure::Document::of(&error);
-                if self.json && self.beside {
+                if self.log.is_json() {
+                    // Whoever collects the log wants it there, whatever is on standard output.
+                    eprint!("{}", self.log.failure(&error));
+                    if self.json && !self.beside {
+                        print_json(&document);
+                    }
+                } else if self.json && self.beside {
                     // One line, as its answer would be.
                     eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
                 } else if self.json {
                     print_json(&document);
                 } else {
-                    eprint!("{}", failure::text(&error));
+                    eprint!("{}", self.log.failure(&error));
                 }
                 ExitCode::from(error.kind().exit_code())
             }
         }
     }
+}
+
+/// Has SIGUSR1 ask this progress how far it is.
+fn asked_for<P: Shown + 'static>(progress: P, signals: &Signals) -> Arc<dyn Progress> {
+    let progress = Arc::new(progress);
+    let asked = progress.clone();
+    signals.when_asked(move || asked.tell());
+    progress
 }
 
 /// Prints one document on standard output.

@@ -1,9 +1,7 @@
 //! Failures as people and as programs read them.
 
-use evenkeel_op::{Error, ErrorKind, exit};
+use evenkeel_op::Error;
 use serde::Serialize;
-use std::ffi::OsString;
-use std::process::ExitCode;
 
 /// A failure as a JSON document.
 #[derive(Debug, Serialize)]
@@ -36,37 +34,10 @@ pub(super) fn text(error: &Error) -> String {
     text
 }
 
-/// Shows what is wrong with a command line, or the help that it asked for.
-#[must_use]
-pub fn usage(error: &clap::Error, words: &[OsString]) -> ExitCode {
-    let wanted_json = words
-        .iter()
-        .take_while(|word| *word != "--")
-        .any(|word| word == "--json");
-    if error.use_stderr() && wanted_json {
-        let shown = error.render().to_string();
-        let message = shown
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ");
-        let error =
-            Error::new(ErrorKind::Usage, message).hint("evenkeel --help shows every option");
-        super::face::print_json(&Document::of(&error));
-        return ExitCode::from(exit::USAGE);
-    }
-    // A reader of the help that went away has seen enough.
-    let _ = error.print();
-    if error.use_stderr() {
-        ExitCode::from(exit::USAGE)
-    } else {
-        ExitCode::SUCCESS
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_op::ErrorKind;
 
     fn busy() -> Error {
         Error::new(ErrorKind::Busy, "the repository is locked")

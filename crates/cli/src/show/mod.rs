@@ -3,10 +3,12 @@
 pub mod answers;
 mod face;
 mod failure;
+mod log;
 mod progress;
 mod table;
+mod usage;
 
 pub use answers::Answer;
 pub use face::Face;
-pub use failure::usage;
 pub use table::{Align, Table};
+pub use usage::usage;

@@ -4,7 +4,8 @@ use super::Whose;
 use super::find::Subject;
 use super::journal::Journal;
 use super::store::{Baseline, Place};
-use evenkeel_op::{Context, Result};
+use evenkeel_op::Result;
+use evenkeel_op::paths::unreadable;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -40,6 +41,6 @@ pub(super) fn datadir_of(whose: &Whose) -> Result<PathBuf> {
         Whose::Running(_) => Ok(Subject::find(whose)?.files.datadir),
         Whose::Stopped { datadir, .. } => datadir
             .canonicalize()
-            .context(|| format!("failed to find the data directory {}", datadir.display())),
+            .map_err(|error| unreadable("data directory", datadir, error)),
     }
 }

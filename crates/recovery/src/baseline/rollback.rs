@@ -162,7 +162,7 @@ fn keep_backups_away(store: &Store) -> Result<Option<Holding>> {
     places
         .first()
         .filter(|place| is_ours(&place.holding))
-        .map(|place| Holding::open(&place.holding))
+        .map(|place| Holding::open(&place.holding, ""))
         .transpose()
 }
 

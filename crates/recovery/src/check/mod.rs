@@ -11,6 +11,7 @@ mod copies;
 mod heal;
 mod judge;
 mod name;
+mod named;
 mod pages;
 mod prove;
 mod reading;

@@ -28,7 +28,7 @@ const UNBORN: &str = "its first page was never written";
 
 /// Whether a server has made the file and not written to it yet: all zeros, or a first page without
 /// type and LSN (MySQL), which is in memory only. Crash recovery makes such a file from the log.
-fn is_unborn(start: &[u8]) -> bool {
+pub(super) fn is_unborn(start: &[u8]) -> bool {
     const LSN_AND_TYPE: std::ops::Range<usize> = 16..26;
     start
         .get(LSN_AND_TYPE)

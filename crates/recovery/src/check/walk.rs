@@ -1,5 +1,7 @@
 //! Files with pages in directories that need not be a server's: told by their names.
 
+use super::named::refuse_other_files;
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,9 +26,12 @@ impl Found {
     /// Adds a file that was named, whatever it is called, or what is in a directory. Symbolic links in
     /// it are not followed: in a snapshot they would lead to the live files.
     pub(super) fn add(&mut self, path: &Path) -> Result<()> {
-        let what = || format!("failed to look at {}", path.display());
-        let metadata = std::fs::metadata(path).context(what)?;
+        let metadata = std::fs::metadata(path)
+            .map_err(|error| unreadable("file or directory", path, error))?;
         if metadata.is_file() {
+            if !has_pages(&path.to_string_lossy()) {
+                refuse_other_files(path)?;
+            }
             let one = (path.to_owned(), metadata.len());
             match is_system(&path.to_string_lossy()) {
                 true => self.systems.push(vec![one]),

@@ -102,7 +102,8 @@ pub fn prewarm(request: &PrewarmRequest, run: Run<'_>) -> Result<PrewarmReport> 
         // To look for the others would take longer than there is to gain.
         false => server.system_files()?,
     };
-    run.progress.note(format!("{} files", found.files.len()));
+    run.progress
+        .note(evenkeel_op::units::count(found.files.len(), "file"));
     let logs = redo::files(&found);
     let state = redo::state(&logs);
     run.cancel.check()?;

@@ -30,6 +30,11 @@ pub(super) fn page(page: &Page) -> String {
     html
 }
 
+/// Makes words harmless, and keeps lines from beginning with the sign of percent. Not for what is copied from a page.
+fn words(text: &str) -> String {
+    escaped(text).replace(" %", "\u{a0}%")
+}
+
 /// Makes a text harmless, within elements and within attributes.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -51,7 +56,11 @@ fn element(name: &str, class: &str, text: &str) -> String {
         "" => String::new(),
         class => format!(" class=\"{class}\""),
     };
-    format!("<{name}{class}>{}</{name}>\n", escaped(text))
+    let text = match name {
+        "pre" => escaped(text),
+        _ => words(text),
+    };
+    format!("<{name}{class}>{text}</{name}>\n")
 }
 
 fn headline(html: &mut String, facts: &[Fact]) {
@@ -62,8 +71,8 @@ fn headline(html: &mut String, facts: &[Fact]) {
     for fact in facts {
         html.push_str(&format!(
             "<div><dt>{}</dt><dd>{}</dd></div>\n",
-            escaped(&fact.name),
-            escaped(&fact.value)
+            words(&fact.name),
+            words(&fact.value)
         ));
     }
     html.push_str("</dl>\n");
@@ -96,7 +105,7 @@ fn table(html: &mut String, table: &Table) {
             Some(Cell::Number(_)) => " class=\"n\"",
             _ => "",
         };
-        html.push_str(&format!("<th scope=\"col\"{class}>{}</th>", escaped(head)));
+        html.push_str(&format!("<th scope=\"col\"{class}>{}</th>", words(head)));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
@@ -108,7 +117,7 @@ fn table(html: &mut String, table: &Table) {
                 Cell::Good(text) => (" class=\"good\"", text),
                 Cell::Bad(text) => (" class=\"bad\"", text),
             };
-            html.push_str(&format!("<td{class}>{}</td>", escaped(text)));
+            html.push_str(&format!("<td{class}>{}</td>", words(text)));
         }
         html.push_str("</tr>\n");
     }

@@ -20,6 +20,7 @@ fn plot() -> Plot {
             from: 1.2,
             to: Some(1.8),
         }],
+        note: String::new(),
     }
 }
 
@@ -32,6 +33,7 @@ fn bars() -> Bars {
             name: String::new(),
             bars: vec![Bar::median_of(&[1.0, 2.0, 3.0]), None],
         }],
+        note: String::new(),
     }
 }
 
@@ -98,6 +100,19 @@ fn the_numbers_behind_each_picture_are_there() {
     ] {
         assert!(html.contains(text), "{text}: {html}");
     }
+}
+
+#[test]
+fn no_line_begins_with_the_sign_of_percent() {
+    let mut page = page();
+    let mut table = Table::new(&["", "within 95 %"]);
+    table.row([Cell::text("x"), Cell::Number("12 %".to_owned())]);
+    page.parts.push(Part::Table(table));
+    page.about.command = "date '+%s %N'".to_owned();
+    let html = page.to_html();
+    assert!(html.contains("within 95\u{a0}%") && html.contains("12\u{a0}%"));
+    // Who copies a command has spaces where there were some.
+    assert!(html.contains("&#39;+%s %N&#39;"), "{html}");
 }
 
 #[test]

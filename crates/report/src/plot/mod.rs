@@ -5,6 +5,9 @@ mod draw;
 
 use crate::canvas::Within;
 
+/// What is said of lines through a single point each.
+const NO_CURVE: &str = "One point each: nothing shows how it goes on.";
+
 /// Lines over a plane.
 #[derive(Debug, Clone)]
 pub struct Plot {
@@ -18,6 +21,8 @@ pub struct Plot {
     pub series: Vec<Series>,
     /// What happened meanwhile, marked along the first axis.
     pub events: Vec<Event>,
+    /// What has to be known to read it, in sentences below it; may be empty.
+    pub note: String,
 }
 
 /// Something that happened, or went on for a while.
@@ -78,6 +83,14 @@ impl Plot {
     #[must_use]
     pub fn to_svg(&self) -> String {
         draw::svg(self, Within::File)
+    }
+
+    /// What is written below it: that points are no curves, where they are not, and its note.
+    fn notes(&self) -> String {
+        let points = self.series.iter().map(|series| series.shown(self).count());
+        let is_a_point = points.max() == Some(1);
+        let told = if is_a_point { NO_CURVE } else { "" };
+        [told, &self.note].join(" ")
     }
 
     /// Draws it as part of a page.

@@ -23,6 +23,7 @@ fn plot(series: Vec<Series>) -> Plot {
         y: Axis::linear("time, seconds"),
         series,
         events: Vec::new(),
+        note: String::new(),
     }
 }
 
@@ -58,6 +59,9 @@ fn no_line_or_a_single_point_is_a_plot_too() {
     assert!(plot(vec![series("none", 0, &[])]).to_svg().contains("none"));
     let one = plot(vec![series("one", 0, &[(1000.0, 1.5)])]).to_svg();
     assert_eq!(one.matches("<circle").count(), 1);
+    assert!(one.contains(NO_CURVE), "{one}");
+    let two = plot(vec![series("two", 0, &[(1000.0, 1.5), (2000.0, 2.0)])]);
+    assert!(!two.to_svg().contains(NO_CURVE));
 }
 
 #[test]
@@ -115,4 +119,41 @@ fn events_are_marked_with_their_names() {
         let found = svg.lines().filter(|line| line.trim() == name).count();
         assert_eq!(found, times, "{name}: {svg}");
     }
+}
+
+#[test]
+fn many_lines_have_a_plane_for_each_colour() {
+    let points = [(1000.0, 2.0), (30_000.0, 38.0)];
+    let of = |count: usize| {
+        let all = (0..count).map(|n| series(&format!("line {n}"), n / 2, &points));
+        plot(all.collect()).to_svg()
+    };
+    // Where an axis begins: each plane has a name for zero.
+    let zeros = |svg: &str| svg.lines().filter(|line| line.trim() == "0").count();
+    assert_eq!((zeros(&of(4)), zeros(&of(8))), (1, 4));
+    // What lies to the right, and what upwards, is said once.
+    for name in ["tables", "time, seconds"] {
+        assert_eq!(of(8).lines().filter(|line| line.trim() == name).count(), 1);
+    }
+    assert_eq!(of(8).matches("<circle").count(), 16);
+}
+
+#[test]
+fn letters_are_as_high_as_a_narrow_screen_needs() {
+    let points = [(1000.0, 2.0), (30_000.0, 38.0)];
+    let mut plot = plot(vec![series("line", 0, &points)]);
+    plot.note = "One run of each".to_owned();
+    let svg = plot.to_svg();
+    let number = |text: &str, name: &str| -> f64 {
+        let from = text.find(&format!("{name}=\"")).unwrap() + name.len() + 2;
+        text[from..].split('"').next().unwrap().parse().unwrap()
+    };
+    let factor = 400.0 / number(&svg, "width");
+    let sizes = svg.split("<text").skip(1);
+    let least = sizes.map(|text| factor * number(text, "font-size"));
+    let least = least.fold(f64::INFINITY, f64::min);
+    assert!(
+        least >= 11.0,
+        "{least} pixels where the picture is 400 wide"
+    );
 }

@@ -25,9 +25,9 @@ impl FromStr for Recipient {
     fn from_str(text: &str) -> Result<Self> {
         let parsed = text.trim().parse::<x25519::Recipient>();
         parsed.map(Self).map_err(|_| {
-            Error::usage(format!("'{text}' is no recipient")).hint(
-                "a recipient begins with 'age1': 'evenkeel keys generate' or age-keygen makes one",
-            )
+            Error::usage(format!("'{text}' is not the public key of an age identity"))
+                .hint("a public key begins with 'age1' and has 62 characters")
+                .hint("'evenkeel keys generate --output FILE' makes an identity and prints its public key; age-keygen does, too")
         })
     }
 }

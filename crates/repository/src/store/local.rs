@@ -1,13 +1,13 @@
 //! A store in a local directory: temporary name, fsync, rename, fsync of the directory.
 
-use super::{Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject, UNFINISHED};
+use super::{Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject, UNFINISHED, making};
 use crate::names::WRITER_LOCK;
 use evenkeel_op::own_directory::close_to_others;
-use rustix::fs::{FlockOperation, OFlags, RenameFlags, flock, renameat_with};
+use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
 use std::fmt::Debug;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -100,12 +100,7 @@ impl Store for LocalStore {
     fn create(&self, name: &str, existing: Existing) -> io::Result<Box<dyn NewObject>> {
         let temporary = format!("{name}{UNFINISHED}");
         self.step(Step::CreateFile(&temporary))?;
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-            .open(self.path(&temporary))?;
+        let file = making::file(&self.root, &temporary)?;
         Ok(Box::new(LocalNew {
             store: self.clone(),
             name: name.to_owned(),
@@ -153,7 +148,7 @@ impl Store for LocalStore {
         let made = if name.is_empty() {
             DirBuilder::new().recursive(true).mode(0o700).create(&path)
         } else {
-            fs::create_dir(&path)
+            making::folder(&self.root, name)
         };
         match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
@@ -178,13 +173,7 @@ impl Store for LocalStore {
 
     fn try_lock(&self, name: &str, mode: LockMode) -> io::Result<Option<Box<dyn Lock>>> {
         let path = self.path(name);
-        let writable = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path);
-        let file = match writable {
+        let file = match making::kept_file(&self.root, name) {
             Ok(file) => file,
             // A repository that we may only read: a shared lock needs no more than that.
             Err(_) if mode == LockMode::Shared => match File::open(&path) {
@@ -215,6 +204,10 @@ impl Store for LocalStore {
             close_to_others(&self.root)?;
         }
         Ok(Some(Box::new(LocalLock { _file: Some(file) })))
+    }
+
+    fn holder(&self, name: &str) -> Option<String> {
+        super::holder::of(&self.path(name))
     }
 
     fn place(&self) -> String {

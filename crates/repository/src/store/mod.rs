@@ -5,8 +5,10 @@
 //! they are finished. Only `head` is ever replaced.
 
 mod frames;
+mod holder;
 mod local;
 mod location;
+mod making;
 
 pub use frames::{FrameEncoder, MadeFrame, RawFrame};
 pub use local::{LocalStore, Step, Tap};
@@ -98,6 +100,10 @@ pub trait Store: Send + Sync + Debug {
     fn sync_folder(&self, name: &str) -> io::Result<()>;
     /// Takes a lock, or returns `None` at once if someone holds it.
     fn try_lock(&self, name: &str, mode: LockMode) -> io::Result<Option<Box<dyn Lock>>>;
+    /// Returns who holds a lock, in a few words, where that can be known.
+    fn holder(&self, _name: &str) -> Option<String> {
+        None
+    }
     /// Returns where this is, for messages.
     fn place(&self) -> String;
     /// Returns the directory that this is, where it is one on this host.

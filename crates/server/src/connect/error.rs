@@ -60,6 +60,12 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
         ) => Error::refused(format!("failed to log in at {place}: {inner}")).hint(
             "use an account with mysql_native_password, caching_sha2_password or unix_socket",
         ),
+        mysql::Error::CodecError(_) if io_error(error).is_none() => no_mysql(place),
+        mysql::Error::DriverError(
+            DriverError::UnexpectedPacket
+            | DriverError::PacketOutOfSync
+            | DriverError::UnsupportedProtocol(_),
+        ) => no_mysql(place),
         tls if is_tls_failure(tls) => {
             Error::refused(format!("TLS with {place} failed: {}", plain(tls))).hint(tls_hint(tls))
         }
@@ -142,9 +148,9 @@ fn kind_of_code(code: u16) -> ErrorKind {
 fn with_query_hint(error: Error, server: &MySqlError) -> Error {
     match error.kind() {
         ErrorKind::Refused => error.hint("give the account the privilege that the message names"),
-        ErrorKind::LockTimeout => {
-            error.hint("find what holds the lock with SHOW PROCESSLIST, or allow a longer wait")
-        }
+        ErrorKind::LockTimeout => error.hint(
+            "find what holds the lock with SHOW PROCESSLIST, and run it again when that has ended",
+        ),
         ErrorKind::Unreachable if server.code == 1927 => {
             error.hint("somebody killed this session: look who, then run it again")
         }
@@ -164,6 +170,16 @@ fn login_hint(code: u16) -> &'static str {
             "check --user and --password (or the [client] group of an option file, or --login-path)"
         }
     }
+}
+
+fn no_mysql(place: &str) -> Error {
+    Error::new(
+        ErrorKind::Unreachable,
+        format!("what listens at {place} is not MySQL or MariaDB: it answered with something else"),
+    )
+    .hint(
+        "check --host and --port (or the [client] group of an option file); 3306 is the usual port",
+    )
 }
 
 fn unreachable(place: &str, text: &str, kind: io::ErrorKind) -> Error {

@@ -1,6 +1,7 @@
 //! Server programs: what they are, and what they need beside them.
 
 use crate::abilities::{Flavour, Version};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl Binary {
     /// libraries and messages there.
     pub fn inspect(path: &Path) -> Result<Self> {
         let path = std::fs::canonicalize(path)
-            .context(|| format!("failed to find a server program at {}", path.display()))?;
+            .map_err(|error| unreadable("server program", path, error))?;
         let lib_dir = own_libraries(&path);
         let mut command = command(&path, lib_dir.as_deref());
         command.args(["--no-defaults", "--version"]);
@@ -47,12 +48,16 @@ impl Binary {
         let text = String::from_utf8_lossy(&output.stdout);
         let Some((flavour, version)) = read_version(&text) else {
             let said = String::from_utf8_lossy(&output.stderr);
+            let said = format!("{} {}", text.trim(), said.trim());
+            let told = match said.trim() {
+                "" => "says nothing".to_owned(),
+                said => format!("says '{}'", said.lines().next().unwrap_or_default()),
+            };
+            let path = path.display();
             return Err(Error::refused(format!(
-                "{} is not a MySQL or MariaDB server: {}{}",
-                path.display(),
-                text.trim(),
-                said.trim()
-            )));
+                "{path} is not a MySQL or MariaDB server: asked for its version, it {told}"
+            ))
+            .hint("name the server's program: mariadbd or mysqld"));
         };
         let install = match flavour {
             Flavour::MariaDb => Install::Script(install_script(&path)),

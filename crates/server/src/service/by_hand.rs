@@ -75,12 +75,13 @@ impl ByHand {
         command.env_clear().envs(self.environment.iter().cloned());
         let started_in = self.environment.iter().find(|(name, _)| name == "PWD");
         let directory = started_in.map(|(_, value)| Path::new(value));
+        let (user, group) = self.account;
+        // Root may have started it where its account cannot go: in /root.
         command.current_dir(
             directory
-                .filter(|path| path.is_dir())
+                .filter(|path| path.is_dir() && may_enter(path, self.account))
                 .unwrap_or(Path::new("/")),
         );
-        let (user, group) = self.account;
         if user != rustix::process::geteuid().as_raw() {
             command.uid(user).gid(group);
         }
@@ -105,6 +106,21 @@ fn still_there(program: PathBuf) -> PathBuf {
         Some(path) if !program.exists() => PathBuf::from(OsStr::from_bytes(path)),
         _ => program,
     }
+}
+
+/// Whether a user of a group may go to a directory, as far as modes say it.
+fn may_enter(directory: &Path, (user, group): (u32, u32)) -> bool {
+    let opens = |path: &Path| {
+        path.metadata().is_ok_and(|facts| {
+            let bit = match facts.uid() == user {
+                true => 0o100,
+                false if facts.gid() == group => 0o010,
+                false => 0o001,
+            };
+            facts.mode() & bit != 0
+        })
+    };
+    user == 0 || fs::canonicalize(directory).is_ok_and(|real| real.ancestors().all(opens))
 }
 
 /// The file at `path` to append to; `None` where it is neither of this owner nor out of everybody's reach
@@ -208,6 +224,26 @@ mod tests {
         };
         how.start().unwrap().wait().unwrap();
         assert_eq!(fs::read_to_string(&log).unwrap(), "4242\n4243\n");
+    }
+
+    /// As root's shell has it: in a directory that the server's account cannot enter.
+    #[test]
+    fn a_server_that_root_started_at_home_starts_again() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let how = ByHand {
+            program: "/bin/sh".into(),
+            words: ["sh", "-c", "exit 7"].map(OsString::from).into(),
+            environment: vec![("PWD".into(), dir.path().into())],
+            account: (4242, 4243),
+            output: None,
+            errors: None,
+        };
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(!may_enter(dir.path(), how.account));
+        assert_eq!(how.start().unwrap().wait().unwrap().code(), Some(7));
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o711)).unwrap();
+        assert!(may_enter(dir.path(), how.account));
     }
 
     /// A program in the data directory that is root's in effect, as `su` is, for which a server that was

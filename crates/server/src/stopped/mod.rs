@@ -9,8 +9,10 @@
 
 mod maker;
 mod settings;
+mod state;
 
 pub use maker::Maker;
+pub use state::server_uuid;
 
 use crate::abilities::Flavour;
 use crate::files::{self, ServerFiles};

@@ -38,7 +38,7 @@ pub(super) fn variables(
 /// What `SET PERSIST` left: it comes after the option files.
 fn persisted(datadir: &Path) -> Variables {
     let mut found = Variables::new();
-    let text = std::fs::read(datadir.join("mysqld-auto.cnf")).unwrap_or_default();
+    let text = super::state::read(datadir, "mysqld-auto.cnf").unwrap_or_default();
     if let Ok(serde_json::Value::Object(top)) = serde_json::from_slice(&text) {
         collect(&top, &mut found);
     }

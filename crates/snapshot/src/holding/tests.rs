@@ -1,9 +1,13 @@
 use super::door::{LOCK, MARKER, MARKER_UNFINISHED};
+use super::facts::FACTS;
 use super::*;
 use rustix::process::geteuid;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
+
+/// What the base of no repository is called.
+const BASE: &str = "base";
 
 fn holding(root: &Path) -> PathBuf {
     root.join(".evenkeel-0")
@@ -11,7 +15,15 @@ fn holding(root: &Path) -> PathBuf {
 
 /// Commits a run whose directory holds one file with `text` in it.
 fn commit(directory: &Path, token: &str, text: &str) {
-    let run = Holding::open(directory).unwrap().start().unwrap();
+    commit_for("", directory, token, text);
+}
+
+/// The same as a run of a repository.
+fn commit_for(repository: &str, directory: &Path, token: &str, text: &str) {
+    let run = Holding::open(directory, repository)
+        .unwrap()
+        .start()
+        .unwrap();
     fs::write(run.path().join("file"), text).unwrap();
     run.commit("reflink", token).unwrap();
 }
@@ -31,7 +43,7 @@ fn a_base_is_found_by_provider_and_token() {
     let directory = holding(root.path());
     commit(&directory, "one", "1");
     commit(&directory, "two", "2");
-    let open = Holding::open(&directory).unwrap();
+    let open = Holding::open(&directory, "").unwrap();
     assert_eq!(open.base("reflink", "one"), None);
     assert_eq!(open.base("btrfs", "two"), None);
     let base = open.base("reflink", "two").unwrap();
@@ -43,20 +55,57 @@ fn a_base_is_found_by_provider_and_token() {
 }
 
 #[test]
+fn each_repository_has_its_base_and_those_of_others_are_few() {
+    let root = tempfile::tempdir().unwrap();
+    let directory = holding(root.path());
+    let has = |repository: &str, token: &str| {
+        let open = Holding::open(&directory, repository).unwrap();
+        open.base("reflink", token).is_some()
+    };
+    commit_for("one", &directory, "1", "one");
+    commit_for("two", &directory, "2", "two");
+    commit_for("one", &directory, "3", "one");
+    assert!(has("one", "3") && has("two", "2") && !has("one", "1"));
+    // A run that died while it changed one costs the others nothing.
+    let open = Holding::open(&directory, "one").unwrap();
+    open.write_facts(&BaseFacts::now("reflink", None, false))
+        .unwrap();
+    drop(open);
+    assert!(heal(&directory).unwrap());
+    assert!(has("two", "2") && !has("one", "3"));
+    // Those that were used last stay. All of this is one second's, so the clock is given.
+    for (at, repository) in ["two", "three", "four", "five"].iter().enumerate() {
+        commit_for(repository, &directory, repository, "");
+        let open = Holding::open(&directory, repository).unwrap();
+        let mut facts = open.facts().unwrap();
+        facts.created_unix_s = facts.created_unix_s - 100 + at as u64;
+        open.write_facts(&facts).unwrap();
+    }
+    assert!(has("five", "five") && has("four", "four") && has("three", "three"));
+    assert!(!has("two", "two"));
+    Holding::open(&directory, "").unwrap().drop_bases().unwrap();
+    assert_eq!(names(&directory), [MARKER, LOCK]);
+}
+
+#[test]
 fn abandoned_and_dropped_runs_leave_the_base_alone() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
     commit(&directory, "one", "1");
-    Holding::open(&directory)
+    Holding::open(&directory, "")
         .unwrap()
         .start()
         .unwrap()
         .abandon()
         .unwrap();
-    drop(Holding::open(&directory).unwrap().start().unwrap());
+    drop(Holding::open(&directory, "").unwrap().start().unwrap());
     assert_eq!(names(&directory), [MARKER, BASE, LOCK]);
     assert_eq!(
-        Holding::open(&directory).unwrap().facts().unwrap().token,
+        Holding::open(&directory, "")
+            .unwrap()
+            .facts()
+            .unwrap()
+            .token,
         Some("one".to_owned())
     );
 }
@@ -65,16 +114,16 @@ fn abandoned_and_dropped_runs_leave_the_base_alone() {
 fn a_second_run_is_told_to_wait() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
-    let run = Holding::open(&directory).unwrap().start().unwrap();
+    let run = Holding::open(&directory, "").unwrap().start().unwrap();
     assert_eq!(
-        Holding::open(&directory).unwrap_err().kind(),
+        Holding::open(&directory, "").unwrap_err().kind(),
         ErrorKind::Busy
     );
     // Healing does not touch the living.
     assert!(!heal(&directory).unwrap());
     assert!(run.path().is_dir());
     drop(run);
-    assert!(Holding::open(&directory).is_ok());
+    assert!(Holding::open(&directory, "").is_ok());
 }
 
 #[test]
@@ -97,7 +146,7 @@ fn a_base_without_readable_facts_is_no_base() {
     let directory = holding(root.path());
     commit(&directory, "one", "1");
     fs::write(directory.join(BASE).join(FACTS), "{").unwrap();
-    let open = Holding::open(&directory).unwrap();
+    let open = Holding::open(&directory, "").unwrap();
     assert_eq!(open.base("reflink", "one"), None);
     assert_eq!(names(&directory), [MARKER, LOCK]);
 }
@@ -107,7 +156,7 @@ fn a_base_that_was_being_changed_is_deleted() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
     for heals in [true, false] {
-        let open = Holding::open(&directory).unwrap();
+        let open = Holding::open(&directory, "").unwrap();
         let moving = BaseFacts::now("reflink", None, false);
         open.make_base(&moving, &["files"]).unwrap();
         assert!(open.base_path().join("files").is_dir());
@@ -115,7 +164,7 @@ fn a_base_that_was_being_changed_is_deleted() {
         if heals {
             assert!(heal(&directory).unwrap());
         } else {
-            drop(Holding::open(&directory).unwrap());
+            drop(Holding::open(&directory, "").unwrap());
         }
         assert_eq!(names(&directory), [MARKER, LOCK]);
     }
@@ -126,7 +175,7 @@ fn a_directory_of_somebody_else_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
     fs::create_dir_all(directory.join("run-1-x")).unwrap();
-    let error = Holding::open(&directory).unwrap_err();
+    let error = Holding::open(&directory, "").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(!heal(&directory).unwrap());
     assert_eq!(names(&directory), ["run-1-x"]);
@@ -144,7 +193,7 @@ fn what_another_user_made_is_refused_whatever_is_in_it() {
     chown(&directory, Some(4242), None).unwrap();
     assert!(!is_ours(&directory));
     assert!(!heal(&directory).unwrap());
-    let error = Holding::open(&directory).unwrap_err();
+    let error = Holding::open(&directory, "").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.to_string().contains("another user"), "{error}");
     assert_eq!(names(&directory), [MARKER, BASE, LOCK, "run-1-x"]);
@@ -157,12 +206,12 @@ fn what_others_may_write_into_is_refused() {
     commit(&directory, "one", "1");
     fs::set_permissions(&directory, Permissions::from_mode(0o770)).unwrap();
     assert!(!is_ours(&directory));
-    assert!(Holding::open(&directory).is_err());
+    assert!(Holding::open(&directory, "").is_err());
     fs::set_permissions(&directory, Permissions::from_mode(0o700)).unwrap();
     let link = root.path().join("link");
     std::os::unix::fs::symlink(&directory, &link).unwrap();
     assert!(!is_ours(&link));
-    assert!(Holding::open(&link).is_err());
+    assert!(Holding::open(&link, "").is_err());
 }
 
 /// Who owns the directory above can put another in its place at any moment.
@@ -170,7 +219,7 @@ fn what_others_may_write_into_is_refused() {
 fn what_is_put_in_its_place_while_it_is_open_is_not_touched() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
-    let run = Holding::open(&directory).unwrap().start().unwrap();
+    let run = Holding::open(&directory, "").unwrap().start().unwrap();
     let moved = root.path().join("moved");
     fs::rename(&directory, &moved).unwrap();
     let outside = root.path().join("outside");
@@ -190,7 +239,7 @@ fn an_unfinished_first_run_is_finished() {
     let directory = holding(root.path());
     DirBuilder::new().mode(0o755).create(&directory).unwrap();
     fs::write(directory.join(MARKER_UNFINISHED), "even").unwrap();
-    Holding::open(&directory).unwrap();
+    Holding::open(&directory, "").unwrap();
     assert!(is_ours(&directory));
 }
 
@@ -201,7 +250,7 @@ fn symbolic_links_are_deleted_and_not_followed() {
     let outside = root.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("precious"), "").unwrap();
-    Holding::open(&directory).unwrap();
+    Holding::open(&directory, "").unwrap();
     fs::create_dir(directory.join("run-1-x")).unwrap();
     std::os::unix::fs::symlink(&outside, directory.join("run-1-x/link")).unwrap();
     std::os::unix::fs::symlink(&outside, directory.join("old-1-y")).unwrap();
@@ -214,10 +263,10 @@ fn symbolic_links_are_deleted_and_not_followed() {
 fn a_child_does_not_inherit_the_lock() {
     let root = tempfile::tempdir().unwrap();
     let directory = holding(root.path());
-    let open = Holding::open(&directory).unwrap();
+    let open = Holding::open(&directory, "").unwrap();
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
     drop(open);
-    let again = Holding::open(&directory).map(|_| ());
+    let again = Holding::open(&directory, "").map(|_| ());
     child.kill().unwrap();
     child.wait().unwrap();
     again.unwrap();

@@ -5,12 +5,14 @@
 //!     evenkeel                          a tag: made by evenkeel
 //!     evenkeel.of.0123456789abcdef      a tag: whose snapshot it is, see [`holding_id`]
 //!     evenkeel.run                      a tag: of a run that has not committed
+//!     evenkeel.for.89abcdef01234567     a tag: the repository that it is kept for, where there is one
 //!     evenkeel.token.…                  a tag: the generation that it is kept for
 //!     evenkeel.map.…                    a tag: which files had which names in it
 //!     evenkeel.at.1700000000000         a tag: when it was kept, in milliseconds since 1970
 //!     evenkeel.delta                    a tag: a metadata snapshot of its pool may be reserved for it
 //! ```
 
+use crate::filesystem::stable_hash;
 use evenkeel_op::{Error, Result};
 use std::hash::{BuildHasher, RandomState};
 use std::time::SystemTime;
@@ -22,6 +24,7 @@ pub(super) const TAG: &str = "evenkeel";
 pub(super) const TAG_RUN: &str = "evenkeel.run";
 /// A metadata snapshot of its pool may be reserved for it.
 pub(super) const TAG_DELTA: &str = "evenkeel.delta";
+const FOR: &str = "evenkeel.for.";
 const TOKEN: &str = "evenkeel.token.";
 const MAP: &str = "evenkeel.map.";
 const AT: &str = "evenkeel.at.";
@@ -48,6 +51,17 @@ pub(super) fn is_ours(name: &str) -> bool {
 /// Returns the tag of what belongs to a holding.
 pub(super) fn tag_of(id: &str) -> String {
     format!("evenkeel.of.{id}")
+}
+
+/// Returns the tag of a base that is kept for a repository, or for none (empty).
+pub(super) fn tag_for(kept_for: &str) -> String {
+    format!("{FOR}{:016x}", stable_hash(kept_for.as_bytes()))
+}
+
+/// Returns the tag that says for which repository a base is kept, if it has one.
+pub(super) fn kept_for(tags: &[String]) -> Option<&str> {
+    let mut all = tags.iter().map(String::as_str);
+    all.find(|tag| tag.starts_with(FOR))
 }
 
 /// Returns the tags of a kept base. `Failed` when the token holds what tags may not.

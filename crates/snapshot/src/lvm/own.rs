@@ -9,8 +9,10 @@ use super::name;
 use super::report::{self, Lv};
 use super::tool;
 use crate::failpoints::fail_point;
+use crate::kept;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::FlockOperation;
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -93,21 +95,45 @@ pub(super) fn among<'a>(all: &'a [Lv], id: &str, origin: &Lv) -> Vec<&'a Lv> {
 /// What is found of our snapshots of one volume.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
-    /// The one that was kept last.
+    /// The one that was kept last for the run's repository.
     pub(super) base: Option<Lv>,
+    /// Those that are kept for others.
+    pub(super) others: Vec<Lv>,
     /// Those of dead runs, and former bases.
     pub(super) leftovers: Vec<Lv>,
 }
 
-/// Tells the kept base from what dead runs left. The caller has the lock of the holding.
-pub(super) fn sort(ours: Vec<&Lv>) -> Found {
+/// Tells kept bases from what dead runs left, and those of the repository with the tag `own` from others'.
+/// The caller has the lock of the holding.
+pub(super) fn sort(ours: Vec<&Lv>, own: &str, now_unix_s: u64) -> Found {
     let mut found = Found::default();
     let (mut kept, lost): (Vec<&Lv>, Vec<&Lv>) = ours
         .into_iter()
         .partition(|lv| name::token(&lv.tags).is_some() && !lv.has_tag(name::TAG_RUN));
-    kept.sort_by_key(|lv| name::kept_at(&lv.tags));
-    found.base = kept.pop().cloned();
-    found.leftovers = kept.into_iter().chain(lost).cloned().collect();
+    // The newest first: what comes after one for the same repository is a former base.
+    kept.sort_by_key(|lv| std::cmp::Reverse(name::kept_at(&lv.tags)));
+    let mut seen = BTreeSet::new();
+    let mut others: Vec<(u64, &Lv)> = Vec::new();
+    for lv in kept {
+        let whose = name::kept_for(&lv.tags);
+        if !seen.insert(whose) {
+            found.leftovers.push(lv.clone());
+        } else if whose == Some(own) {
+            found.base = Some(lv.clone());
+        } else {
+            others.push((name::kept_at(&lv.tags) / 1000, lv));
+        }
+    }
+    let surplus = kept::surplus(others.clone(), now_unix_s);
+    let stays = |lv: &Lv| surplus.iter().all(|gone| gone.uuid != lv.uuid);
+    let (others, gone): (Vec<&Lv>, Vec<&Lv>) = others
+        .into_iter()
+        .map(|(_, lv)| lv)
+        .partition(|lv| stays(lv));
+    found.others = others.into_iter().cloned().collect();
+    found
+        .leftovers
+        .extend(gone.into_iter().chain(lost).cloned());
     found
 }
 
@@ -231,17 +257,34 @@ mod tests {
 
     #[test]
     fn the_base_is_what_was_kept_last() {
-        let older = lv("a", &["evenkeel.token.x", "evenkeel.at.10"], "o");
-        let newer = lv("b", &["evenkeel.token.y", "evenkeel.at.11"], "o");
+        let (own, other) = (name::tag_for("one"), name::tag_for("two"));
+        let older = lv("a", &[&own, "evenkeel.token.x", "evenkeel.at.10000"], "o");
+        let newer = lv("b", &[&own, "evenkeel.token.y", "evenkeel.at.11000"], "o");
+        let theirs = lv("e", &[&other, "evenkeel.token.v", "evenkeel.at.13000"], "o");
+        let former = lv("f", &[&other, "evenkeel.token.u", "evenkeel.at.9000"], "o");
         let run = lv("c", &["evenkeel.run"], "o");
         // Killed between two steps of being kept: not whole.
         let half = lv(
             "d",
-            &["evenkeel.run", "evenkeel.token.z", "evenkeel.at.12"],
+            &[
+                "evenkeel.run",
+                &own,
+                "evenkeel.token.z",
+                "evenkeel.at.12000",
+            ],
             "o",
         );
-        let found = sort(vec![&newer, &run, &older, &half]);
-        assert_eq!(found.base, Some(newer));
-        assert_eq!(found.leftovers, [older, run, half]);
+        let all = vec![&former, &newer, &run, &older, &half, &theirs];
+        let found = sort(all.clone(), &own, 14);
+        assert_eq!(found.base, Some(newer.clone()));
+        assert_eq!(found.others, std::slice::from_ref(&theirs));
+        assert_eq!(
+            found.leftovers,
+            [older.clone(), former.clone(), run.clone(), half.clone()]
+        );
+        // One that nobody used for long goes; the own one stays.
+        let found = sort(all, &own, 100 * 24 * 60 * 60);
+        assert_eq!((found.base, found.others), (Some(newer), vec![]));
+        assert_eq!(found.leftovers, [older, former, theirs, run, half]);
     }
 }

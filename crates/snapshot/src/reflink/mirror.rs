@@ -120,9 +120,14 @@ impl Mirror {
         Ok(())
     }
 
+    /// Whether it is known in what the clones differ from the generation `token`.
+    pub(super) fn is_of(&self, token: Option<&str>) -> bool {
+        self.token.is_some() && self.token.as_deref() == token
+    }
+
     /// Returns in what a clone differs from the generation `token`.
     pub(super) fn changed(&self, token: Option<&str>, file: &SourceFile) -> Result<Changed> {
-        if self.token.is_none() || self.token.as_deref() != token {
+        if !self.is_of(token) {
             return Ok(Changed::Unknown);
         }
         let path = self.files().join(name::path(&file.name));

@@ -4,7 +4,8 @@ use crate::args::BenchCompare;
 use crate::show::Face;
 use crate::show::answers::{Compared, Comparison};
 use evenkeel_bench::compare::compare;
-use evenkeel_op::{Context, Error, Result, exit};
+use evenkeel_op::paths::unreadable;
+use evenkeel_op::{Error, Result, exit};
 use serde_json::{Deserializer, Value};
 use std::fs::File;
 use std::io::BufReader;
@@ -86,7 +87,7 @@ pub(super) fn run(args: &BenchCompare, face: &Face) -> Result<u8> {
 fn read(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for path in paths {
-        let file = File::open(path).context(|| format!("failed to open {}", path.display()))?;
+        let file = File::open(path).map_err(|error| unreadable("result", path, error))?;
         for document in Deserializer::from_reader(BufReader::new(file)).into_iter() {
             let document = document.map_err(|error| {
                 Error::usage(format!("{} is not JSON: {error}", path.display()))

@@ -7,7 +7,7 @@ use crate::show::Face;
 use crate::show::answers::TpccConditions;
 use evenkeel_bench::repeated::Repeated;
 use evenkeel_bench::tpcc::{self, Keying, LoadRequest, Scale, TpccRequest};
-use evenkeel_op::{Context, Result, exit};
+use evenkeel_op::{Context, Error, Result, exit};
 use evenkeel_server::connect::Session;
 use std::io::Write;
 
@@ -41,9 +41,11 @@ fn load(args: &TpccLoad, face: &Face) -> Result<u8> {
 }
 
 fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
+    refuse_files(args)?;
     let options = settings::connect(&args.connection, "bench", face)?;
     let request = TpccRequest {
         database: args.database.clone(),
+        warehouses: args.warehouses.map(u32::from),
         connections: args.connections.into(),
         keying: match (args.keyed, args.rate) {
             (true, _) => Keying::Specified,
@@ -88,6 +90,20 @@ fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
         true => exit::DONE,
         false => exit::DIFFERS,
     })
+}
+
+/// The two options of tpcc_start that are not for use here.
+fn refuse_files(args: &TpccRun) -> Result<()> {
+    let (option, what) = match (&args.report_file, &args.trx_file) {
+        (Some(_), _) => ("-f", "how long each New-Order took"),
+        (None, Some(_)) => ("-t", "when each New-Order began and ended"),
+        (None, None) => return Ok(()),
+    };
+    let told = format!("{option} FILE has tpcc_start write down {what}; evenkeel does not do that");
+    let json = "--json has percentiles of each interval; -i 1 makes the intervals one second long";
+    Err(Error::usage(told)
+        .hint(json)
+        .hint("--report FILE.html draws them"))
 }
 
 fn check(args: &TpccCheck, face: &Face) -> Result<u8> {

@@ -9,8 +9,9 @@ use crate::show::answers::{FleetAnswer, Member};
 use evenkeel_op::{Context, Error, Result};
 use processes::{Processes, Told};
 use serde_json::Value;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Lines that wait to be said.
@@ -22,9 +23,13 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
     let members = settings::fleet(args)?;
     let program = std::env::current_exe().context(|| "failed to find this program")?;
-    let processes = Processes::of(program, face.is_quiet());
+    let processes = Processes::of(program, face);
     let mut ended: Vec<Option<Member>> = members.iter().map(|_| None).collect();
     let waiting = Mutex::new(members.iter().enumerate());
+    let asked = Arc::new(AtomicBool::new(false));
+    let is_asked = asked.clone();
+    face.signals()
+        .when_asked(move || is_asked.store(true, Ordering::Relaxed));
     std::thread::scope(|scope| {
         let (tell, told) = sync_channel(LINES);
         for _ in 0..usize::from(args.jobs).min(members.len()) {
@@ -51,6 +56,11 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if asked.swap(false, Ordering::Relaxed) {
+                let over = ended.iter().flatten().count();
+                face.note(&format!("{over} of {} have ended", members.len()));
+                processes.ask();
             }
             if let Err(stopped) = face.cancel().check() {
                 processes.stop(stopped.kind());

@@ -2,6 +2,7 @@
 
 use crate::child::{self, Ended};
 use crate::settings::FleetMember;
+use crate::show::Face;
 use crate::show::answers::Member;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
@@ -29,6 +30,8 @@ pub(super) enum Told {
 pub(super) struct Processes {
     program: PathBuf,
     quiet: bool,
+    /// Answers are for people.
+    with_text: bool,
     working: Mutex<Working>,
 }
 
@@ -36,15 +39,19 @@ pub(super) struct Processes {
 struct Working {
     /// Not reaped yet, so that their numbers are nobody else's.
     pids: Vec<Pid>,
+    /// Those that have said something, and so know what to do when they are asked how far they are. Others
+    /// would die of it.
+    heard: Vec<Pid>,
     stopped: bool,
 }
 
 impl Processes {
     /// Makes none yet, of a program.
-    pub(super) fn of(program: PathBuf, quiet: bool) -> Self {
+    pub(super) fn of(program: PathBuf, face: &Face) -> Self {
         Self {
             program,
-            quiet,
+            quiet: face.is_quiet(),
+            with_text: !face.is_json(),
             working: Mutex::default(),
         }
     }
@@ -66,6 +73,13 @@ impl Processes {
         }
     }
 
+    /// Asks every process how far it is; it says so as it says anything.
+    pub(super) fn ask(&self) {
+        for pid in &self.working().heard {
+            let _ = kill_process(*pid, Signal::USR1);
+        }
+    }
+
     /// Runs what is to be done for a server to its end; `None` when it was too late to begin. `line`
     /// gets what it says meanwhile.
     pub(super) fn run(
@@ -77,8 +91,14 @@ impl Processes {
         let Some((mut child, out, err)) = self.start(member)? else {
             return Ok(None);
         };
+        let pid = Pid::from_child(&child);
         let answer = std::thread::scope(|scope| {
-            scope.spawn(|| say(err, &line));
+            scope.spawn(|| {
+                say(err, &|said| {
+                    self.heard(pid);
+                    line(said);
+                });
+            });
             hear(out)
         });
         let ended = self.reap(&mut child)?;
@@ -93,6 +113,7 @@ impl Processes {
     fn start(&self, member: &FleetMember) -> Result<Option<(Child, ChildStdout, ChildStderr)>> {
         let mut command = Command::new(&self.program);
         command.arg("--json").args(self.quiet.then_some("--quiet"));
+        command.args(self.with_text.then_some("--with-text"));
         command.args(&member.words);
         // A terminal's Ctrl-C goes to its whole foreground group: they would hear of it twice.
         command.process_group(0);
@@ -121,9 +142,20 @@ impl Processes {
                 return Err(Error::failed("failed to wait for a process").because(error));
             }
         }
-        self.working().pids.retain(|one| *one != pid);
+        let mut working = self.working();
+        working.pids.retain(|one| *one != pid);
+        working.heard.retain(|one| *one != pid);
+        drop(working);
         let status = child.wait().context(|| "failed to wait for a process")?;
         Ok(Ended::of(status))
+    }
+
+    /// Notes that a process, which is not reaped before all that it says is heard, has said something.
+    fn heard(&self, pid: Pid) {
+        let mut working = self.working();
+        if !working.heard.contains(&pid) {
+            working.heard.push(pid);
+        }
     }
 
     fn working(&self) -> MutexGuard<'_, Working> {

@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How to come by a library.
-const BUILD: &str = "`make queue-plugin` in a clone, on a machine with exactly this server, builds it; or name a \
-                     library with --library";
+const BUILD: &str = "the package evenkeel-queue-mariadb may have it; `make queue-plugin` in a clone, on a machine with exactly \
+                     this server, builds it; or name a library with --library";
 
 pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
     if args.table.is_some() || args.change_table {

@@ -1,7 +1,6 @@
-//! Answers of `backup` and `generations`.
+//! Answer of `backup`.
 
 use super::{Answer, Failure, ForgetAnswer, PruneAnswer};
-use crate::show::{Align, Table};
 use evenkeel_backup::report::{CorruptPage, GenerationReport};
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
@@ -17,6 +16,8 @@ pub struct BackupAnswer {
     pub report: GenerationReport,
     /// Corrupt pages that were stored as they are.
     pub corrupt: Vec<CorruptPage>,
+    /// Why everything was read, though there is a generation before it.
+    pub read_everything_because: Option<String>,
     /// What was forgotten afterwards, if keep rules were given.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub forgotten: Option<ForgetAnswer>,
@@ -26,6 +27,9 @@ pub struct BackupAnswer {
     /// Why not all of that was done.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub retention_failure: Option<Failure>,
+    /// Why the file of metrics was not written.
+    #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub metrics_failure: Option<Failure>,
 }
 
 impl BackupAnswer {
@@ -35,9 +39,11 @@ impl BackupAnswer {
         Self {
             report,
             corrupt,
+            read_everything_because: None,
             forgotten: None,
             pruned: None,
             retention_failure: None,
+            metrics_failure: None,
         }
     }
 
@@ -77,16 +83,19 @@ impl BackupAnswer {
             .based_on
             .map_or(String::new(), |base| format!(" on {base}"));
         let mut text = format!(
-            "generation {} ({}{based}) of {}\n  {} files, {}; read {}, changed {}, stored {}\n",
+            "generation {} ({}{based}) of {}\n  {}, {}; read {}, changed {}, stored {}\n",
             report.generation,
             report.kind,
             report.source,
-            report.files,
+            units::count(report.files, "file"),
             units::bytes(report.bytes_logical),
             units::bytes(report.bytes_read),
             units::bytes(report.bytes_changed),
             units::bytes(report.bytes_stored),
         );
+        if let Some(why) = &self.read_everything_because {
+            text.push_str(&format!("  everything was read: {why}\n"));
+        }
         let seconds = units::duration(Duration::from_secs_f64(report.seconds));
         // Without a server: volumes.
         let locked = report.write_pause_ms > 0.0 || report.lock_ms > 0.0;
@@ -112,9 +121,9 @@ impl BackupAnswer {
             text.push_str(&format!("  the applier stood still for {stood}\n"));
         }
         text.push_str(&format!(
-            "  {} InnoDB pages checked, {} corrupt{}; {}{}
+            "  {} checked, {} corrupt{}; {}{}
 ",
-            report.pages_checked,
+            units::count(report.pages_checked, "InnoDB page"),
             report.pages_corrupt,
             match report.pages_torn {
                 0 => String::new(),
@@ -131,7 +140,7 @@ impl BackupAnswer {
 /// Says which tables are in it, and what is not.
 fn covered(report: &GenerationReport) -> String {
     let mut text = match report.tables {
-        Some(tables) => format!("  {tables} tables\n"),
+        Some(tables) => format!("  {}\n", units::count(tables, "table")),
         None => "  which tables it has is not recorded\n".to_owned(),
     };
     let Some(rules) = &report.left_out else {
@@ -141,6 +150,7 @@ fn covered(report: &GenerationReport) -> String {
     for rule in rules {
         let directories = match rule.directories {
             0 => String::new(),
+            1 => "1 directory, ".to_owned(),
             count => format!("{count} directories, "),
         };
         let named = rule.first.len() as u64;
@@ -149,116 +159,14 @@ fn covered(report: &GenerationReport) -> String {
             false => "",
         };
         text.push_str(&format!(
-            "  left out: {directories}{} files, {} ({}): {}{more}\n",
-            rule.files,
+            "  left out: {directories}{}, {} ({}): {}{more}\n",
+            units::count(rule.files, "file"),
             units::bytes(rule.bytes),
             rule.why,
             rule.first.join(", "),
         ));
     }
     text
-}
-
-/// The list of generations.
-#[derive(Debug, Serialize)]
-pub struct GenerationsAnswer {
-    /// Oldest first.
-    pub generations: Vec<ListedGeneration>,
-}
-
-/// One generation in the list.
-#[derive(Debug, Serialize)]
-pub struct ListedGeneration {
-    /// When the run began.
-    pub created: String,
-    /// When it was last proved that a server starts on it.
-    pub proven: Option<String>,
-    /// The generation.
-    #[serde(flatten)]
-    pub report: GenerationReport,
-}
-
-impl Answer for GenerationsAnswer {
-    const SCHEMA: &'static str = "evenkeel/generations/1";
-
-    fn text(&self) -> String {
-        let mut table = Table::new(&[
-            ("generation", Align::Right),
-            ("created", Align::Left),
-            ("kind", Align::Left),
-            ("based on", Align::Right),
-            ("size", Align::Right),
-            ("stored", Align::Right),
-            ("writes stood still", Align::Right),
-            ("proven", Align::Left),
-            ("", Align::Left),
-        ]);
-        for one in &self.generations {
-            let report = &one.report;
-            table.row([
-                report.generation.to_string(),
-                one.created.clone(),
-                report.kind.clone(),
-                report
-                    .based_on
-                    .map_or("-".to_owned(), |base| base.to_string()),
-                units::bytes(report.bytes_logical),
-                units::bytes(report.bytes_stored),
-                millis(report.write_pause_ms),
-                one.proven.clone().unwrap_or_else(|| "-".to_owned()),
-                match report.pages_corrupt {
-                    0 => String::new(),
-                    count => format!("corrupt pages: {count}"),
-                },
-            ]);
-        }
-        table.text()
-    }
-}
-
-/// One generation in detail.
-#[derive(Debug, Serialize)]
-pub struct GenerationAnswer {
-    /// The generation as in the list.
-    #[serde(flatten)]
-    pub listed: ListedGeneration,
-    /// The server it came from.
-    pub server_version: Option<String>,
-    /// Directories that were backed up, by root.
-    pub roots: std::collections::BTreeMap<String, String>,
-    /// Settings that a server on the restored files needs.
-    pub settings: std::collections::BTreeMap<String, String>,
-    /// Corrupt pages that were stored as they are.
-    pub corrupt: Vec<CorruptPage>,
-}
-
-impl Answer for GenerationAnswer {
-    const SCHEMA: &'static str = "evenkeel/generation/1";
-
-    fn text(&self) -> String {
-        let answer = BackupAnswer::new(self.listed.report.clone(), Vec::new());
-        let mut text = answer.text();
-        text.push_str(&format!("  created {}\n", self.listed.created));
-        if let Some(proven) = &self.listed.proven {
-            text.push_str(&format!("  proven restorable {proven}\n"));
-        }
-        if let Some(version) = &self.server_version {
-            text.push_str(&format!("  server {version}\n"));
-        }
-        for (id, path) in &self.roots {
-            text.push_str(&format!("  root {id}: {path}\n"));
-        }
-        for (name, value) in &self.settings {
-            text.push_str(&format!("  {name} = {value}\n"));
-        }
-        for page in &self.corrupt {
-            text.push_str(&format!(
-                "  corrupt: page {} of {}: {}\n",
-                page.page, page.file, page.why
-            ));
-        }
-        text
-    }
 }
 
 /// Milliseconds as people read them.

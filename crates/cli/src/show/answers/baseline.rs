@@ -18,11 +18,11 @@ impl Answer for SaveReport {
             None => String::new(),
         };
         text.push_str(&format!(
-            "saved {} as '{}' ({}, {} files, {}) in {}{still}\n",
+            "saved {} as '{}' ({}, {}, {}) in {}{still}\n",
             self.datadir.display(),
             self.baseline.name,
             self.baseline.method.name(),
-            self.baseline.files,
+            units::count(self.baseline.files, "file"),
             units::bytes(self.baseline.bytes),
             seconds(self.seconds),
         ));

@@ -17,9 +17,9 @@ impl Answer for ArchiveReport {
         let mut text = match &self.from {
             None => format!("{}: nothing new, archived up to {to}\n", self.source),
             Some(from) => format!(
-                "{}: {from} to {to}: {} transactions, {} stored as {}\n",
+                "{}: {from} to {to}: {}, {} stored as {}\n",
                 self.source,
-                self.transactions,
+                units::count(self.transactions, "transaction"),
                 units::bytes(self.bytes),
                 units::bytes(self.bytes_stored),
             ),
@@ -81,14 +81,14 @@ fn line(timeline: &TimelineList) -> String {
         None => "-".to_owned(),
     };
     let mut text = format!(
-        "  {}  {} to {}  {} to {}  {} in {} segments{}\n",
+        "  {}  {} to {}  {} to {}  {} in {}{}\n",
         timeline.timeline,
         place(&timeline.from),
         place(&timeline.to),
         time(&timeline.first_time),
         time(&timeline.last_time),
         units::bytes(timeline.bytes),
-        timeline.segments,
+        units::count(timeline.segments, "segment"),
         match &timeline.last_gtid {
             Some(gtid) => format!("  {gtid}"),
             None => String::new(),

@@ -19,10 +19,10 @@ impl Answer for CheckReport {
             .map_or(String::new(), |n| format!(", generation {n}"));
         let speed = (self.bytes as f64 / self.seconds.max(0.001)) as u64;
         let mut text = format!(
-            "{}{generation}: {} files, {} pages, {} in {} ({}/s): {verdict}\n",
+            "{}{generation}: {}, {}, {} in {} ({}/s): {verdict}\n",
             self.place,
-            self.files,
-            self.pages,
+            units::count(self.files, "file"),
+            units::count(self.pages, "page"),
             units::bytes(self.bytes),
             units::duration(Duration::from_secs_f64(self.seconds)),
             units::bytes(speed),
@@ -42,7 +42,10 @@ impl Answer for CheckReport {
             ));
         }
         for (why, pages) in &self.unchecked {
-            text.push_str(&format!("  NOT CHECKED: {pages} pages: {why}\n"));
+            text.push_str(&format!(
+                "  NOT CHECKED: {}: {why}\n",
+                units::count(pages, "page")
+            ));
         }
         for (label, notes) in [
             ("note", &self.files_unchecked),
@@ -86,7 +89,10 @@ fn counts(report: &CheckReport) -> String {
         }
     }
     if report.files_vanished > 0 {
-        parts.push(format!("{} files dropped meanwhile", report.files_vanished));
+        parts.push(format!(
+            "{} dropped meanwhile",
+            units::count(report.files_vanished, "file")
+        ));
     }
     parts.join(", ")
 }

@@ -43,8 +43,8 @@ impl Answer for CopyAnswer {
             text.push_str(&format!("{note}\n"));
         }
         text.push_str(&format!(
-            "{} generations copied, {} there already: {} sent",
-            report.copied.len(),
+            "{} copied, {} there already: {} sent",
+            units::count(report.copied.len(), "generation"),
             report.present.len(),
             units::bytes(report.bytes_copied)
         ));
@@ -54,8 +54,8 @@ impl Answer for CopyAnswer {
         }
         if report.archive_objects > 0 {
             text.push_str(&format!(
-                ", with {} objects of binary logs",
-                report.archive_objects
+                ", with {} of binary logs",
+                units::count(report.archive_objects, "object")
             ));
         }
         text.push('\n');

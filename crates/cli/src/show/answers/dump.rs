@@ -95,13 +95,15 @@ impl From<Resumed> for ResumedDump {
 impl ResumedDump {
     fn text(&self) -> String {
         let mut text = format!(
-            "kept: {} files with {} rows\n",
-            self.chunks_kept, self.rows_kept
+            "kept: {} with {}\n",
+            units::count(self.chunks_kept, "file"),
+            units::count(self.rows_kept, "row")
         );
         for again in &self.again {
             text.push_str(&format!(
-                "read again: {} files: {}\n",
-                again.chunks, again.why
+                "read again: {}: {}\n",
+                units::count(again.chunks, "file"),
+                again.why
             ));
         }
         text
@@ -128,16 +130,17 @@ impl Answer for DumpAnswer {
             .as_ref()
             .map_or_else(String::new, ResumedDump::text);
         format!(
-            "{place}: {} rows of {} tables, {} in {} {} of {}, in {}; writes stood still for {}{rested}\n{resumed}",
-            self.rows,
-            self.tables,
+            "{place}: {} of {}, {} in {} of {}, in {}; writes stood still for {}{rested}\n{resumed}",
+            units::count(self.rows, "row"),
+            units::count(self.tables, "table"),
             units::bytes(self.bytes),
-            self.chunks,
-            if self.output.is_some() {
-                "files"
-            } else {
-                "pieces"
-            },
+            units::count(
+                self.chunks,
+                match self.output.is_some() {
+                    true => "file",
+                    false => "piece",
+                }
+            ),
             units::bytes(self.bytes_stored),
             units::duration(Duration::from_secs_f64(self.seconds)),
             units::duration(Duration::from_secs_f64(self.write_pause_ms / 1000.0)),

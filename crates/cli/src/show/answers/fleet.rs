@@ -68,19 +68,29 @@ impl Member {
         if let Some(message) = self.answer["message"].as_str() {
             return message.to_owned();
         }
-        match (
-            self.answer["generation"].as_u64(),
-            self.answer["bytes_stored"].as_u64(),
-        ) {
-            (Some(generation), Some(stored)) => {
-                let kind = self.answer["kind"].as_str().unwrap_or_default();
-                let stored = units::bytes(stored);
-                format!("generation {generation} ({kind}), {stored} stored")
-            }
-            _ if code == exit::DONE => "done".to_owned(),
-            _ if self.answer.is_null() => "ended without an answer".to_owned(),
-            _ => "see its answer (--json)".to_owned(),
+        match self.in_a_line() {
+            Some(line) => line,
+            None if self.answer.is_null() && code == exit::DONE => "done".to_owned(),
+            None if self.answer.is_null() => "ended without an answer".to_owned(),
+            None if code == exit::DONE => "done, see its answer".to_owned(),
+            None => "see its answer".to_owned(),
         }
+    }
+
+    /// What a backup made, if this is the answer of one: the rest of it is not needed.
+    fn in_a_line(&self) -> Option<String> {
+        let generation = self.answer["generation"].as_u64()?;
+        let stored = units::bytes(self.answer["bytes_stored"].as_u64()?);
+        let kind = self.answer["kind"].as_str().unwrap_or_default();
+        Some(format!("generation {generation} ({kind}), {stored} stored"))
+    }
+
+    /// The answer as people read it, where no line says it all.
+    fn in_full(&self) -> Option<String> {
+        let text = self.answer["as_text"].as_str()?;
+        let lines = text.lines().map(|line| format!("  {line}\n"));
+        let is_told = self.in_a_line().is_some();
+        (!is_told).then(|| format!("{}:\n{}\n", self.name, lines.collect::<String>()))
     }
 }
 
@@ -103,7 +113,9 @@ impl Answer for FleetAnswer {
                 one.outcome(),
             ]);
         }
-        format!("{}{} done, {} not\n", table.text(), self.done, self.failed)
+        let answers: String = self.servers.iter().filter_map(Member::in_full).collect();
+        let (done, failed) = (self.done, self.failed);
+        format!("{answers}{}{done} done, {failed} not\n", table.text())
     }
 }
 
@@ -150,5 +162,20 @@ mod tests {
             "ended without an answer"
         );
         assert_eq!(member(None, Value::Null).outcome(), "not begun");
+    }
+
+    #[test]
+    fn what_no_line_says_is_shown_in_full() {
+        let made = serde_json::json!({
+            "generation": 4, "kind": "full", "bytes_stored": 2048, "as_text": "generation 4 …",
+        });
+        let looked = serde_json::json!({"ready": false, "as_text": "server  here\nlock  none\n"});
+        let servers = vec![member(Some(0), made), member(Some(4), looked)];
+        let text = FleetAnswer::new(servers).text();
+        assert!(
+            text.starts_with("shop:\n  server  here\n  lock  none\n\nserver "),
+            "{text}"
+        );
+        assert!(!text.contains("generation 4 …"), "{text}");
     }
 }

@@ -148,10 +148,10 @@ impl Answer for PruneAnswer {
                 None => "all binary logs".to_owned(),
             };
             text.push_str(&format!(
-                "remove   {}/{}: {what}, {} segments, {}\n",
+                "remove   {}/{}: {what}, {}, {}\n",
                 logs.source,
                 logs.timeline,
-                logs.segments,
+                units::count(logs.segments, "segment"),
                 units::bytes(logs.bytes)
             ));
         }

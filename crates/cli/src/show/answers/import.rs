@@ -53,13 +53,13 @@ impl Answer for ImportAnswer {
             some => format!("; of {some} statements the rows were there already"),
         };
         format!(
-            "{}: {}, {} statements, {} rows of {} tables in {} inserts, in {}{there}\n",
+            "{}: {}, {}, {} of {} in {}, in {}{there}\n",
             self.file,
             units::bytes(self.bytes),
-            self.statements,
-            self.rows,
-            self.tables,
-            self.inserts_sent,
+            units::count(self.statements, "statement"),
+            units::count(self.rows, "row"),
+            units::count(self.tables, "table"),
+            units::count(self.inserts_sent, "insert"),
             units::duration(Duration::from_secs_f64(self.seconds)),
         )
     }

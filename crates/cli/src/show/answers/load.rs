@@ -60,18 +60,18 @@ impl Answer for LoadAnswer {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{}: {} rows of {} tables, {}, in {}\n",
+            "{}: {} of {}, {}, in {}\n",
             self.input.display(),
-            self.rows,
-            self.tables,
+            units::count(self.rows, "row"),
+            units::count(self.tables, "table"),
             units::bytes(self.bytes),
             units::duration(Duration::from_secs_f64(self.seconds)),
         );
         if self.chunks_loaded < self.chunks {
             text.push_str(&format!(
-                "{} of {} files of rows were in before this run\n",
+                "{} of {} of rows were in before this run\n",
                 self.chunks - self.chunks_loaded,
-                self.chunks
+                units::count(self.chunks, "file")
             ));
         }
         match self.differs.as_deref() {
@@ -137,7 +137,10 @@ impl Answer for LoadPlanAnswer {
         let rows = self
             .rows
             .map_or_else(|| "all".to_owned(), |rows| rows.to_string());
-        text.push_str(&format!("load  {rows} rows of {} tables", self.tables));
+        text.push_str(&format!(
+            "load  {rows} rows of {}",
+            units::count(self.tables, "table")
+        ));
         text.push_str(match self.resumes {
             true => ", going on with an earlier run\n",
             false => "\n",

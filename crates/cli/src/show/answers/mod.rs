@@ -12,6 +12,7 @@ mod dump;
 mod experiment;
 mod fleet;
 mod forget;
+mod generations;
 mod import;
 mod keys;
 mod load;
@@ -31,7 +32,7 @@ mod showdown;
 mod tpcc;
 mod url;
 
-pub use backup::{BackupAnswer, GenerationAnswer, GenerationsAnswer, ListedGeneration};
+pub use backup::BackupAnswer;
 pub use binlog::ExtractAnswer;
 pub use copy::CopyAnswer;
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
@@ -39,6 +40,7 @@ pub use dump::DumpAnswer;
 pub use experiment::{Compared, Comparison};
 pub use fleet::{FleetAnswer, Member};
 pub use forget::{ForgetAnswer, PruneAnswer};
+pub use generations::{DamagedGeneration, GenerationAnswer, GenerationsAnswer, ListedGeneration};
 pub use import::ImportAnswer;
 pub use keys::{KeysAnswer, NewKeyAnswer};
 pub use load::{LoadAnswer, LoadPlanAnswer};
@@ -65,6 +67,16 @@ pub trait Answer: Serialize {
     fn text(&self) -> String;
 }
 
+/// Returns words as a shell takes them, to be copied from an answer into one.
+fn for_shell<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,@%=:".contains(c);
+    let quoted = |word: S| match word.as_ref() {
+        plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
+        other => shell_words::quote(other).into_owned(),
+    };
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// Why a part of what was asked for was not done, in an answer that tells of the rest.
 #[derive(Debug, Serialize)]
 pub struct Failure {
@@ -85,5 +97,22 @@ impl Failure {
             message: error.chain(),
             hints: error.hints().into_iter().map(str::to_owned).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::for_shell;
+
+    #[test]
+    fn options_are_copied_into_a_shell_as_they_are() {
+        let options = [
+            "--datadir=/srv/a b",
+            "--innodb_data_file_path=ibdata1:12M;ibdata2:8M",
+        ];
+        let shown = for_shell(options);
+        assert_eq!(shell_words::split(&shown).unwrap(), options);
+        assert!(shown.contains('\''), "{shown}");
+        assert_eq!(for_shell(["--port=3306"]), "--port=3306");
     }
 }

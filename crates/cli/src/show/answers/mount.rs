@@ -1,8 +1,9 @@
 //! Answers of `mount`: what is shown, that the scratch is full, how it ended.
 
-use super::Answer;
+use super::{Answer, for_shell};
 use evenkeel_backup::mount::{Filled, MountEnd, MountReport};
 use evenkeel_op::units;
+use std::iter;
 use std::time::Duration;
 
 impl Answer for MountReport {
@@ -12,7 +13,7 @@ impl Answer for MountReport {
         let place = self.mountpoint.display();
         let what = match self.generation {
             Some(generation) => format!("generation {generation}"),
-            None => format!("{} generations", self.generations),
+            None => units::count(self.generations, "generation"),
         };
         let seconds = Duration::from_secs_f64(self.seconds);
         let mut text = format!(
@@ -28,11 +29,8 @@ impl Answer for MountReport {
             ));
         }
         if !self.start_command.is_empty() {
-            let command: Vec<String> = self.start_command.iter().map(|word| quoted(word)).collect();
-            text.push_str(&format!(
-                "  a server starts on it with: {}\n",
-                command.join(" ")
-            ));
+            let command = for_shell(&self.start_command);
+            text.push_str(&format!("  a server starts on it with: {command}\n"));
         }
         text
     }
@@ -57,11 +55,11 @@ impl Answer for MountEnd {
     fn text(&self) -> String {
         let mut text = format!("{} unmounted\n", self.mountpoint.display());
         if let Some(target) = &self.target {
+            let target = target.display();
+            let options = iter::once(format!("--datadir={target}"));
+            let options = for_shell(options.chain(self.start_options.iter().cloned()));
             text.push_str(&format!(
-                "  restored to {}; a server starts on it with: --datadir={} {}\n",
-                target.display(),
-                quoted(&target.display().to_string()),
-                self.start_options.join(" "),
+                "  restored to {target}; a server starts on it with: {options}\n",
             ));
         } else if self.scratch == Some("kept") {
             text.push_str(&format!(
@@ -71,9 +69,4 @@ impl Answer for MountEnd {
         }
         text
     }
-}
-
-/// Makes a word one of a shell's.
-fn quoted(word: &str) -> String {
-    shell_words::quote(word).into_owned()
 }

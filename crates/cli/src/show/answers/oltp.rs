@@ -15,9 +15,9 @@ impl Answer for OltpLoaded {
             some => format!(" ({some} rows were there)"),
         };
         format!(
-            "{} tables of {} rows loaded in {}{found}\n",
-            self.shape.tables,
-            self.shape.table_size,
+            "{} of {} loaded in {}{found}\n",
+            units::count(self.shape.tables, "table"),
+            units::count(self.shape.table_size, "row"),
             units::duration(Duration::from_secs_f64(self.seconds.max(0.0)))
         )
     }
@@ -28,11 +28,11 @@ impl Answer for OltpReport {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{}, {} tables of {} rows, {} connections, measured for {:.1} s (--seed {})\n\n",
+            "{}, {} of {}, {}, measured for {:.1} s (--seed {})\n\n",
             self.mode.name(),
-            self.shape.tables,
-            self.shape.table_size,
-            self.threads,
+            units::count(self.shape.tables, "table"),
+            units::count(self.shape.table_size, "row"),
+            units::count(self.threads, "connection"),
             self.seconds,
             self.seed
         );

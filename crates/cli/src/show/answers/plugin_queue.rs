@@ -3,6 +3,7 @@
 use super::Answer;
 use evenkeel_install::Registered;
 use evenkeel_install::queue::{Engine, Found, Plan};
+use evenkeel_op::units;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -165,7 +166,7 @@ impl Answer for QueuePluginAnswer {
             let _ = write!(out, ", {directory}/{}", engine.library);
         }
         if !self.queues.is_empty() {
-            let _ = write!(out, ", {} queues", self.queues.len());
+            let _ = write!(out, ", {}", units::count(self.queues.len(), "queue"));
         }
         if let Some(problem) = &self.problem {
             let _ = write!(out, "; {problem}");

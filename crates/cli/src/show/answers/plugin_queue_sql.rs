@@ -2,6 +2,7 @@
 
 use super::Answer;
 use evenkeel_install::queue_sql::{Found, Plan};
+use evenkeel_op::units;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -136,7 +137,7 @@ impl Answer for QueueSqlStatusAnswer {
     fn text(&self) -> String {
         let mut out = format!("queue in SQL: {}, database {}", self.state, self.database);
         if !self.queues.is_empty() {
-            let _ = write!(out, ", {} queues", self.queues.len());
+            let _ = write!(out, ", {}", units::count(self.queues.len(), "queue"));
         }
         if self.state == "broken" {
             out.push_str("; run plugin install queue --sql again");

@@ -69,7 +69,10 @@ impl Answer for PrewarmReport {
         }
         let unnamed = self.unread_files.saturating_sub(self.unread.len());
         if unnamed > 0 {
-            text.push_str(&format!("not read: {unnamed} more files\n"));
+            text.push_str(&format!(
+                "not read: {} besides\n",
+                units::count(unnamed, "file")
+            ));
         }
         text
     }

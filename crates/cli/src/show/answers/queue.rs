@@ -143,9 +143,9 @@ impl Answer for Compacted {
 
     fn text(&self) -> String {
         format!(
-            "{}: {} rows; {} before, {} now\n",
+            "{}: {}; {} before, {} now\n",
             self.table,
-            self.rows,
+            units::count(self.rows, "row"),
             units::bytes(self.bytes_before),
             units::bytes(self.bytes_after)
         )
@@ -197,17 +197,17 @@ fn table(found: &TableFiles) -> String {
         false => "DAMAGED",
     };
     let mut text = format!(
-        "{}: {} rows in {} files, {}: {verdict}\n",
+        "{}: {} in {}, {}: {verdict}\n",
         found.table,
-        found.rows,
-        found.files,
+        units::count(found.rows, "row"),
+        units::count(found.files, "file"),
         units::bytes(found.bytes)
     );
     // Writing into a string cannot fail.
     for one in &found.damage {
         let bytes = match one.bytes {
             0 => String::new(),
-            bytes => format!(", {bytes} bytes"),
+            bytes => format!(", {}", units::count(bytes, "byte")),
         };
         let _ = writeln!(
             text,
@@ -227,8 +227,11 @@ fn table(found: &TableFiles) -> String {
     if found.rows_missing > 0 {
         let _ = writeln!(
             text,
-            "  at most {} rows are missing, as far as is known{}",
-            found.rows_missing,
+            "  at most {} missing, as far as is known{}",
+            match found.rows_missing {
+                1 => "1 row is".to_owned(),
+                rows => format!("{rows} rows are"),
+            },
             ids(found)
         );
     }

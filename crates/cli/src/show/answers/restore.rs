@@ -1,6 +1,6 @@
 //! Answers of `restore` and `verify`.
 
-use super::Answer;
+use super::{Answer, for_shell};
 use evenkeel_backup::point::{PointReport, Transaction};
 use evenkeel_backup::restore::{OntoReport, RestoreReport};
 use evenkeel_backup::verify::{BootReport, sentence};
@@ -8,6 +8,7 @@ use evenkeel_op::units;
 use evenkeel_repository::{SampleReport, VerifyReport};
 use evenkeel_server::replication::Seeding;
 use serde::Serialize;
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,11 +16,15 @@ impl Answer for RestoreReport {
     const SCHEMA: &'static str = "evenkeel/restore/1";
 
     fn text(&self) -> String {
+        let of = match self.source.as_str() {
+            "" => String::new(),
+            source => format!(" of {source}"),
+        };
         let mut text = format!(
-            "generation {} restored to {}: {} files, {} in {}\n",
+            "generation {}{of} restored to {}: {}, {} in {}\n",
             self.generation,
             self.target.display(),
-            self.files,
+            units::count(self.files, "file"),
             units::bytes(self.bytes_logical),
             units::duration(Duration::from_secs_f64(self.seconds)),
         );
@@ -29,11 +34,9 @@ impl Answer for RestoreReport {
         for (id, path) in self.roots.iter().filter(|(id, _)| *id != "data") {
             text.push_str(&format!("  root {id} is at {}\n", path.display()));
         }
-        let options = self.start_options.join(" ");
-        text.push_str(&format!(
-            "  a server starts on it with: --datadir={} {options}\n",
-            self.target.display()
-        ));
+        let options = iter::once(format!("--datadir={}", self.target.display()));
+        let options = for_shell(options.chain(self.start_options.iter().cloned()));
+        text.push_str(&format!("  a server starts on it with: {options}\n"));
         if let Some(point) = &self.point {
             text.push_str(&at_point(point));
         }
@@ -75,8 +78,10 @@ impl Answer for OntoReport {
 /// Says which point was reached.
 fn at_point(point: &PointReport) -> String {
     let mut text = format!(
-        "  {} transactions applied, from {} to {}\n",
-        point.transactions, point.from, point.to
+        "  {} applied, from {} to {}\n",
+        units::count(point.transactions, "transaction"),
+        point.from,
+        point.to
     );
     for seam in &point.seams {
         text.push_str(&format!(
@@ -180,9 +185,9 @@ impl Answer for VerifyAnswer {
     fn text(&self) -> String {
         let generations: Vec<String> = self.read.generations.iter().map(u32::to_string).collect();
         let mut text = format!(
-            "generation {}: {} blocks, {} read in {}: {}\n",
+            "generation {}: {}, {} read in {}: {}\n",
             generations.join(", "),
-            self.read.blocks,
+            units::count(self.read.blocks, "block"),
             units::bytes(self.read.bytes_read),
             units::duration(Duration::from_secs_f64(self.seconds)),
             if self.read.findings.is_empty() {
@@ -193,8 +198,9 @@ impl Answer for VerifyAnswer {
         );
         if self.read.log_segments > 0 {
             text.push_str(&format!(
-                "  binary logs: {} segments by name and order, {} read\n",
-                self.read.log_segments, self.read.log_segments_read
+                "  binary logs: {} by name and order, {} read\n",
+                units::count(self.read.log_segments, "segment"),
+                self.read.log_segments_read
             ));
         }
         for finding in &self.read.findings {
@@ -211,16 +217,17 @@ impl Answer for VerifyAnswer {
         }
         if let Some(boot) = &self.boot {
             text.push_str(&format!(
-                "generation {}: {} {} after {} of recovery, {} tables checked: {}\n",
+                "generation {}: {} {}, {} checked: {}\n",
                 boot.generation,
                 boot.server,
-                if boot.recovery_seconds > 0.0 {
-                    "started"
-                } else {
-                    "DID NOT START"
-                },
-                units::duration(Duration::from_secs_f64(boot.recovery_seconds)),
-                boot.tables_checked,
+                boot.recovery_seconds.map_or_else(
+                    || "DID NOT START".to_owned(),
+                    |seconds| {
+                        let took = units::duration(Duration::from_secs_f64(seconds));
+                        format!("started after {took} of recovery")
+                    }
+                ),
+                units::count(boot.tables_checked, "table"),
                 if boot.proven {
                     "restorable"
                 } else {
@@ -229,9 +236,10 @@ impl Answer for VerifyAnswer {
             ));
             match boot.tables_recorded {
                 Some(tables) => text.push_str(&format!(
-                    "  compared with the list of {tables} tables that the generation has\n"
+                    "  compared with the list of {} that the generation has\n",
+                    units::count(tables, "table")
                 )),
-                None if boot.recovery_seconds > 0.0 => text.push_str(
+                None if boot.recovery_seconds.is_some() => text.push_str(
                     "  NOT COMPARED: the generation has no list of its tables (it is of an earlier \
                      evenkeel, or of a stopped MySQL)\n",
                 ),

@@ -16,11 +16,11 @@ impl Answer for ShowdownReport {
             some => format!("medians of {some} rounds"),
         };
         let mut text = format!(
-            "{} on {}\n{} warehouses, {} connections, {} ramp-up, {} measured; {rounds} each (--seed {})\n\n{}\n",
+            "{} on {}\n{}, {}, {} ramp-up, {} measured; {rounds} each (--seed {})\n\n{}\n",
             self.server,
             self.filesystem,
-            self.warehouses,
-            self.connections,
+            units::count(self.warehouses, "warehouse"),
+            units::count(self.connections, "connection"),
             seconds(self.ramp_up_s),
             seconds(self.measure_s),
             self.seed,
@@ -47,9 +47,13 @@ impl Answer for ShowdownReport {
             text.push_str(&format!("{sentence}\n"));
         }
         for bar in &self.verdict.bars {
-            let verdict = if bar.held { "held" } else { "NOT HELD" };
+            let verdict = if bar.held {
+                "reached"
+            } else {
+                "not reached here"
+            };
             text.push_str(&format!(
-                "{verdict}: {}, {}: {}\n",
+                "a goal of evenkeel's, {verdict}: {}, {}: {}\n",
                 bar.method, bar.asked, bar.measured
             ));
         }

@@ -16,8 +16,8 @@ impl Answer for LoadReport {
             some => format!(" ({some} parts were there)"),
         };
         format!(
-            "{} warehouses loaded in {}, indexes {}{found}\n",
-            self.warehouses,
+            "{} loaded in {}, indexes {}{found}\n",
+            units::count(self.warehouses, "warehouse"),
             seconds(self.seconds),
             seconds(self.indexes_s)
         )
@@ -49,9 +49,9 @@ impl Answer for TpccReport {
             format!("LIKE {like}, WITH ITS FAULTS: comparable with its figures only\n")
         });
         let mut text = format!(
-            "{like}{} warehouses, {} connections, measured for {} (--seed {})\n\n{}\n{}",
-            self.scale.warehouses,
-            self.connections,
+            "{like}{}, {}, measured for {} (--seed {})\n\n{}\n{}",
+            units::count(self.scale.warehouses, "warehouse"),
+            units::count(self.connections, "connection"),
             seconds(self.seconds),
             self.seed,
             kinds(&self.kinds),

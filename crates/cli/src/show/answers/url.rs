@@ -57,8 +57,8 @@ impl Answer for UrlStatsAnswer {
 
     fn text(&self) -> String {
         format!(
-            "{} URLs: {} to {}, {:.2} % in total, {:.2} % on average (table {}, {}, {})\n",
-            self.urls,
+            "{}: {} to {}, {:.2} % in total, {:.2} % on average (table {}, {}, {})\n",
+            units::count(self.urls, "URL"),
             units::bytes(self.bytes_in),
             units::bytes(self.bytes_out),
             100.0 * self.ratio,
@@ -132,12 +132,12 @@ impl Answer for UrlTrainAnswer {
             _ => String::new(),
         };
         format!(
-            "{}: table {}, {}, {}; of the {} URLs that it was trained on, {:.2} %{held_out}; in {}\n",
+            "{}: table {}, {}, {}; of the {} that it was trained on, {:.2} %{held_out}; in {}\n",
             self.table,
             self.table_id,
             self.mode,
             units::bytes(self.table_bytes),
-            self.urls,
+            units::count(self.urls, "URL"),
             100.0 * self.ratio,
             units::duration(Duration::from_secs_f64(self.seconds)),
         )

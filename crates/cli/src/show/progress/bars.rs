@@ -1,14 +1,17 @@
 //! A bar with rate and time left.
 
+use super::Shown;
+use super::phase::{self, Phase};
 use evenkeel_op::{Event, Progress, Unit};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Shows one bar, for the current phase, on standard error.
 #[derive(Debug, Default)]
 pub(in crate::show) struct Bars {
     bar: Mutex<Option<ProgressBar>>,
+    phase: Mutex<Option<Phase>>,
 }
 
 fn template(total: Option<u64>, unit: Unit) -> &'static str {
@@ -29,6 +32,10 @@ impl Bars {
         self.bar.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    fn phase(&self) -> MutexGuard<'_, Option<Phase>> {
+        self.phase.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
     fn say(&self, line: &str) {
         match &*self.bar() {
             Some(bar) => bar.suspend(|| eprintln!("{line}")),
@@ -45,7 +52,8 @@ impl Progress for Bars {
                 if let Ok(style) = ProgressStyle::with_template(template(total, unit)) {
                     bar.set_style(style);
                 }
-                bar.set_message(name);
+                bar.set_message(name.clone());
+                *self.phase() = Some(Phase::new(name, total, unit, Instant::now()));
                 bar.enable_steady_tick(Duration::from_millis(200));
                 if let Some(old) = self.bar().replace(bar) {
                     old.finish_and_clear();
@@ -55,8 +63,12 @@ impl Progress for Bars {
                 if let Some(bar) = &*self.bar() {
                     bar.inc(by);
                 }
+                if let Some(phase) = &mut *self.phase() {
+                    phase.advance(by);
+                }
             }
             Event::PhaseEnded => {
+                *self.phase() = None;
                 if let Some(bar) = self.bar().take() {
                     bar.finish_and_clear();
                 }
@@ -64,6 +76,13 @@ impl Progress for Bars {
             Event::Note(text) => self.say(&format!("evenkeel: {text}")),
             Event::Warning(text) => self.say(&format!("evenkeel: warning: {text}")),
         }
+    }
+}
+
+impl Shown for Bars {
+    fn tell(&self) {
+        let line = phase::asked(self.phase().as_ref(), Instant::now());
+        self.say(&format!("evenkeel: {line}"));
     }
 }
 

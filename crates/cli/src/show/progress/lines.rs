@@ -1,8 +1,11 @@
 //! Progress for a log file.
 
-use evenkeel_op::{Event, Progress, Unit, units};
+use super::Shown;
+use super::phase::{self, Phase};
+use crate::show::log::{Level, Log};
+use evenkeel_op::{Event, Progress};
 use std::io::Write;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How often a phase that goes on says how far it is.
@@ -18,93 +21,90 @@ pub(in crate::show) struct Lines<W> {
 #[derive(Debug)]
 struct State<W> {
     out: W,
+    log: Log,
+    /// Nothing is said unless somebody asks.
+    is_quiet: bool,
     phase: Option<Phase>,
-}
-
-#[derive(Debug)]
-struct Phase {
-    name: String,
-    total: Option<u64>,
-    unit: Unit,
-    done: u64,
-    begun: Instant,
     next_line: Instant,
 }
 
 impl<W: Write + Send> Lines<W> {
-    pub(in crate::show) fn new(out: W) -> Self {
+    pub(in crate::show) fn new(out: W, log: Log) -> Self {
+        let state = State {
+            out,
+            log,
+            is_quiet: false,
+            phase: None,
+            next_line: Instant::now(),
+        };
         Self {
-            state: Mutex::new(State { out, phase: None }),
+            state: Mutex::new(state),
         }
+    }
+
+    /// Says nothing of its own accord.
+    pub(in crate::show) fn only_asked(out: W, log: Log) -> Self {
+        let lines = Self::new(out, log);
+        lines.state().is_quiet = true;
+        lines
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<W>> {
+        self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     fn at(&self, event: Event, now: Instant) {
-        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        let line = match event {
+        let mut state = self.state();
+        let level = match event {
+            Event::Warning(_) => Level::Warning,
+            _ => Level::Info,
+        };
+        if let Some(line) = state.take(event, now)
+            && !state.is_quiet
+        {
+            state.say(level, &line);
+        }
+    }
+}
+
+impl<W: Write> State<W> {
+    /// Takes an event, and returns the line that it makes due.
+    fn take(&mut self, event: Event, now: Instant) -> Option<String> {
+        match event {
             Event::PhaseStarted { name, total, unit } => {
-                let line = match total {
-                    Some(total) => format!("{name}, {}", amount(total, unit)),
-                    None => name.clone(),
-                };
-                let next_line = now + EVERY;
-                state.phase = Some(Phase {
-                    name,
-                    total,
-                    unit,
-                    done: 0,
-                    begun: now,
-                    next_line,
-                });
-                Some(line)
+                self.next_line = now + EVERY;
+                let phase = self.phase.insert(Phase::new(name, total, unit, now));
+                Some(phase.first_line())
             }
-            Event::Advanced { by } => state
-                .phase
-                .as_mut()
-                .and_then(|phase| phase.advance(by, now)),
+            Event::Advanced { by } => {
+                let phase = self.phase.as_mut()?;
+                phase.advance(by);
+                if now < self.next_line {
+                    return None;
+                }
+                self.next_line = now + EVERY;
+                Some(phase.line(now))
+            }
             Event::PhaseEnded => {
-                state.phase = None;
+                self.phase = None;
                 None
             }
-            Event::Note(text) => Some(text),
-            Event::Warning(text) => Some(format!("warning: {text}")),
-        };
-        if let Some(line) = line {
-            // Nobody reads standard error: nothing to be done about it.
-            let _ = writeln!(state.out, "evenkeel: {line}");
+            Event::Note(text) | Event::Warning(text) => Some(text),
         }
+    }
+
+    fn say(&mut self, level: Level, text: &str) {
+        let line = self.log.line(level, text);
+        // Nobody reads standard error: nothing to be done about it.
+        let _ = self.out.write_all(line.as_bytes());
     }
 }
 
-impl Phase {
-    fn advance(&mut self, by: u64, now: Instant) -> Option<String> {
-        self.done = self.done.saturating_add(by);
-        if now < self.next_line {
-            return None;
-        }
-        self.next_line = now + EVERY;
-        let seconds = now.duration_since(self.begun).as_secs_f64();
-        let per_second = self.done as f64 / seconds.max(0.001);
-        let mut line = format!("{}: {}", self.name, amount(self.done, self.unit));
-        if let Some(total) = self.total {
-            line.push_str(&format!(" of {}", amount(total, self.unit)));
-        }
-        line.push_str(&format!(", {}/s", amount(per_second as u64, self.unit)));
-        if let Some(left) = self.total.map(|total| total.saturating_sub(self.done))
-            && per_second > 0.0
-        {
-            let left = Duration::from_secs_f64((left as f64 / per_second).min(1e9));
-            line.push_str(&format!(", {} left", units::duration(left)));
-        }
-        Some(line)
-    }
-}
-
-fn amount(count: u64, unit: Unit) -> String {
-    match unit {
-        Unit::Bytes => units::bytes(count),
-        Unit::Files => format!("{count} files"),
-        Unit::Blocks => format!("{count} blocks"),
-        Unit::Items => format!("{count}"),
+impl<W: Write + Send> Shown for Lines<W> {
+    fn tell(&self) {
+        let mut state = self.state();
+        let line = phase::asked(state.phase.as_ref(), Instant::now());
+        state.say(Level::Info, &line);
     }
 }
 
@@ -117,6 +117,7 @@ impl<W: Write + Send> Progress for Lines<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_op::Unit;
 
     fn seen(lines: &Lines<Vec<u8>>) -> String {
         String::from_utf8(lines.state.lock().unwrap().out.clone()).unwrap()
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_line_at_the_start_and_every_thirty_seconds() {
-        let lines = Lines::new(Vec::new());
+        let lines = Lines::new(Vec::new(), Log::default());
         let start = Instant::now();
         let phase = Event::PhaseStarted {
             name: "reading".into(),
@@ -149,8 +150,22 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_is_told_even_where_nothing_else_is_said() {
+        let lines = Lines::only_asked(Vec::new(), Log::default());
+        lines.tell();
+        lines.phase("reading", None, Unit::Files);
+        lines.event(Event::Advanced { by: 1 });
+        lines.tell();
+        let seen = seen(&lines);
+        let told: Vec<&str> = seen.lines().collect();
+        assert_eq!(told.len(), 2, "{seen}");
+        assert!(told[0].starts_with("evenkeel: at work"), "{seen}");
+        assert!(told[1].starts_with("evenkeel: reading: 1 file, "), "{seen}");
+    }
+
+    #[test]
     fn warnings_are_marked() {
-        let lines = Lines::new(Vec::new());
+        let lines = Lines::new(Vec::new(), Log::default());
         lines.event(Event::Warning("old snapshot removed".into()));
         assert_eq!(seen(&lines), "evenkeel: warning: old snapshot removed\n");
     }

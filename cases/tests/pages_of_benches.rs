@@ -1,0 +1,154 @@
+//! Do the commands of the pages about measurements work as they stand there, and print what is shown?
+
+use evenkeel_cases::house::House;
+use evenkeel_cases::pages::Page;
+use evenkeel_testkit::servers::mysql_5_7_22;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
+
+/// A host with a server.
+fn host() -> House {
+    let house = House::new("db1", PROGRAM);
+    house.start_mariadb();
+    house
+}
+
+/// Fails unless these files are there with something in them.
+#[track_caller]
+fn assert_files(house: &House, files: &[&str]) {
+    for file in files {
+        house.run(&format!("test -s {file}"));
+    }
+}
+
+#[test]
+fn tpcc() {
+    let house = host();
+    let mut page = Page::open(&house, "tasks/tpcc.md");
+    page.say("load -w 10", "load -w 2 --tiny");
+    page.say("-c 16 -r 30 -l 300", "-c 4 -r 0 -l 1");
+    page.say("-c 4 -r 5 -l 20 -i 2", "-c 4 -r 1 -l 3 -i 1");
+    page.run("evenkeel bench tpcc load");
+    assert_files(&house, &["tpcc.svg"]);
+    house.run("rm tpcc.svg");
+    page.run("# evenkeel bench tpcc run");
+    assert_files(&house, &["tpcc.svg"]);
+    page.end();
+}
+
+#[test]
+fn oltp() {
+    let house = host();
+    let mut page = Page::open(&house, "tasks/oltp.md");
+    page.say("--table-size 50000", "--table-size 1000");
+    page.say("--time 60", "--time 1 --ramp-up 0");
+    page.say("--time 10 --ramp-up 2", "--time 2 --ramp-up 1");
+    page.run("evenkeel bench oltp load");
+    assert_files(&house, &["oltp.html"]);
+    house.run("rm oltp.html");
+    page.run("# evenkeel bench oltp run");
+    assert_files(&house, &["oltp.html"]);
+    page.end();
+}
+
+/// Returns what five runs answered with `--json`, as far as a comparison looks at it.
+fn five_runs(transactions: [f64; 5], p95_ms: [f64; 5], p99_ms: [f64; 5]) -> String {
+    let runs = (0..5).map(|run| {
+        let [many, p95, p99] = [transactions[run], p95_ms[run], p99_ms[run]];
+        format!(
+            "{{\"schema\": \"evenkeel/bench-oltp/1\", \"transactions_per_s\": {many}, \
+             \"p95_ms\": {p95}, \"p99_ms\": {p99}}}\n"
+        )
+    });
+    runs.collect()
+}
+
+#[test]
+fn compare() {
+    let house = host();
+    house.run("evenkeel bench oltp load --table-size 1000");
+    let mut page = Page::open(&house, "tasks/compare.md");
+    page.say("--time 10 --repeat 5", "--time 1 --ramp-up 0 --repeat 2");
+    page.run("evenkeel bench oltp run");
+    // Runs on a machine at work would say now this, now that.
+    let text = five_runs(
+        [12_000.0, 15_000.0, 16_014.0, 21_000.0, 22_000.0],
+        [0.1, 0.11, 0.114, 0.12, 0.13],
+        [1.9, 2.1, 2.489, 2.6, 2.8],
+    );
+    let prepared = five_runs(
+        [13_000.0, 16_000.0, 19_704.0, 20_000.0, 23_000.0],
+        [0.09, 0.105, 0.11, 0.125, 0.13],
+        [1.8, 2.0, 2.121, 2.7, 2.9],
+    );
+    house.write("~/text.json", &text, "644");
+    house.write("~/prepared.json", &prepared, "644");
+    page.run("# evenkeel bench compare");
+    page.end();
+}
+
+#[test]
+fn experiments() {
+    let house = host();
+    let mut page = Page::open(&house, "tasks/experiments.md");
+    page.say("--rows 20000", "--rows 310 --repeat 1");
+    page.say("--rows 50000", "--rows 200 --repeat 1");
+    page.say(
+        "--threads 4 --time 5",
+        "--threads 2 --time 300ms --repeat 1",
+    );
+    page.say("--time 2 --repeat 3", "--time 300ms --repeat 2 --rows 500");
+    page.varies("reads a second: no ");
+    page.run("evenkeel bench inserts");
+    assert_files(&house, &["inserts.html", "compression.html", "cache.html"]);
+    page.run("# evenkeel bench compression");
+    page.run("# evenkeel bench cache");
+    page.end();
+}
+
+/// Leaves a MySQL 5.7 behind that was stopped once, and then killed with changes in its redo log.
+fn crash_mysql(house: &House) {
+    let server = mysql_5_7_22();
+    let _ = server.prepare(&house.path("/srv/db"), &[]);
+    house.run("chown -R mysql:mysql /srv/db");
+    let start = || {
+        let program = server.binary.path.display();
+        house.start(
+            "db",
+            &format!(
+                "{program} --no-defaults --datadir=/srv/db --socket=/srv/db/db.sock --user=mysql --skip-networking \
+                 --pid-file=/srv/db/db.pid"
+            ),
+        );
+        house.until("mariadb -S /srv/db/db.sock -e 'SELECT 1'");
+    };
+    let sql = |text: &str| house.run(&format!("mariadb -S /srv/db/db.sock -e '{text}'"));
+    let stop = |signal: &str| {
+        house.run(&format!(
+            "cp /srv/db/db.pid /run/db.pid; kill -{signal} $(cat /run/db.pid)"
+        ));
+        house.until("! kill -0 $(cat /run/db.pid)");
+    };
+    start();
+    sql("CREATE DATABASE shop; CREATE TABLE shop.orders (id INT PRIMARY KEY, note TEXT)");
+    stop("TERM");
+    start();
+    sql("INSERT INTO shop.orders VALUES (1, \"first\")");
+    stop("KILL");
+}
+
+#[test]
+fn prewarm() {
+    let house = host();
+    house.run("systemctl stop mariadb");
+    crash_mysql(&house);
+    let mut page = Page::open(&house, "tasks/prewarm.md");
+    page.run("evenkeel prewarm");
+    page.run("# evenkeel prewarm");
+    page.elsewhere("systemctl enable", "dist/try-inside");
+    page.before("/etc/evenkeel/prewarm.conf", "mkdir -p /etc/evenkeel");
+    page.run("systemctl enable");
+    page.elsewhere("bench recovery", "cases/tests/recoveries_are_timed.rs");
+    page.run("evenkeel bench recovery");
+    page.end();
+}

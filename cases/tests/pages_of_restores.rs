@@ -1,0 +1,238 @@
+//! Do the commands of the pages about restores and repairs work as they stand there, and print what is shown?
+
+use evenkeel_cases::checking::{damage, leaf};
+use evenkeel_cases::house::House;
+use evenkeel_cases::pages::Page;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
+
+/// What tests that packages and a build from source install what they promise.
+const PACKAGES: &str = "dist/try-packages";
+const FROM_SOURCE: &str = "xtask/pages/tests/install.rs";
+
+/// A host with a server.
+fn host() -> House {
+    let house = House::new("db1", PROGRAM);
+    house.start_mariadb();
+    house
+}
+
+#[test]
+fn start() {
+    let house = House::with_program_at("/srv/evenkeel", "db1", PROGRAM);
+    house.run("ln -s /srv/evenkeel evenkeel");
+    house.start_mariadb();
+    let mut page = Page::open(&house, "start.md");
+    page.elsewhere("apt-get install", PACKAGES);
+    page.elsewhere("dnf install", PACKAGES);
+    page.elsewhere("make build", FROM_SOURCE);
+    page.run("apt-get install");
+    page.run("evenkeel doctor");
+    page.pass("make demo", "Makefile");
+    page.end();
+}
+
+#[test]
+fn readme() {
+    let house = host();
+    house.back_up(1);
+    house.work();
+    let mut page = Page::open(&house, "README.md");
+    page.run("# evenkeel backup");
+    page.elsewhere("apt-get install", PACKAGES);
+    page.elsewhere("make build", FROM_SOURCE);
+    page.elsewhere("cp evenkeel", "cases/tests/pages_of_restores.rs");
+    page.run("apt-get install");
+    page.pass("generation  kind", "Makefile");
+    page.end();
+}
+
+#[test]
+fn restore() {
+    let house = host();
+    house.back_up(12);
+    let mut page = Page::open(&house, "tasks/restore.md");
+    page.run("evenkeel generations");
+    page.run("evenkeel verify");
+    page.end();
+}
+
+#[test]
+fn baseline() {
+    let house = host();
+    house.write(
+        "/usr/local/bin/docker",
+        "#!/bin/sh\nexec systemctl $1 mariadb\n",
+        "755",
+    );
+    let mut page = Page::open(&house, "tasks/baseline.md");
+    page.run("evenkeel baseline save");
+    house.sql("DROP TABLE shop.orders");
+    page.run("evenkeel baseline rollback");
+    let orders = house.sql("SELECT COUNT(*) FROM shop.orders");
+    assert_eq!(orders.trim(), "4000");
+    page.run("evenkeel baseline rollback");
+    page.end();
+}
+
+#[test]
+fn check() {
+    let house = host();
+    for table in ["customers", "products", "orders"] {
+        house.flush(&format!("shop.{table}"));
+    }
+    house.run("evenkeel check");
+    house.back_up(2);
+    let orders = house.path("/var/lib/mysql/shop/orders.ibd");
+    house.flush("shop.orders");
+    damage(&orders, leaf(&orders, true));
+    let mut page = Page::open(&house, "tasks/check.md");
+    page.code("evenkeel check", 4);
+    page.run("evenkeel check");
+    page.shows("/var/lib/mysql:");
+    house.sql("ALTER TABLE `shop`.`orders` FORCE");
+    house.flush("shop.orders");
+    house.run("evenkeel check && evenkeel backup /backup/shop");
+    damage(&orders, leaf(&orders, false));
+    page.run("systemctl stop mariadb");
+    page.shows("…");
+    house.run("evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop --execute");
+    house.run("systemctl start mariadb");
+    let sound = house.sql("CHECK TABLE shop.orders EXTENDED");
+    assert!(sound.contains("OK"), "{sound}");
+    page.end();
+}
+
+#[test]
+fn point_in_time() {
+    let house = host();
+    let account = "CREATE USER backup@'%' IDENTIFIED BY 'correct horse'";
+    let rights = "RELOAD, PROCESS, BINLOG MONITOR, REPLICATION SLAVE";
+    house.sql(&format!("{account}; GRANT {rights} ON *.* TO backup@'%'"));
+    house.run("evenkeel backup /backup/shop");
+    let second = house.run("date +%s");
+    house.until(&format!("[ $(date +%s) -gt {} ]", second.trim()));
+    let value = |sql: &str| house.sql(sql).trim().to_owned();
+    let gtid = || value("SELECT @@gtid_binlog_pos");
+    house.work();
+    let (before, time) = (gtid(), value("SELECT NOW()"));
+    let place = value("SHOW MASTER STATUS").replacen('\t', ":", 1);
+    house.work();
+    let after = gtid();
+    let mut page = Page::open(&house, "tasks/point-in-time.md");
+    let archived = "evenkeel binlog list /backup/shop | grep -q 'any point from'";
+    page.briefly("evenkeel binlog archive /backup/shop$", archived);
+    page.run("evenkeel binlog archive");
+    let plugin = "cases/tests/acknowledged_is_archived.rs";
+    page.elsewhere("INSTALL PLUGIN", plugin);
+    page.elsewhere("rpl_semi_sync_source_enabled", plugin);
+    let waits = "mariadb -N -e \"SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'\" | grep -w 1";
+    page.briefly("--semi-sync", waits);
+    page.run("SET GLOBAL");
+    house.run("cp -a /backup/shop /backup/before");
+    fail_over(&house);
+    let gone_on = "evenkeel binlog list /backup/shop | grep -q 'goes on from'";
+    page.briefly("-h db2", gone_on);
+    page.run("evenkeel binlog archive");
+    page.does("evenkeel binlog list /backup/before", 0);
+    page.shows("mariadb-7");
+    page.say("2026-11-20 10:41:07", &time);
+    page.say("0-7-4711", &after);
+    page.say("0-7-4710", &before);
+    page.say(
+        "binlog.000042:81234",
+        place.split('\t').next().expect("a place"),
+    );
+    page.before("evenkeel restore", "rm -rf /srv/restored");
+    page.run("evenkeel restore");
+    page.end();
+}
+
+/// Makes another server one that has everything, and takes the first one away.
+fn fail_over(house: &House) {
+    house.start_another("db2", 8, "--log-slave-updates");
+    house.sql_of(
+        "db2",
+        "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='backup', MASTER_PASSWORD='correct horse', \
+         MASTER_USE_GTID=slave_pos; START SLAVE",
+    );
+    let last = house.sql("SELECT @@gtid_binlog_pos");
+    let waits = format!("SELECT MASTER_GTID_WAIT('{}', 30)", last.trim());
+    assert_eq!(house.sql_of("db2", &waits).trim(), "0");
+    house.sql_of("db2", "STOP SLAVE");
+    house.run("systemctl stop mariadb");
+    let account = "[evenkeel]\nuser = backup\npassword = correct horse\n";
+    house.write("~/.my.cnf", account, "600");
+}
+
+#[test]
+fn mount() {
+    let house = host();
+    house.run("touch /var/lib/mysql/my.cnf");
+    house.back_up(9);
+    let mut page = Page::open(&house, "tasks/mount.md");
+    let mounted = "mountpoint -q /mnt/backup && grep -q . /var/log/staying-*.out";
+    page.stays("--writable-scratch /var/tmp/scratch", mounted);
+    page.run("mkdir /mnt/backup");
+    page.shows("generation 12 mounted");
+    serve(&house, page.printed());
+    page.stop("--writable-scratch /var/tmp/scratch", 0);
+    page.stays("--fill", "grep -q 'is full' /var/log/staying-*.out");
+    page.run("evenkeel mount");
+    page.stop("--fill", 0);
+    house.run("test -f /srv/restored/data/ibdata1");
+    page.stays("evenkeel mount /backup/shop /mnt/backup$", mounted);
+    page.run("evenkeel mount");
+    page.stop("evenkeel mount", 0);
+    page.run("evenkeel verify");
+    page.end();
+}
+
+/// Starts the server that a mount names, asks it for the shop's orders, and stops it.
+fn serve(house: &House, said: &str) {
+    let command = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("a server starts on it with: "));
+    let command = command.expect("a command");
+    // The other server has the port.
+    let pid = "/run/mysqld/mounted.pid";
+    house.start(
+        "mounted",
+        &format!("{command} --port=3307 --pid-file={pid}"),
+    );
+    let client = "mariadb -S /mnt/backup/data/mount.sock";
+    house.until(&format!("{client} -e 'SELECT 1'"));
+    let orders = house.run(&format!(
+        "{client} -N -e 'SELECT COUNT(*) FROM shop.orders'"
+    ));
+    assert_eq!(orders.trim(), "4000");
+    let server = house.run(&format!("cat {pid}"));
+    house.run(&format!("{client} -e SHUTDOWN"));
+    house.until(&format!("! kill -0 {}", server.trim()));
+}
+
+#[test]
+fn replica() {
+    let house = House::new("db2", PROGRAM);
+    house.start_another("db1", 1, "");
+    house.sql_of(
+        "db1",
+        "CREATE USER repl@'%' IDENTIFIED BY 's3cret'; GRANT REPLICATION SLAVE ON *.* TO repl@'%'",
+    );
+    house.start_mariadb();
+    // It has written nothing of its own into its log.
+    house.sql("RESET MASTER");
+    house.sql(
+        "CHANGE MASTER TO MASTER_HOST='db1', MASTER_USER='repl', MASTER_PASSWORD='s3cret', \
+         MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4, MASTER_USE_GTID=no; START SLAVE",
+    );
+    house.sql_of(
+        "db1",
+        "CREATE DATABASE blog; CREATE TABLE blog.posts (id INT PRIMARY KEY)",
+    );
+    house.until("mariadb -e 'SELECT * FROM blog.posts'");
+    let mut page = Page::open(&house, "tasks/replica.md");
+    page.run("# evenkeel backup");
+    page.run("# evenkeel restore");
+    page.end();
+}

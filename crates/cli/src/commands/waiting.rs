@@ -1,0 +1,44 @@
+//! Waiting for another run to end.
+
+use crate::args::Waiting;
+use crate::show::Face;
+use evenkeel_op::{ErrorKind, Result, units};
+use std::time::{Duration, Instant};
+
+/// How long to rest before the next try.
+const REST: Duration = Duration::from_secs(1);
+/// How often to look whether to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Does `work`, and does it again as long as another run is in its way and there is time to wait. Work that ended
+/// with `Busy` is done from its beginning.
+pub(super) fn for_others<T>(
+    waiting: &Waiting,
+    face: &Face,
+    mut work: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let Some(wait) = waiting.wait else {
+        return work();
+    };
+    let until = Instant::now() + wait;
+    let mut told = false;
+    loop {
+        let error = match work() {
+            Err(error) if error.kind() == ErrorKind::Busy => error,
+            ended => return ended,
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(error);
+        }
+        if !std::mem::replace(&mut told, true) {
+            let (why, wait) = (error.chain(), units::duration(wait));
+            face.note(&format!("{why}; waiting for it, up to {wait}"));
+        }
+        let next = Instant::now() + REST.min(left);
+        while Instant::now() < next {
+            face.cancel().check()?;
+            std::thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What is wrong with a command line, in the words of the other failures.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
+
+/// Returns what is wrong in one sentence, without a full stop.
+pub(crate) fn sentence(error: &clap::Error) -> String {
+    if let Some(text) = wrong_value(error) {
+        return text;
+    }
+    let shown = error.render().to_string();
+    let first = shown.lines().next().unwrap_or_default();
+    first.trim_start_matches("error: ").to_owned()
+}
+
+/// Returns all that is to be said, for standard error: the sentence, then what the parser suggests.
+pub(crate) fn text(error: &clap::Error) -> String {
+    let shown = error.render().to_string();
+    if !shown.starts_with("error: ") {
+        return shown;
+    }
+    let rest = shown.split_once('\n').map_or("", |(_, rest)| rest);
+    format!("evenkeel: {}\n{rest}", sentence(error))
+}
+
+/// Where a password was given as a word of its own (`-p SECRET`), which the parser cannot place, takes it out of
+/// what will be said, and returns how to give one.
+pub(crate) fn hide_password(error: &mut clap::Error, words: &[OsString]) -> Option<&'static str> {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_one = error.kind() == ErrorKind::UnknownArgument
+        && words
+            .windows(2)
+            .any(|pair| pair[0] == "--password" && pair[1] == wrong.as_str());
+    is_one.then(|| {
+        let instead = ContextValue::String("the word after -p".to_owned());
+        error.insert(ContextKind::InvalidArg, instead);
+        "a password is glued on, -pSECRET; -p alone asks for it, and --password= is the empty one"
+    })
+}
+
+/// A value that an option cannot take: where a number belongs, the parser has only a programmer's words for it.
+fn wrong_value(error: &clap::Error) -> Option<String> {
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let (option, value) = (
+        text(ContextKind::InvalidArg)?,
+        text(ContextKind::InvalidValue)?,
+    );
+    let why = std::error::Error::source(error)?.to_string();
+    let is_below = value.starts_with('-');
+    Some(match why.as_str() {
+        "invalid digit found in string" if is_below => {
+            format!("'{value}' is below zero: {option} takes a whole number, 0 or more")
+        }
+        "invalid digit found in string" => {
+            format!("'{value}' is not a number: {option} takes a whole number")
+        }
+        "invalid float literal" => format!("'{value}' is not a number: {option} takes one"),
+        "cannot parse integer from empty string" | "cannot parse float from empty string" => {
+            format!("{option} takes a number, and nothing was given")
+        }
+        "number too large to fit in target type" => {
+            format!("{value} is too large a number for {option}")
+        }
+        "number too small to fit in target type" => {
+            format!("{value} is too small a number for {option}")
+        }
+        other => match out_of_range(value, option, other) {
+            Some(text) => text,
+            // What we say ourselves begins with the value.
+            None if other.starts_with(&format!("'{value}'")) => format!("{option}: {other}"),
+            None => format!("{option}: '{value}' makes no sense: {other}"),
+        },
+    })
+}
+
+fn out_of_range(value: &str, option: &str, why: &str) -> Option<String> {
+    let (_, range) = why.split_once(" is not in ")?;
+    let (least, most) = range.split_once("..=").or_else(|| range.split_once(".."))?;
+    let most = match most {
+        "" => "or more".to_owned(),
+        most => format!("to {most}"),
+    };
+    Some(format!(
+        "{value} is out of range: {option} takes {least} {most}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(words: &[&str]) -> String {
+        let words = words.iter().map(Into::into).collect();
+        sentence(&crate::parse(words).expect_err("a wrong command line"))
+    }
+
+    #[test]
+    fn a_password_apart_is_not_repeated() {
+        for secret in ["hunter2", ""] {
+            let run = ["evenkeel", "bench", "tpcc", "run", "-p", secret, "-w1"];
+            let words = crate::argv::spell_out(run.map(Into::into).to_vec());
+            let mut error = crate::parse(words.clone()).expect_err("a word too many");
+            assert!(hide_password(&mut error, &words).is_some(), "'{secret}'");
+            assert_eq!(
+                sentence(&error),
+                "unexpected argument 'the word after -p' found"
+            );
+            assert!(!text(&error).contains("hunter2"), "{}", text(&error));
+        }
+        let words: Vec<OsString> = ["evenkeel", "doctor", "-uroot", "hunter2"]
+            .map(Into::into)
+            .to_vec();
+        let mut error = crate::parse(words.clone()).expect_err("a word too many");
+        assert_eq!(hide_password(&mut error, &words), None);
+    }
+
+    #[test]
+    fn numbers_are_called_numbers() {
+        for (option, expected) in [
+            (
+                "--keep-last=seven",
+                "'seven' is not a number: --keep-last <N> takes a whole number",
+            ),
+            (
+                "--keep-last=-1",
+                "'-1' is below zero: --keep-last <N> takes a whole number, 0 or more",
+            ),
+            (
+                "--keep-last=",
+                "--keep-last <N> takes a number, and nothing was given",
+            ),
+            (
+                "--threads=0",
+                "0 is out of range: --threads <N> takes 1 to 256",
+            ),
+            (
+                "--max-impact=500",
+                "500 is out of range: --max-impact <PERCENT> takes 1 to 100",
+            ),
+        ] {
+            assert_eq!(said(&["evenkeel", "backup", "/r", option]), expected);
+        }
+        assert_eq!(
+            said(&["evenkeel", "backup", "/r", "--no-such"]),
+            "unexpected argument '--no-such' found"
+        );
+    }
+}
