@@ -1,7 +1,7 @@
 //! The machine itself: started, watched, and ended when its time is over.
 
 use super::{Room, SPARE_DISKS};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ impl Drop for Machine {
 /// seconds that took. An error when it is not off at the deadline.
 pub(super) fn run(root: &Path, kernel: &Path, room: &Room, deadline: Duration) -> Result<u64> {
     let started = Instant::now();
-    let child = command(root, kernel, room).spawn();
+    let child = command(root, kernel, room, &tsc_khz(kernel)?).spawn();
     let mut machine = Machine(child.context("failed to start qemu-system-x86_64")?);
     while started.elapsed() < deadline {
         if let Some(status) = machine.0.try_wait()? {
@@ -43,7 +43,18 @@ pub(super) fn run(root: &Path, kernel: &Path, room: &Room, deadline: Duration) -
     bail!("the machine is still on after {} s", deadline.as_secs());
 }
 
-fn command(root: &Path, kernel: &Path, room: &Room) -> Command {
+/// Measures how many thousand times a second the processor's counter counts, which the machine must not do: on a
+/// host at work its seconds would be a third as long.
+fn tsc_khz(kernel: &Path) -> Result<String> {
+    let told = Command::new(kernel.join("tsc_khz")).output();
+    let told = told.context("failed to measure the processor's counter")?;
+    let khz = String::from_utf8(told.stdout)?.trim().to_owned();
+    let is_one = khz.parse::<u32>().is_ok_and(|khz| khz > 0);
+    ensure!(is_one, "the processor's counter counts '{khz}' kHz");
+    Ok(khz)
+}
+
+fn command(root: &Path, kernel: &Path, room: &Room, tsc_khz: &str) -> Command {
     // With the last argument of setpriv the machine dies with us, however we die.
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
@@ -69,7 +80,7 @@ fn command(root: &Path, kernel: &Path, room: &Room) -> Command {
     command.args(["-serial", "stdio", "-serial"]);
     command.arg(format!("file:{}", room.path.join("verdict").display()));
     command.arg("-append").arg(format!(
-        "console=ttyS0 loglevel=3 panic=-1 mitigations=off {CHEAP_TIME} rdinit=/init evenkeel.inside={} evenkeel.run={}",
+        "console=ttyS0 loglevel=3 panic=-1 mitigations=off {CHEAP_TIME} tsc_early_khz={tsc_khz} rdinit=/init evenkeel.inside={} evenkeel.run={}",
         root.join("vm/inside").display(),
         room.path.display()
     ));
