@@ -104,8 +104,23 @@ fn timers() {
         "{}",
         page.printed()
     );
-    let rules = page.take("- alert");
-    let metrics = house.run("cat /var/lib/prometheus/node-exporter/evenkeel-shop.prom");
+    assert_told(&house, &page.take("- alert"), "evenkeel-shop");
+    let caught_up = "grep -q '_caught_up_timestamp_seconds{' \
+                     /var/lib/prometheus/node-exporter/evenkeel-shop-binlog.prom";
+    page.briefly("binlog archive", caught_up);
+    page.run("evenkeel verify");
+    assert_told(&house, &page.take("- alert"), "evenkeel-shop-*");
+    page.run("evenkeel backup /backup/shop --run-before");
+    house.run("test -e /run/shop-is-backed-up");
+    page.end();
+}
+
+/// Fails unless each alert is about a metric that one of these files has.
+#[track_caller]
+fn assert_told(house: &House, rules: &str, files: &str) {
+    let metrics = house.run(&format!(
+        "cat /var/lib/prometheus/node-exporter/{files}.prom"
+    ));
     for line in rules.lines().filter(|line| line.contains("expr:")) {
         let words = line.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
         let name = words.into_iter().find(|word| word.starts_with("evenkeel_"));
@@ -115,7 +130,6 @@ fn timers() {
             "{name} is not in {metrics}"
         );
     }
-    page.end();
 }
 
 #[test]

@@ -36,12 +36,9 @@ pub fn run() -> ExitCode {
     for warning in argv::warnings(&words) {
         face.warn(&warning);
     }
-    let watch = commands::watch_of(&cli.verb);
+    let onlookers = commands::Onlookers::of(&cli.verb);
     let outcome = settings::with_files(cli, &words)
-        .map_err(|error| match &watch {
-            Some(watch) => watch.refused(error, &face),
-            None => error,
-        })
+        .inspect_err(|error| onlookers.refused(error, &face))
         .and_then(|(cli, words)| commands::run_here_or_there(&cli.verb, &words, &face));
     face.leave(outcome)
 }

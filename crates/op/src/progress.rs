@@ -34,6 +34,11 @@ pub enum Event {
     },
     /// The current phase ended.
     PhaseEnded,
+    /// Of work that follows something: all that there was at this time is done.
+    CaughtUp {
+        /// Seconds since 1970.
+        unix_s: f64,
+    },
     /// Something the user may want to know.
     Note(String),
     /// Something the user should look at; the operation goes on.

@@ -139,6 +139,12 @@ impl BinlogStream {
         }
     }
 
+    /// Returns when the server last said anything: also that it has nothing to say.
+    #[must_use]
+    pub fn heard(&self) -> Instant {
+        self.heard
+    }
+
     /// Returns whether everything that came was received.
     #[must_use]
     pub fn is_drained(&self) -> bool {

@@ -19,7 +19,7 @@ pub use needed::{plan_forget, plan_forget_without};
 
 use crate::Run;
 use evenkeel_binlog::{Event, Format, Header, Rotate, kind};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Event as Progressed, Result};
 use evenkeel_repository::logs::{LogWriter, Logs, Timeline};
 use evenkeel_repository::store::Lock;
 use evenkeel_repository::{Location, Repository};
@@ -29,7 +29,7 @@ use pending::Pending;
 use seam::Seam;
 use serde::Serialize;
 use source::Source;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long to wait before a lost server is tried again: doubled each time, up to the second.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(15)];
@@ -37,6 +37,9 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs
 const POLL: Duration = Duration::from_millis(100);
 /// How often a run that follows a server looks whether somebody changed the repository's keys.
 const KEYS_AFTER: Duration = Duration::from_secs(60);
+
+/// How often a run that follows a server says that it has caught up.
+const SAY_EVERY: Duration = Duration::from_secs(1);
 
 /// What to archive, and how.
 #[derive(Debug, Clone)]
@@ -107,6 +110,7 @@ pub fn archive(request: &ArchiveRequest, run: Run<'_>) -> Result<ArchiveReport> 
         report: ArchiveReport::default(),
         lock: None,
         target: None,
+        said: None,
     };
     let mut wait = BACK_OFF[0];
     loop {
@@ -153,6 +157,8 @@ struct Archiver<'a> {
     lock: Option<Box<dyn Lock>>,
     /// Where a run that ends by itself ends.
     target: Option<Place>,
+    /// When it was last said that all is archived.
+    said: Option<Instant>,
 }
 
 /// Where to go on.
@@ -344,6 +350,7 @@ impl Archiver<'_> {
         };
         if reached(&pending, &self.target) {
             self.report.to = Some(pending.place());
+            self.caught_up(source.asked);
             return Ok(());
         }
         let mut stream = source.archived_stream(&from, self.request.semi_sync)?;
@@ -358,6 +365,7 @@ impl Archiver<'_> {
                     return Err(error);
                 }
             };
+            let is_quiet = matches!(received, Received::Nothing);
             match received {
                 Received::Event(event) => self.take(&mut pending, event)?,
                 Received::Asking(event) => {
@@ -378,8 +386,13 @@ impl Archiver<'_> {
                 self.finish(&mut pending)?;
                 stream.acknowledge(&place.file, place.position)?;
             }
-            if self.run.cancel.is_cancelled() || reached(&pending, &self.target) {
+            if self.run.cancel.is_cancelled() {
                 return self.finish(&mut pending);
+            }
+            if reached(&pending, &self.target) {
+                self.finish(&mut pending)?;
+                self.caught_up(source.asked);
+                return Ok(());
             }
             let ripe = pending.waiting().is_some_and(|(bytes, since)| {
                 bytes >= self.request.rotate_bytes || since.elapsed() >= self.request.rotate_after
@@ -387,7 +400,24 @@ impl Archiver<'_> {
             if ripe {
                 self.finish(&mut pending)?;
             }
+            if is_quiet && pending.waiting().is_none() {
+                self.caught_up(stream.heard());
+            }
         }
+    }
+
+    /// Says that all that the server had sent when it was last heard is in the repository.
+    fn caught_up(&mut self, heard: Instant) {
+        if self.said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
+            return;
+        }
+        self.said = Some(Instant::now());
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let at = now.saturating_sub(heard.elapsed());
+        let unix_s = at.as_secs_f64();
+        self.run.progress.event(Progressed::CaughtUp { unix_s });
     }
 
     /// Takes one event that was sent.

@@ -24,6 +24,8 @@ pub(super) struct Source {
     pub(super) logs: Vec<(String, u64)>,
     /// Where it is now.
     pub(super) now: Place,
+    /// When it was asked that.
+    pub(super) asked: Instant,
     flavour: Flavour,
     options: ConnectOptions,
     replica: u32,
@@ -34,6 +36,7 @@ impl Source {
     pub(super) fn ask(options: &ConnectOptions, replica: u32) -> Result<Self> {
         let mut session = Session::open(options)?;
         let abilities = Abilities::probe(&mut session)?;
+        let asked = Instant::now();
         let now = Coordinates::read(&mut session, &abilities)?;
         let (Some(file), Some(position)) = (now.binlog_file, now.binlog_position) else {
             return Err(
@@ -55,6 +58,7 @@ impl Source {
             id: source_id(abilities.flavour, &id.unwrap_or_default()),
             logs,
             now: Place { file, position },
+            asked,
             flavour: abilities.flavour,
             options: options.clone(),
             replica,

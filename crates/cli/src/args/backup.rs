@@ -1,6 +1,6 @@
 //! `backup`.
 
-use super::{Connection, EncryptTo, KeepRules, Keys, Locking, Remote, Waiting};
+use super::{Around, Connection, EncryptTo, KeepRules, Keys, Locking, Remote, Waiting};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -146,6 +146,9 @@ pub struct Backup {
     /// For other runs.
     #[command(flatten)]
     pub waiting: Waiting,
+    /// What else to run.
+    #[command(flatten)]
+    pub around: Around,
     /// For whom.
     #[command(flatten)]
     pub encrypt: EncryptTo,

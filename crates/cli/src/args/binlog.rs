@@ -40,6 +40,7 @@ Examples:
   evenkeel binlog archive /backup/shop --ssh root@db1           By the socket of another host
   evenkeel binlog archive /backup/shop --semi-sync              Commits wait until they are archived
   evenkeel binlog archive /backup/shop -h db2                   After a failover: go on with db2
+  evenkeel binlog archive /backup/shop --metrics /var/lib/prometheus/node-exporter/shop-binlog.prom
 
 Begins with the oldest binary log that the server has, and goes on where the archive ends. A server
 that restarts is waited for. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB:
@@ -68,6 +69,10 @@ pub struct BinlogArchive {
     /// replica does: what a client was told is committed is archived.
     #[arg(long)]
     pub semi_sync: bool,
+    /// Keep up in this file how far the archive is behind, and what came of the run, in the format of
+    /// node_exporter's textfile collector.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub metrics: Option<PathBuf>,
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,

@@ -1,5 +1,6 @@
 //! What was typed. Nothing here knows what it means: that is `settings`.
 
+mod around;
 mod backup;
 mod baseline;
 mod bench;
@@ -27,6 +28,7 @@ mod url;
 mod values;
 mod waiting;
 
+pub use around::Around;
 pub use backup::{Backup, BackupLock, SnapshotMethod};
 pub use baseline::{
     BaselineCare, BaselineDrop, BaselineList, BaselineOf, BaselineRollback, BaselineSave,
@@ -68,6 +70,7 @@ pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, recipient, s
 pub use waiting::Waiting;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use std::path::Path;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -157,6 +160,23 @@ impl Verb {
                 BinlogVerb::List(_) | BinlogVerb::Extract(_) => None,
             },
             Self::Repository(care) => care.copy().map(|args| &args.remote),
+            _ => None,
+        }
+    }
+
+    /// Returns the commands to be run around it, for verbs that have such, with the verb's name and the repository.
+    #[must_use]
+    pub fn around(&self) -> Option<(&Around, &'static str, &Path)> {
+        match self {
+            Self::Backup(args) => Some((&args.around, "backup", &args.repository)),
+            Self::Restore(args) => Some((&args.around, "restore", &args.repository)),
+            Self::Verify(args) => Some((&args.around, "verify", &args.repository)),
+            Self::Forget(args) => Some((&args.around, "forget", &args.repository)),
+            Self::Prune(args) => Some((&args.around, "prune", &args.repository)),
+            Self::Repository(care) => {
+                let copy = care.copy()?;
+                Some((&copy.around, "repository copy", &copy.from))
+            }
             _ => None,
         }
     }

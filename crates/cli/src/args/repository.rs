@@ -1,6 +1,6 @@
 //! The commands that work on a repository without a server.
 
-use super::{Amount, EncryptTo, Keys, MappedRoot, Part, Remote, Waiting};
+use super::{Amount, Around, EncryptTo, Keys, MappedRoot, Part, Remote, Waiting};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -89,6 +89,9 @@ pub struct Restore {
     #[arg(long = "threads", alias = "workers", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
+    /// What else to run.
+    #[command(flatten)]
+    pub around: Around,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -165,6 +168,13 @@ pub struct Verify {
     /// may enter the directories above it: the server does not run as root].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,
+    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
+    /// after a failed run too.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub metrics: Option<PathBuf>,
+    /// What else to run.
+    #[command(flatten)]
+    pub around: Around,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -197,6 +207,13 @@ pub struct Forget {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
+    /// after a failed run too.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub metrics: Option<PathBuf>,
+    /// What else to run.
+    #[command(flatten)]
+    pub around: Around,
     /// For other runs.
     #[command(flatten)]
     pub waiting: Waiting,
@@ -274,6 +291,13 @@ pub struct Prune {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
+    /// after a failed run too.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub metrics: Option<PathBuf>,
+    /// What else to run.
+    #[command(flatten)]
+    pub around: Around,
     /// For other runs.
     #[command(flatten)]
     pub waiting: Waiting,
@@ -361,6 +385,9 @@ pub struct RepositoryCopy {
     /// Write in clear what is encrypted in FROM.
     #[arg(long, conflicts_with_all = ["encrypt_to", "encrypt_passphrase_file"])]
     pub decrypt: bool,
+    /// What else to run.
+    #[command(flatten)]
+    pub around: Around,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,

@@ -29,7 +29,7 @@ pub(super) fn run_here_or_there(
     words: &[OsString],
     face: &Face,
 ) -> Result<u8> {
-    let watch = Watch::of(args);
+    let watch = Watch::of(verb);
     let made = match args.remote.ssh {
         Some(_) => back_up_there(args, verb, words, face),
         None => back_up(args, face),
@@ -39,7 +39,7 @@ pub(super) fn run_here_or_there(
         let code = if whole { code(&answer) } else { exit::PARTIAL };
         (code, answer)
     });
-    let told = watch.tell(&ended, face);
+    let told = watch.map_or(Ok(()), |watch| tell(&watch, &ended, face));
     if let (Ok((code, answer)), Err(error)) = (&mut ended, told) {
         // The generation is there, and whoever watches the file would not learn of it.
         answer.metrics_failure = Some(Failure::of(&error));
@@ -49,6 +49,18 @@ pub(super) fn run_here_or_there(
         face.answer(&answer);
         code
     })
+}
+
+/// Tells how it ended before it is answered, so that the answer can say that it was not told.
+fn tell(watch: &Watch, ended: &Result<(u8, BackupAnswer)>, face: &Face) -> Result<()> {
+    match ended {
+        Ok((code, answer)) => {
+            // A plain struct: it cannot fail to serialise.
+            let document = serde_json::to_value(answer).unwrap_or_default();
+            watch.tell(*code, Some(&document), face)
+        }
+        Err(error) => watch.tell(error.kind().exit_code(), None, face),
+    }
 }
 
 fn code(answer: &BackupAnswer) -> u8 {

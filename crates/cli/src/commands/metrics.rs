@@ -1,115 +1,157 @@
-//! What a backup came to, for Prometheus: a file in the text format that node_exporter's textfile
+//! What a run came to, for Prometheus: a file in the text format that node_exporter's textfile
 //! collector reads. Written after a failed run too; what the last good run left is kept then.
 
+mod kind;
 mod text;
 
-use crate::args::{Backup, Verb};
+use crate::args::{BinlogVerb, Verb};
 use crate::show::Face;
-use crate::show::answers::BackupAnswer;
-use evenkeel_backup::report::GenerationReport;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, Event, Result, exit};
+use kind::{CAUGHT_UP, Kind};
+use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-/// A run whose end is written to a file of metrics, if one was named.
-pub struct Watch {
-    metrics: Option<PathBuf>,
-    repository: PathBuf,
+/// How often the file of a run that follows a server is written.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// A run whose end is written to a file of metrics.
+#[derive(Debug, Clone)]
+pub(super) struct Watch {
+    kind: &'static Kind,
+    path: PathBuf,
+    /// The repository as it was named: the label of every metric.
+    repository: String,
     began: Instant,
 }
 
 impl Watch {
-    /// Begins to watch a backup.
+    /// Begins to watch a verb, if a file was named for it.
     #[must_use]
-    pub(super) fn of(args: &Backup) -> Self {
-        Self {
-            metrics: args.metrics.clone(),
-            repository: args.repository.clone(),
+    pub(super) fn of(verb: &Verb) -> Option<Self> {
+        let (kind, path, repository) = match verb {
+            Verb::Backup(args) => (&kind::BACKUP, &args.metrics, &args.repository),
+            Verb::Verify(args) => (&kind::VERIFY, &args.metrics, &args.repository),
+            Verb::Forget(args) => (&kind::FORGET, &args.metrics, &args.repository),
+            Verb::Prune(args) => (&kind::PRUNE, &args.metrics, &args.repository),
+            Verb::Binlog(args) => match &args.verb {
+                BinlogVerb::Archive(args) => (&kind::ARCHIVE, &args.metrics, &args.repository),
+                BinlogVerb::List(_) | BinlogVerb::Extract(_) => return None,
+            },
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            path: path.clone()?,
+            repository: repository.display().to_string(),
             began: Instant::now(),
-        }
-    }
-
-    /// Returns that of a verb, if it is a backup.
-    #[must_use]
-    pub fn of_verb(verb: &Verb) -> Option<Self> {
-        match verb {
-            Verb::Backup(args) => Some(Self::of(args)),
-            _ => None,
-        }
+        })
     }
 
     /// Tells of a run that ended before it began.
-    pub fn refused(&self, error: Error, face: &Face) -> Error {
+    pub(super) fn refused(&self, error: &Error, face: &Face) {
         // It fails anyhow, and was warned of.
-        let _ = self.write(error.kind().exit_code(), None, face);
-        error
+        let _ = self.tell(error.kind().exit_code(), None, face);
     }
 
-    /// Tells how the run ended. An error when that could not be told; it was warned of.
-    pub(super) fn tell(&self, ended: &Result<(u8, BackupAnswer)>, face: &Face) -> Result<()> {
-        match ended {
-            Ok((code, answer)) => {
-                let forgotten = answer.forgotten.as_ref().map_or(0, |one| one.remove.len());
-                self.write(*code, Some((&answer.report, forgotten)), face)
-            }
-            Err(error) => self.write(error.kind().exit_code(), None, face),
+    /// Does the work, whose answer goes to the face, and tells how it ended. Where that cannot be told, the exit code
+    /// of work that was done is 3.
+    pub(super) fn over(&self, face: &Face, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
+        face.keep_answer();
+        self.follow(face);
+        let ended = work();
+        let code = exit_code(&ended);
+        let told = self.tell(code, face.kept_answer().as_ref(), face);
+        match (ended, told) {
+            (Ok(exit::DONE), Err(_)) => Ok(exit::PARTIAL),
+            (ended, _) => ended,
         }
     }
 
-    fn write(
-        &self,
-        exit_code: u8,
-        made: Option<(&GenerationReport, usize)>,
-        face: &Face,
-    ) -> Result<()> {
-        let Some(path) = &self.metrics else {
-            return Ok(());
+    /// Tells how a run ended. An error when that could not be told; it was warned of.
+    pub(super) fn tell(&self, exit_code: u8, answer: Option<&Value>, face: &Face) -> Result<()> {
+        let ended = Ended {
+            kind: self.kind,
+            repository: &self.repository,
+            exit_code,
+            seconds: self.began.elapsed().as_secs_f64(),
+            at: now(),
+            answer,
         };
-        let written = write(
-            path,
-            &Ended {
-                repository: &self.repository,
-                exit_code,
-                seconds: self.began.elapsed().as_secs_f64(),
-                at: jiff::Timestamp::now().as_duration().as_secs_f64(),
-                made,
-            },
-        );
+        let written = put(&self.path, &text::text(&ended, &self.former()));
         if let Err(error) = &written {
-            let why = error.chain();
-            face.warn(&match made {
-                Some(_) => format!("the backup is done, but {why}"),
+            let why = told(error);
+            face.warn(&match answer {
+                Some(_) => format!("the work is done, but {why}"),
                 None => why,
             });
         }
         written
+    }
+
+    /// Writes the file while the run goes on, as often as it says that it has caught up.
+    fn follow(&self, face: &Face) {
+        let watch = self.clone();
+        let written: Mutex<Option<Instant>> = Mutex::new(None);
+        face.listen(move |event| {
+            let Event::CaughtUp { unix_s } = event else {
+                return;
+            };
+            let mut written = written.lock().unwrap_or_else(|e| e.into_inner());
+            if written.is_some_and(|at| at.elapsed() < EVERY) {
+                return;
+            }
+            *written = Some(Instant::now());
+            let value = (CAUGHT_UP, *unix_s);
+            let text = text::meanwhile(watch.kind, &watch.repository, value, &watch.former());
+            // The end is told with a warning; until then the file is seen to be old.
+            let _ = put(&watch.path, &text);
+        });
+    }
+
+    /// What cannot be read is not kept: a later run tells it again.
+    fn former(&self) -> String {
+        fs::read_to_string(&self.path).unwrap_or_default()
+    }
+}
+
+/// Returns the exit code of a run.
+pub(super) fn exit_code(ended: &Result<u8>) -> u8 {
+    match ended {
+        Ok(code) => *code,
+        Err(error) => error.kind().exit_code(),
+    }
+}
+
+/// Returns the seconds since 1970.
+fn now() -> f64 {
+    jiff::Timestamp::now().as_duration().as_secs_f64()
+}
+
+/// Says what went wrong, and what to do.
+fn told(error: &Error) -> String {
+    let hints = error.hints();
+    match hints.first() {
+        Some(hint) => format!("{} ({hint})", error.chain()),
+        None => error.chain(),
     }
 }
 
 /// A run that has ended.
 #[derive(Debug)]
 struct Ended<'a> {
-    /// The repository as it was named: the label of every metric.
-    repository: &'a Path,
+    kind: &'static Kind,
+    repository: &'a str,
     exit_code: u8,
     seconds: f64,
     /// Seconds since 1970.
     at: f64,
-    /// What it made, and how many generations it forgot.
-    made: Option<(&'a GenerationReport, usize)>,
-}
-
-/// Writes the file.
-fn write(path: &Path, ended: &Ended<'_>) -> Result<()> {
-    let former = match ended.made {
-        // What cannot be read is not kept: the next good run tells it all again.
-        None => fs::read_to_string(path).unwrap_or_default(),
-        Some(_) => String::new(),
-    };
-    put(path, &text::text(ended, &former))
+    /// Its answer's document, if it had one.
+    answer: Option<&'a Value>,
 }
 
 /// Says why a file cannot be made, without the name that it had for a moment.
@@ -147,14 +189,19 @@ pub(super) fn put(path: &Path, text: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::text::PREFIX;
+    use super::kind::BACKUP;
     use super::text::tests::{ended, report};
     use super::*;
 
     fn value(text: &str, name: &str) -> Option<String> {
-        let begin = format!("{PREFIX}{name}{{repository=\"/backup/shop\"}} ");
+        let begin = format!("{}{name}{{repository=\"/backup/shop\"}} ", BACKUP.prefix);
         let mut lines = text.lines();
         lines.find_map(|line| line.strip_prefix(&begin).map(str::to_owned))
+    }
+
+    fn write(path: &Path, ended: &Ended<'_>) {
+        let former = fs::read_to_string(path).unwrap_or_default();
+        put(path, &text::text(ended, &former)).unwrap();
     }
 
     #[test]
@@ -162,9 +209,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("shop.prom");
         let report = report();
-        write(&path, &ended(0, 1000.0, Some((&report, 2)))).unwrap();
-        write(&path, &ended(13, 2000.5, None)).unwrap();
-        write(&path, &ended(13, 3000.5, None)).unwrap();
+        write(&path, &ended(&BACKUP, 0, 1000.0, Some(&report)));
+        write(&path, &ended(&BACKUP, 13, 2000.5, None));
+        write(&path, &ended(&BACKUP, 13, 3000.5, None));
         let text = fs::read_to_string(&path).unwrap();
         for (name, expected) in [
             ("last_run_timestamp_seconds", "3000.5"),
@@ -194,7 +241,7 @@ mod tests {
             "evenkeel_backup_generation{repository=\"x\"} not a number\n",
         )
         .unwrap();
-        write(&path, &ended(1, 5.0, None)).unwrap();
+        write(&path, &ended(&BACKUP, 1, 5.0, None));
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(value(&text, "last_run_exit_code").as_deref(), Some("1"));
         assert_eq!(value(&text, "generation"), None);

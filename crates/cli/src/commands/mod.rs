@@ -1,6 +1,7 @@
 //! The verbs, one file each. A command turns what was typed into a request, lets an operation do
 //! the work, gives the answer to the face and returns the exit code.
 
+mod around;
 pub mod backup;
 pub mod baseline;
 pub mod bench;
@@ -35,18 +36,13 @@ pub mod verify;
 mod waiting;
 pub mod watch_applier;
 
-pub use metrics::Watch;
+pub use around::Onlookers;
 
 use crate::args::Verb;
 use crate::show::Face;
 use evenkeel_op::Result;
+use metrics::Watch;
 use std::ffi::OsString;
-
-/// Begins to watch a verb whose end is told in a file, however early it ends.
-#[must_use]
-pub fn watch_of(verb: &Verb) -> Option<Watch> {
-    Watch::of_verb(verb)
-}
 
 /// Returns whether the verb's work itself goes to standard output, where no document belongs then.
 pub fn writes_a_stream(verb: &Verb) -> bool {
@@ -70,11 +66,19 @@ pub fn writes_for_itself(verb: &Verb) -> bool {
     )
 }
 
-/// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.
+/// Runs the verb on the host that is meant, with what the user wants run around it, and returns its exit code.
+/// `words` are the command line.
 pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
-    if let Verb::Backup(args) = verb {
-        return backup::run_here_or_there(args, verb, words, face);
-    }
+    around::run(verb, face, || match verb {
+        Verb::Backup(args) => backup::run_here_or_there(args, verb, words, face),
+        _ => match Watch::of(verb) {
+            Some(watch) => watch.over(face, || run_where_meant(verb, words, face)),
+            None => run_where_meant(verb, words, face),
+        },
+    })
+}
+
+fn run_where_meant(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
     match verb.remote().filter(|remote| remote.ssh.is_some()) {
         Some(remote) => over_ssh::run(verb, remote, words, face),
         None => run(verb, face),

@@ -7,6 +7,7 @@ use evenkeel_op::{Context, Error, Result, units};
 use evenkeel_repository::secrecy::ExposeSecret;
 use evenkeel_repository::{Access as KeyAccess, Repository};
 use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,10 +17,29 @@ use std::time::Duration;
 /// another.
 const STALL_SHARE: u32 = 3;
 
-/// Runs the verb over there and returns its exit code.
+/// Runs the verb over there and returns its exit code. Where answers are kept, the document comes over too.
 pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face) -> Result<u8> {
-    let mut print = |text: String| face.print(text.as_bytes());
-    run_telling(verb, remote, words, face, &mut print)
+    if !face.keeps_answers() {
+        let mut print = |text: String| face.print(text.as_bytes());
+        return run_telling(verb, remote, words, face, &mut print);
+    }
+    let asked: &[&str] = match face.is_json() {
+        true => &[],
+        false => &["--json", "--with-text"],
+    };
+    let mut words = words.to_vec();
+    let first = 1.min(words.len());
+    words.splice(first..first, asked.iter().map(OsString::from));
+    let mut print = |told: String| {
+        let document: Value = serde_json::from_str(&told).unwrap_or_default();
+        match document["as_text"].as_str().filter(|_| !face.is_json()) {
+            Some(_) if face.is_quiet() => {}
+            Some(text) => face.print(text.as_bytes()),
+            None => face.print(told.as_bytes()),
+        }
+        face.keep(document);
+    };
+    run_telling(verb, remote, &words, face, &mut print)
 }
 
 /// Does the same, and hands what is answered over there to `tell`.

@@ -1,7 +1,7 @@
 //! The side of the program that the user sees.
 
 use super::log::Log;
-use super::progress::{Bars, Lines, Shown, Told};
+use super::progress::{Bars, Lines, Overheard, Shown, Told};
 use super::{Answer, failure};
 use crate::args::{Cli, CompressAt, Output};
 use crate::settings;
@@ -11,10 +11,11 @@ use evenkeel_op::{Cancel, Error, Event, Progress, Result, Silent};
 use evenkeel_repository::Location;
 use evenkeel_transport::{Far, Word};
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where answers, talk and failures go, in the form that was asked for.
 pub struct Face {
@@ -23,7 +24,9 @@ pub struct Face {
     quiet: bool,
     log: Log,
     signals: Signals,
-    progress: Arc<dyn Progress>,
+    progress: Arc<Overheard>,
+    /// The last answer's document, once somebody wants it kept.
+    kept: OnceLock<Mutex<Option<Value>>>,
     /// Whoever gave the order, when that was on another host.
     far: Option<Commander>,
     /// Standard output is something else's.
@@ -77,7 +80,8 @@ impl Face {
             quiet: output.quiet,
             log,
             signals,
-            progress,
+            progress: Arc::new(Overheard::by(progress)),
+            kept: OnceLock::new(),
             far: None,
             beside: false,
         }
@@ -105,7 +109,8 @@ impl Face {
             quiet: output.quiet,
             log: Log::of(output),
             signals,
-            progress,
+            progress: Arc::new(Overheard::by(progress)),
+            kept: OnceLock::new(),
             far: Some(Commander {
                 far,
                 place,
@@ -185,9 +190,41 @@ impl Face {
         self.progress.event(Event::Note(text.to_owned()));
     }
 
+    /// Has `hear` hear of each event from now on; only the first who asks for it does.
+    pub(crate) fn listen(&self, hear: impl Fn(&Event) + Send + Sync + 'static) {
+        self.progress.listen(Box::new(hear));
+    }
+
+    /// Keeps the documents of answers from now on.
+    pub(crate) fn keep_answer(&self) {
+        let _ = self.kept.get_or_init(Mutex::default);
+    }
+
+    /// Returns whether the documents of answers are kept.
+    pub(crate) fn keeps_answers(&self) -> bool {
+        self.kept.get().is_some()
+    }
+
+    /// Keeps the document of an answer, if they are kept.
+    pub(crate) fn keep(&self, document: Value) {
+        if let Some(kept) = self.kept.get() {
+            *kept.lock().unwrap_or_else(|e| e.into_inner()) = Some(document);
+        }
+    }
+
+    /// Returns the document of the last answer, if they are kept and there was one.
+    pub(crate) fn kept_answer(&self) -> Option<Value> {
+        let kept = self.kept.get()?.lock();
+        kept.unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
     /// Gives the answer on standard output. With `--quiet` only JSON that was asked for is shown.
     pub fn answer<A: Answer>(&self, answer: &A) {
         self.progress.event(Event::PhaseEnded);
+        if self.keeps_answers() {
+            // A plain struct: it cannot fail to serialise.
+            self.keep(serde_json::to_value(answer).unwrap_or_default());
+        }
         if self.json {
             self.print(&json(&Document {
                 as_text: self.with_text.then(|| answer.text()),

@@ -3,11 +3,13 @@
 
 mod bars;
 mod lines;
+mod overheard;
 mod phase;
 mod told;
 
 pub(super) use bars::Bars;
 pub(super) use lines::Lines;
+pub(super) use overheard::Overheard;
 pub(super) use told::Told;
 
 /// Progress that can be asked for.

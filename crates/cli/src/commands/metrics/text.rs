@@ -1,10 +1,9 @@
 //! Prometheus' text format.
 
 use super::Ended;
-use evenkeel_backup::report::GenerationReport;
+use super::kind::Kind;
+use serde_json::Value;
 use std::collections::BTreeMap;
-
-pub(super) const PREFIX: &str = "evenkeel_backup_";
 
 /// What is told of every run.
 const OF_RUNS: [(&str, &str); 3] = [
@@ -12,109 +11,113 @@ const OF_RUNS: [(&str, &str); 3] = [
     ("last_run_exit_code", "The last run's exit code."),
     ("last_run_seconds", "How long the last run took."),
 ];
+const SUCCESS: &str = "last_success_timestamp_seconds";
 
-/// What is told of the last run that made a generation: fields of its report, by their names in JSON.
-const OF_GENERATIONS: [(&str, &str); 16] = [
-    (
-        "last_success_timestamp_seconds",
-        "When the last run that made a generation ended.",
-    ),
-    ("generation", "The newest generation."),
-    ("files", "Files that the generation holds."),
-    ("bytes_logical", "Sum of the sizes of those files."),
-    ("bytes_read", "Bytes read from the snapshot."),
-    (
-        "bytes_changed",
-        "Bytes in blocks that differ from the generation before.",
-    ),
-    ("bytes_stored", "Bytes added to the repository."),
-    ("pages_checked", "InnoDB pages whose checksum was checked."),
-    (
-        "pages_torn",
-        "Torn InnoDB pages of which the doublewrite buffer has a good copy.",
-    ),
-    ("pages_corrupt", "InnoDB pages that failed their checksum."),
-    ("seconds", "How long the backup took."),
-    (
-        "rested_s",
-        "How long of it reading rested for a busy server, in seconds.",
-    ),
-    ("lock_ms", "How long any lock was held, in milliseconds."),
-    (
-        "write_pause_ms",
-        "How long commits stood still, in milliseconds.",
-    ),
-    (
-        "applier_ms",
-        "How long a replica's applier stood still, in milliseconds.",
-    ),
-    ("forgotten", "Generations that were forgotten after it."),
-];
+type Values = BTreeMap<&'static str, f64>;
 
-/// Returns the whole file; `former` is what it held, if that is to be kept.
+/// Returns the whole file of a run that has ended; `former` is what it held: what this run does not say stays.
 pub(super) fn text(ended: &Ended<'_>, former: &str) -> String {
-    let repository = escaped(&ended.repository.display().to_string());
-    let mut values = match ended.made {
-        Some((report, forgotten)) => of_report(report, forgotten, ended.at),
-        None => kept(former),
-    };
-    values.insert("last_run_timestamp_seconds".into(), number(ended.at));
-    values.insert("last_run_exit_code".into(), ended.exit_code.to_string());
-    values.insert("last_run_seconds".into(), number(ended.seconds));
+    let kind = ended.kind;
+    let mut values = kept(kind, former);
+    if let Some(answer) = ended.answer {
+        // Of two answers none is told half.
+        values.retain(|name, _| *name == SUCCESS || stays(kind, name));
+        let facts = kind.facts.iter();
+        values.extend(facts.filter_map(|fact| Some((fact.name, fact.of(answer)?))));
+        if (kind.is_success)(ended.exit_code) {
+            values.insert(SUCCESS, ended.at);
+        }
+    }
+    for ((name, _), value) in
+        OF_RUNS
+            .iter()
+            .zip([ended.at, f64::from(ended.exit_code), ended.seconds])
+    {
+        values.insert(name, value);
+    }
+    write(kind, ended.repository, &values, info(ended, former))
+}
+
+/// Returns the whole file with one value changed, of a run that goes on.
+pub(super) fn meanwhile(
+    kind: &Kind,
+    repository: &str,
+    (name, value): (&'static str, f64),
+    former: &str,
+) -> String {
+    let mut values = kept(kind, former);
+    values.insert(name, value);
+    write(kind, repository, &values, former_info(kind, former))
+}
+
+fn write(kind: &Kind, repository: &str, values: &Values, info: Option<String>) -> String {
+    let Kind { prefix, run, .. } = kind;
+    let repository = escaped(repository);
+    let success = format!("When the last {run} ended.");
+    let all = OF_RUNS.iter().copied().chain([(SUCCESS, success.as_str())]);
+    let all = all.chain(kind.facts.iter().map(|fact| (fact.name, fact.help)));
     let mut text = String::new();
-    for (name, help) in OF_RUNS.iter().chain(&OF_GENERATIONS) {
-        if let Some(value) = values.get(*name) {
+    for (name, help) in all {
+        if let Some(value) = values.get(name) {
+            let value = number(*value);
             text.push_str(&format!(
-                "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge\n\
-                 {PREFIX}{name}{{repository=\"{repository}\"}} {value}\n"
+                "# HELP {prefix}{name} {help}\n# TYPE {prefix}{name} gauge\n\
+                 {prefix}{name}{{repository=\"{repository}\"}} {value}\n"
             ));
         }
     }
-    let info = match ended.made {
-        Some((report, _)) => Some(format!(
-            "{PREFIX}info{{repository=\"{repository}\",source=\"{}\",kind=\"{}\",snapshot=\"{}\"}} 1",
-            escaped(&report.source),
-            escaped(&report.kind),
-            escaped(&report.snapshot)
-        )),
-        None => former
-            .lines()
-            .find(|line| line.starts_with(&format!("{PREFIX}info{{")))
-            .map(str::to_owned),
-    };
     if let Some(info) = info {
         text.push_str(&format!(
-            "# HELP {PREFIX}info What the newest generation is of, and how it was made.\n\
-             # TYPE {PREFIX}info gauge\n{info}\n"
+            "# HELP {prefix}info What the last run that had an answer was of.\n\
+             # TYPE {prefix}info gauge\n{info}\n"
         ));
     }
     text
 }
 
-fn of_report(report: &GenerationReport, forgotten: usize, at: f64) -> BTreeMap<String, String> {
-    // A plain struct: it cannot fail to serialise.
-    let fields = serde_json::to_value(report).unwrap_or_default();
-    let mut values: BTreeMap<String, String> = OF_GENERATIONS
-        .iter()
-        .filter_map(|(name, _)| Some((*name, fields.get(name)?.as_f64()?)))
-        .map(|(name, value)| (name.to_owned(), number(value)))
-        .collect();
-    values.insert("last_success_timestamp_seconds".into(), number(at));
-    values.insert("forgotten".into(), forgotten.to_string());
-    values
+fn stays(kind: &Kind, name: &str) -> bool {
+    let mut facts = kind.facts.iter();
+    facts.any(|fact| fact.name == name && fact.stays())
 }
 
-/// Returns what an earlier file says of the last generation.
-fn kept(former: &str) -> BTreeMap<String, String> {
+fn info(ended: &Ended<'_>, former: &str) -> Option<String> {
+    let kind = ended.kind;
+    let Some(answer) = ended.answer.filter(|_| !kind.words.is_empty()) else {
+        return former_info(kind, former);
+    };
+    let words = kind.words.iter().map(|name| {
+        let value = answer.get(name).and_then(Value::as_str).unwrap_or_default();
+        format!(",{name}=\"{}\"", escaped(value))
+    });
+    let (prefix, repository) = (kind.prefix, escaped(ended.repository));
+    let words: String = words.collect();
+    Some(format!(
+        "{prefix}info{{repository=\"{repository}\"{words}}} 1"
+    ))
+}
+
+fn former_info(kind: &Kind, former: &str) -> Option<String> {
+    let begin = format!("{}info{{", kind.prefix);
+    let mut lines = former.lines();
+    lines
+        .find(|line| line.starts_with(&begin))
+        .map(str::to_owned)
+}
+
+/// Returns what an earlier file says. What cannot be read is not kept: a later run tells it again.
+fn kept(kind: &Kind, former: &str) -> Values {
     let value = |name: &str| {
-        let begin = format!("{PREFIX}{name}{{");
+        let begin = format!("{}{name}{{", kind.prefix);
         let line = former.lines().find(|line| line.starts_with(&begin))?;
         let (_, value) = line.rsplit_once("} ")?;
-        value.parse::<f64>().ok().map(number)
+        value.parse::<f64>().ok()
     };
-    OF_GENERATIONS
-        .iter()
-        .filter_map(|(name, _)| Some(((*name).to_owned(), value(name)?)))
+    let names = kind.facts.iter().map(|fact| fact.name);
+    let names = names
+        .chain([SUCCESS])
+        .chain(OF_RUNS.iter().map(|(name, _)| *name));
+    names
+        .filter_map(|name| Some((name, value(name)?)))
         .collect()
 }
 
@@ -134,48 +137,100 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use std::path::Path;
+    use crate::commands::metrics::kind::{ARCHIVE, BACKUP, CAUGHT_UP, VERIFY};
 
-    pub(in super::super) fn report() -> GenerationReport {
-        let fields = serde_json::json!({
+    pub(in super::super) fn report() -> Value {
+        serde_json::json!({
             "source": "db1:/var/lib/\"my\"sql", "generation": 7, "kind": "incremental", "based_on": 6,
             "files": 3, "bytes_logical": 12_345_678_901_u64, "bytes_read": 2, "bytes_changed": 1,
-            "bytes_stored": 1, "pages_checked": 1, "pages_corrupt": 0, "seconds": 1.5,
-            "rested_s": 0.0, "lock_ms": 2.25, "write_pause_ms": 1.0, "snapshot": "btrfs",
-            "coordinates": {"binlog_file": null, "binlog_position": null, "gtid": null},
-        });
-        serde_json::from_value(fields).unwrap()
+            "bytes_stored": 1, "pages_checked": 1, "pages_torn": 0, "pages_corrupt": 0, "seconds": 1.5,
+            "rested_s": 0.0, "lock_ms": 2.25, "write_pause_ms": 1.0, "applier_ms": 0.0, "snapshot": "btrfs",
+            "forgotten": {"remove": [1, 2]},
+        })
     }
 
     pub(in super::super) fn ended<'a>(
+        kind: &'static Kind,
         exit_code: u8,
         at: f64,
-        made: Option<(&'a GenerationReport, usize)>,
+        answer: Option<&'a Value>,
     ) -> Ended<'a> {
         Ended {
-            repository: Path::new("/backup/shop"),
+            kind,
+            repository: "/backup/shop",
             exit_code,
             seconds: 2.0,
             at,
-            made,
+            answer,
         }
+    }
+
+    fn value(text: &str, name: &str) -> Option<f64> {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}{{")))?;
+        line.rsplit_once(' ')?.1.parse().ok()
     }
 
     #[test]
     fn every_metric_has_one_type_and_every_line_a_value() {
         let report = report();
-        let text = text(&ended(0, 1.0, Some((&report, 0))), "");
+        let text = text(&ended(&BACKUP, 0, 1.0, Some(&report)), "");
         let (comments, values): (Vec<_>, Vec<_>) =
             text.lines().partition(|line| line.starts_with('#'));
         assert_eq!(comments.len(), values.len() * 2);
-        assert_eq!(
-            values.len(),
-            OF_RUNS.len() + OF_GENERATIONS.len() + 1,
-            "{text}"
-        );
+        // Of runs, the success, the facts, and what it is of.
+        let all = OF_RUNS.len() + 1 + BACKUP.facts.len() + 1;
+        assert_eq!(values.len(), all, "{text}");
         for line in values {
             let (_, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
         }
+    }
+
+    #[test]
+    fn damage_is_told_and_is_no_success() {
+        let sound = serde_json::json!({"findings": [], "blocks": 9, "boot": {"proven": true}});
+        let first = text(&ended(&VERIFY, 0, 100.0, Some(&sound)), "");
+        let damaged = serde_json::json!({"findings": [{}], "blocks": 8, "boot": null});
+        let second = text(&ended(&VERIFY, 4, 200.0, Some(&damaged)), &first);
+        for (name, expected) in [
+            ("findings", Some(1.0)),
+            ("blocks", Some(8.0)),
+            // What the first run started says nothing of the second.
+            ("boot_proven", None),
+            ("last_success_timestamp_seconds", Some(100.0)),
+            ("last_run_timestamp_seconds", Some(200.0)),
+        ] {
+            let name = format!("evenkeel_verify_{name}");
+            assert_eq!(value(&second, &name), expected, "{second}");
+        }
+    }
+
+    #[test]
+    fn how_far_an_archive_is_stays_when_its_run_ends() {
+        let told = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 50.5), "");
+        let told = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 60.5), &told);
+        let report =
+            serde_json::json!({"source": "mariadb-7", "timeline": "t", "segments": 3, "gaps": []});
+        let end = text(&ended(&ARCHIVE, 0, 70.0, Some(&report)), &told);
+        let prefix = ARCHIVE.prefix;
+        assert_eq!(
+            value(&end, &format!("{prefix}{CAUGHT_UP}")),
+            Some(60.5),
+            "{end}"
+        );
+        assert_eq!(
+            value(&end, &format!("{prefix}segments")),
+            Some(3.0),
+            "{end}"
+        );
+        let next = meanwhile(&ARCHIVE, "/backup/shop", (CAUGHT_UP, 80.0), &end);
+        assert_eq!(
+            value(&next, &format!("{prefix}segments")),
+            Some(3.0),
+            "{next}"
+        );
+        assert!(next.contains("source=\"mariadb-7\""), "{next}");
     }
 }

@@ -73,6 +73,7 @@ impl Progress for Bars {
                     bar.finish_and_clear();
                 }
             }
+            Event::CaughtUp { .. } => {}
             Event::Note(text) => self.say(&format!("evenkeel: {text}")),
             Event::Warning(text) => self.say(&format!("evenkeel: warning: {text}")),
         }

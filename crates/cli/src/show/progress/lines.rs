@@ -89,6 +89,7 @@ impl<W: Write> State<W> {
                 self.phase = None;
                 None
             }
+            Event::CaughtUp { .. } => None,
             Event::Note(text) | Event::Warning(text) => Some(text),
         }
     }

@@ -1,0 +1,135 @@
+//! Are the commands that a user wants run before and after a run, and when it fails, run then and no other time, and
+//! told of what?
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// A disk to back up, and where commands note that they were run.
+fn place() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("disk"), vec![1; 1 << 20]).unwrap();
+    place
+}
+
+/// A command that notes this word and what it was told.
+fn note(word: &str) -> String {
+    format!(
+        "echo said by {word}; echo \"{word} $EVENKEEL_VERB $EVENKEEL_REPOSITORY $EVENKEEL_EXIT_CODE \
+         $EVENKEEL_GENERATION $EVENKEEL_MESSAGE\" >>notes"
+    )
+}
+
+/// Runs a verb on the repository `r` in a directory, with a command of each kind.
+fn run(here: &Path, verb: &str, flags: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+    command.args(["--json", verb, "r"]).args(flags);
+    for word in ["before", "after", "failed"] {
+        command.arg(format!("--run-{word}")).arg(note(word));
+    }
+    command.env("EVENKEEL_EXIT_CODE", "99").current_dir(here);
+    command.output().unwrap()
+}
+
+const BACKUP: [&str; 2] = ["--volume=disk", "--snapshot=copy"];
+
+fn notes(here: &Path) -> Vec<String> {
+    let text = fs::read_to_string(here.join("notes")).unwrap_or_default();
+    let _ = fs::remove_file(here.join("notes"));
+    text.lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+#[test]
+fn before_and_after_a_run_that_goes_well() {
+    let place = place();
+    let here = place.path();
+    let done = run(here, "backup", &BACKUP);
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    assert_eq!(notes(here), ["before backup r", "after backup r 0 1"]);
+    // What they print is no part of the answer.
+    let answer: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(answer["generation"], 1);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(
+        said.contains("said by before") && said.contains("said by after"),
+        "{said}"
+    );
+    for (verb, flags) in [
+        ("verify", &[][..]),
+        ("forget", &["--keep-last=1"]),
+        ("prune", &[]),
+        ("restore", &["--target=out"]),
+    ] {
+        let done = run(here, verb, flags);
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let told = notes(here);
+        assert_eq!(told.len(), 2, "{verb}: {told:?}");
+        assert!(
+            told[1].starts_with(&format!("after {verb} r 0")),
+            "{told:?}"
+        );
+    }
+}
+
+#[test]
+fn after_one_that_fails_another() {
+    let place = place();
+    let here = place.path();
+    let failed = run(here, "backup", &["--volume=gone", "--snapshot=copy"]);
+    assert_eq!(failed.status.code(), Some(2), "{failed:?}");
+    let told = notes(here);
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[1].starts_with("failed backup r 2  ") && told[1].contains("gone"),
+        "{told:?}"
+    );
+    // Before the option files were read, too.
+    let failed = run(here, "backup", &["--defaults-file=/nonexistent"]);
+    assert_ne!(failed.status.code(), Some(0));
+    let told = notes(here);
+    assert!(
+        told.len() == 1 && told[0].starts_with("failed backup r "),
+        "{told:?}"
+    );
+    // What is found to be damaged is no success either.
+    assert_eq!(run(here, "backup", &BACKUP).status.code(), Some(0));
+    let _ = notes(here);
+    fs::remove_file(here.join("r/generations/1/manifest")).unwrap();
+    let damaged = run(here, "verify", &[]);
+    let code = damaged.status.code().unwrap();
+    assert_ne!(code, 0);
+    let told = notes(here);
+    assert!(
+        told[1].starts_with(&format!("failed verify r {code}")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn one_that_fails_counts() {
+    let place = place();
+    let here = place.path();
+    let with = |option: &str| {
+        Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .args(["--json", "backup", "r"])
+            .args(BACKUP)
+            .args([option, "exit 7", "--run-failed", "echo failed >>notes"])
+            .current_dir(here)
+            .output()
+            .unwrap()
+    };
+    let never = with("--run-before");
+    assert_eq!(never.status.code(), Some(1), "{never:?}");
+    let answer: serde_json::Value = serde_json::from_slice(&never.stdout).unwrap();
+    let why = answer["message"].as_str().unwrap();
+    assert_eq!(why, "the command of --run-before ended with exit code 7");
+    assert!(!here.join("r").exists(), "nothing was done");
+    assert_eq!(notes(here), ["failed"]);
+    let done = with("--run-after");
+    assert_eq!(done.status.code(), Some(3), "{done:?}");
+    assert!(here.join("r/generations/1").exists());
+    assert!(notes(here).is_empty());
+}
