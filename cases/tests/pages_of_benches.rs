@@ -51,6 +51,57 @@ fn oltp() {
     page.end();
 }
 
+/// Backs up by the server's own tool, and puts it back.
+const OWN_BACKUP: &str = "#!/bin/sh\nexec mariadb-backup --no-defaults --backup -u root -S $1 --datadir=$2 --target-dir=$3\n";
+const OWN_RESTORE: &str = "#!/bin/sh\nmariadb-backup --no-defaults --prepare --target-dir=$1 && \
+     mariadb-backup --no-defaults --copy-back --target-dir=$1 --datadir=$2\n";
+
+/// What measures all the ways of the page's table.
+const FAIR: &str = "cases/tests/showdowns_are_fair.rs";
+const ALL: &str = "\"mariadb-dump-replica\",
+        \"mydumper\",
+        \"evenkeel-dump\",
+        \"mariadb-backup\",
+        \"evenkeel-reflink\",
+        \"evenkeel-engine\",
+";
+
+#[test]
+fn showdown() {
+    let house = host();
+    let tiny = "--tiny -w 1 -c 2 -r 300ms -l 1 --buffer-pool 64M --repeat 1";
+    // The tables are loaded once for all of them.
+    let kept = format!("{tiny} --work /srv/t");
+    let mut page = Page::open(&house, "tasks/showdown.md");
+    page.say(
+        "showdown --quick",
+        &format!("showdown --quick {kept} --only none"),
+    );
+    page.say(
+        "-w 4 -c 8 -r 5 -l 45 --every 15",
+        &format!("{kept} --every 500ms --only evenkeel-dump"),
+    );
+    page.say(
+        "--report all.html",
+        &format!("--report all.html {tiny} --filesystem-size 2G --only evenkeel-reflink"),
+    );
+    page.run("evenkeel bench showdown --quick");
+    assert_files(&house, &["all.html"]);
+    page.elsewhere("--seed 20261123", FAIR, ALL);
+    page.run("evenkeel bench showdown --filesystem xfs");
+    house.write("~/backup.sh", OWN_BACKUP, "755");
+    house.write("~/restore.sh", OWN_RESTORE, "755");
+    page.say(
+        "--only evenkeel-reflink",
+        &format!("{kept} --only evenkeel-reflink"),
+    );
+    page.run("evenkeel bench showdown --only");
+    let proved = |line: &&str| line.starts_with("mine ") && line.ends_with(" sound");
+    let mine = page.printed().lines().find(proved);
+    assert!(mine.is_some(), "{}", page.printed());
+    page.end();
+}
+
 /// Returns what five runs answered with `--json`, as far as a comparison looks at it.
 fn five_runs(transactions: [f64; 5], p95_ms: [f64; 5], p99_ms: [f64; 5]) -> String {
     let runs = (0..5).map(|run| {
