@@ -3,6 +3,7 @@
 use evenkeel_cases::checking::{damage, leaf};
 use evenkeel_cases::house::House;
 use evenkeel_cases::pages::Page;
+use std::collections::BTreeSet;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
@@ -56,6 +57,7 @@ fn readme() {
     house.work();
     let mut page = Page::open(&house, "README.md");
     page.run("# evenkeel backup");
+    serve_restored(&house, page.printed());
     installs_elsewhere(&mut page);
     page.before("cp evenkeel", "rm /usr/local/bin/evenkeel");
     page.run("apt-get install");
@@ -69,8 +71,35 @@ fn restore() {
     house.back_up(12);
     let mut page = Page::open(&house, "tasks/restore.md");
     page.run("evenkeel generations");
+    serve_restored(&house, page.printed());
     page.run("evenkeel verify");
     page.end();
+}
+
+/// Fails unless all below `/srv/restored` is whose it was, with its modes, and the server's account can start a server
+/// on it with what `restore` said and nothing else of its settings.
+fn serve_restored(house: &House, said: &str) {
+    let entries = |root: &str| {
+        let list = house.run(&format!("cd {root} && find . -printf '%p %u:%g %m\n'"));
+        list.lines()
+            .map(str::to_owned)
+            .collect::<BTreeSet<String>>()
+    };
+    let (restored, original) = (entries("/srv/restored"), entries("/var/lib/mysql"));
+    assert!(
+        restored.contains("./ibdata1 mysql:mysql 660"),
+        "{restored:?}"
+    );
+    let otherwise: Vec<&String> = restored.difference(&original).collect();
+    assert!(
+        otherwise.is_empty(),
+        "{otherwise:?} is not among {original:?}"
+    );
+    let account = "setpriv --reuid=mysql --regid=mysql --init-groups";
+    let options = named_server(said);
+    let socket = "/run/mysqld/restored.sock";
+    let command = format!("{account} mariadbd --no-defaults {options} --socket={socket}");
+    serve(house, &command, socket);
 }
 
 #[test]
