@@ -63,10 +63,11 @@ release: ## Check that this commit can be released, and lay out what is to be pu
 queue-plugin: ## Build the queue engine for this machine's MariaDB, beside the program.
 	cargo build --release --locked --package evenkeel-queue-engine
 	plugins/queue/mariadb/headers "$$CARGO_TARGET_DIR/mariadb-headers"
-	version=$$("$${MARIADBD:-/usr/sbin/mariadbd}" --no-defaults --version | sed 's/.*Ver \([0-9.]*\).*/\1/'); \
+	@version=$$("$${MARIADBD:-/usr/sbin/mariadbd}" --no-defaults --version | sed 's/.*Ver \([0-9.]*\).*/\1/'); \
+	library=$$CARGO_TARGET_DIR/release/evenkeel_queue-mariadb-$$version.so; \
 	plugins/queue/mariadb/build "$$CARGO_TARGET_DIR/mariadb-headers" \
-	    "$$CARGO_TARGET_DIR/release/libevenkeel_queue_engine.a" \
-	    "$$CARGO_TARGET_DIR/release/evenkeel_queue-mariadb-$$version.so"
+	    "$$CARGO_TARGET_DIR/release/libevenkeel_queue_engine.a" "$$library"; \
+	echo "built $$library"
 
 demo: setup-demo ## Back up, kill, restore and check a private server under load.
 	cargo build --release --locked --package evenkeel-cli

@@ -5,6 +5,7 @@
 mod mariadb;
 mod network;
 mod store;
+mod systemd;
 
 use evenkeel_testkit::LoopFs;
 use evenkeel_testkit::servers::cache;
@@ -35,6 +36,9 @@ pub struct House {
 }
 
 impl House {
+    /// Where a line of shell begins: root's home.
+    pub const HOME: &str = "/root";
+
     /// Builds a host called `name`, with `program` as `/usr/local/bin/evenkeel`.
     #[must_use]
     pub fn new(name: &str, program: &str) -> Self {
@@ -44,6 +48,13 @@ impl House {
     /// The same with the program elsewhere.
     #[must_use]
     pub fn with_program_at(place: &str, name: &str, program: &str) -> Self {
+        Self::showing(&[format!("{program}={place}")], name)
+    }
+
+    /// Builds a host called `name` that sees these files and directories of this machine, `PATH=PLACE`, and cannot
+    /// write into them.
+    #[must_use]
+    pub fn showing(seen: &[String], name: &str) -> Self {
         let fs = LoopFs::xfs(BYTES);
         // The servers there are other accounts', and its root is theirs too.
         fs::set_permissions(fs.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
@@ -54,7 +65,9 @@ impl House {
             .arg(fs.path())
             .arg(name)
             .arg(cache())
-            .arg(format!("{program}={place}"))
+            // What is installed there is known to be.
+            .arg("/var/lib/dpkg")
+            .args(seen)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut first = unshare.spawn().expect("unshare runs");
@@ -78,10 +91,12 @@ impl House {
         let mut command = Command::new("nsenter");
         command
             .args(["--target", &self.pid, "--mount", "--pid", "--net"])
-            .args(["--uts", "--ipc", "--root", "--wdns=/root", "--"])
+            .args(["--uts", "--ipc", "--root"])
+            .arg(format!("--wdns={}", Self::HOME))
+            .arg("--")
             .args(["bash", "-c", line])
             .env_clear()
-            .env("HOME", "/root")
+            .env("HOME", Self::HOME)
             .env("USER", "root")
             .env(
                 "PATH",
@@ -116,11 +131,23 @@ impl House {
     /// Writes a file, and makes its directories.
     #[track_caller]
     pub fn write(&self, path: &str, text: &str, mode: &str) {
+        self.put(path, text.as_bytes(), mode);
+    }
+
+    /// Copies a file of this machine into it.
+    #[track_caller]
+    pub fn bring(&self, file: &Path, path: &str) {
+        let bytes = fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+        self.put(path, &bytes, "644");
+    }
+
+    #[track_caller]
+    fn put(&self, path: &str, bytes: &[u8], mode: &str) {
         let line = format!("mkdir -p $(dirname {path}) && cat >{path} && chmod {mode} {path}");
         let mut command = self.command(&line);
         let mut cat = command.stdin(Stdio::piped()).spawn().expect("a process");
         let mut input = cat.stdin.take().expect("its input");
-        input.write_all(text.as_bytes()).expect("a text");
+        input.write_all(bytes).expect("all of it");
         drop(input);
         assert!(cat.wait().expect("a process").success(), "{path}");
     }

@@ -13,6 +13,7 @@ pub use blocks::Block;
 use staying::Staying;
 use std::collections::VecDeque;
 use std::fs;
+use std::panic::Location;
 
 /// A page on its way from the first block to the last.
 #[derive(Debug)]
@@ -56,6 +57,17 @@ enum What {
     Varies,
 }
 
+/// Fails unless a file of the checkout has these words: it is said to test what is not done here. One that says so of
+/// itself would have them in any case.
+#[track_caller]
+fn assert_tested(file: &str, proof: &str) {
+    let path = House::checkout().join(file);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    assert!(text.contains(proof), "{file} has no {proof:?}");
+    let here = Location::caller().file();
+    assert!(!here.ends_with(file), "{file} names itself");
+}
+
 impl<'a> Page<'a> {
     /// Opens a page, named as below `docs/src`, for a walk through it in a house.
     #[must_use]
@@ -77,6 +89,20 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Opens a page at its block that begins with a line that has these words, which are all that is to be done.
+    #[track_caller]
+    #[must_use]
+    pub fn part(house: &'a House, name: &str, words: &str) -> Self {
+        let mut page = Self::open(house, name);
+        page.blocks.retain(|block| block.first().contains(words));
+        assert_eq!(
+            page.blocks.len(),
+            1,
+            "{name}: blocks that begin with {words}"
+        );
+        page
+    }
+
     /// Puts `text` where the page has `words` that stand for it.
     pub fn say(&mut self, words: &str, text: &str) {
         self.except(words, What::Say(text.to_owned()));
@@ -92,9 +118,10 @@ impl<'a> Page<'a> {
         self.except(words, What::Code(code));
     }
 
-    /// Commands with these words are not run here, but by what is in this file of the checkout.
-    pub fn elsewhere(&mut self, words: &str, file: &str) {
-        assert!(House::checkout().join(file).is_file(), "there is no {file}");
+    /// Commands with these words are not run here, but by what is in this file of the checkout, where `proof` stands.
+    #[track_caller]
+    pub fn elsewhere(&mut self, words: &str, file: &str, proof: &str) {
+        assert_tested(file, proof);
         self.except(words, What::Elsewhere);
     }
 
@@ -154,10 +181,10 @@ impl<'a> Page<'a> {
         self.house.write(path, &text, mode);
     }
 
-    /// Passes over the next block: what is in this file of the checkout tests it.
+    /// Passes over the next block: what is in this file of the checkout tests it, where `proof` stands.
     #[track_caller]
-    pub fn pass(&mut self, words: &str, file: &str) {
-        assert!(House::checkout().join(file).is_file(), "there is no {file}");
+    pub fn pass(&mut self, words: &str, file: &str, proof: &str) {
+        assert_tested(file, proof);
         let _ = self.next(words);
     }
 

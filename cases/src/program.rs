@@ -71,6 +71,15 @@ impl Evenkeel {
     }
 }
 
+/// Returns the library with the functions for URLs that was built for the test that runs: it lies beside its program.
+#[must_use]
+pub fn url_library() -> PathBuf {
+    let program = std::env::current_exe().expect("this program's path");
+    let path = program.with_file_name("libevenkeel_url.so");
+    assert!(path.is_file(), "{} was not built", path.display());
+    path
+}
+
 /// Makes a run kill itself at a fail point: `name`, or `name#3` for the third time.
 #[must_use]
 pub fn killed_at(mut command: Command, point: &str) -> Command {

@@ -118,7 +118,7 @@ impl QueueSite {
 #[must_use]
 pub fn plugin(host: Host, server: &TestServer) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/queue");
-    let (library, headers) = (library(), host.headers());
+    let (library, headers) = (engine_library(), host.headers());
     let mut hasher = DefaultHasher::new();
     server.binary.version.to_string().hash(&mut hasher);
     let mut parts: Vec<PathBuf> = [host.family(), "handler"]
@@ -155,7 +155,8 @@ pub fn plugin(host: Host, server: &TestServer) -> PathBuf {
 }
 
 /// What cargo has built of the engine; the newest, where there are several.
-fn library() -> PathBuf {
+#[must_use]
+pub fn engine_library() -> PathBuf {
     let program = std::env::current_exe().expect("this program's path");
     let beside = program.parent().expect("a directory");
     let is_ours = |path: &PathBuf| {

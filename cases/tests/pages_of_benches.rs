@@ -51,6 +51,57 @@ fn oltp() {
     page.end();
 }
 
+/// Backs up by the server's own tool, and puts it back.
+const OWN_BACKUP: &str = "#!/bin/sh\nexec mariadb-backup --no-defaults --backup -u root -S $1 --datadir=$2 --target-dir=$3\n";
+const OWN_RESTORE: &str = "#!/bin/sh\nmariadb-backup --no-defaults --prepare --target-dir=$1 && \
+     mariadb-backup --no-defaults --copy-back --target-dir=$1 --datadir=$2\n";
+
+/// What measures all the ways of the page's table.
+const FAIR: &str = "cases/tests/showdowns_are_fair.rs";
+const ALL: &str = "\"mariadb-dump-replica\",
+        \"mydumper\",
+        \"evenkeel-dump\",
+        \"mariadb-backup\",
+        \"evenkeel-reflink\",
+        \"evenkeel-engine\",
+";
+
+#[test]
+fn showdown() {
+    let house = host();
+    let tiny = "--tiny -w 1 -c 2 -r 300ms -l 1 --buffer-pool 64M --repeat 1";
+    // The tables are loaded once for all of them.
+    let kept = format!("{tiny} --work /srv/t");
+    let mut page = Page::open(&house, "tasks/showdown.md");
+    page.say(
+        "showdown --quick",
+        &format!("showdown --quick {kept} --only none"),
+    );
+    page.say(
+        "-w 4 -c 8 -r 5 -l 45 --every 15",
+        &format!("{kept} --every 500ms --only evenkeel-dump"),
+    );
+    page.say(
+        "--report all.html",
+        &format!("--report all.html {tiny} --filesystem-size 2G --only evenkeel-reflink"),
+    );
+    page.run("evenkeel bench showdown --quick");
+    assert_files(&house, &["all.html"]);
+    page.elsewhere("--seed 20261123", FAIR, ALL);
+    page.run("evenkeel bench showdown --filesystem xfs");
+    house.write("~/backup.sh", OWN_BACKUP, "755");
+    house.write("~/restore.sh", OWN_RESTORE, "755");
+    page.say(
+        "--only evenkeel-reflink",
+        &format!("{kept} --only evenkeel-reflink"),
+    );
+    page.run("evenkeel bench showdown --only");
+    let proved = |line: &&str| line.starts_with("mine ") && line.ends_with(" sound");
+    let mine = page.printed().lines().find(proved);
+    assert!(mine.is_some(), "{}", page.printed());
+    page.end();
+}
+
 /// Returns what five runs answered with `--json`, as far as a comparison looks at it.
 fn five_runs(transactions: [f64; 5], p95_ms: [f64; 5], p99_ms: [f64; 5]) -> String {
     let runs = (0..5).map(|run| {
@@ -145,10 +196,37 @@ fn prewarm() {
     let mut page = Page::open(&house, "tasks/prewarm.md");
     page.run("evenkeel prewarm");
     page.run("# evenkeel prewarm");
-    page.elsewhere("systemctl enable", "dist/try-inside");
+    house.bring_unit("evenkeel-prewarm.service");
     page.before("/etc/evenkeel/prewarm.conf", "mkdir -p /etc/evenkeel");
     page.run("systemctl enable");
-    page.elsewhere("bench recovery", "cases/tests/recoveries_are_timed.rs");
+    runs_before_the_server(&house);
+    page.say(
+        "/opt/mysql57/bin/mysqld",
+        &mysql_5_7_22().binary.path.display().to_string(),
+    );
+    page.say("--server mariadb", "--server mariadb --tables 3 --repeat 1");
+    page.say("--tables 1000", "--tables 10");
+    // The kernel forgets what all on this machine have read.
+    let alone = "cases/tests/recoveries_are_timed.rs";
+    page.elsewhere("--latency-ms 0", alone, "--latency-ms=0");
     page.run("evenkeel bench recovery");
+    assert_files(&house, &["recovery.svg"]);
     page.end();
+}
+
+/// Fails unless the unit is run when the server is started, with the options of its file.
+fn runs_before_the_server(house: &House) {
+    for server in ["mariadb", "mysql", "mysqld"] {
+        let wanted = format!("/etc/systemd/system/{server}.service.wants");
+        house.run(&format!("test -L {wanted}/evenkeel-prewarm.service"));
+    }
+    house.run("systemctl start mariadb");
+    let log = house.run("cat /var/log/evenkeel-prewarm.log");
+    for words in [
+        "prewarm --pages buffer-pool --max-seconds 120\n",
+        "/var/lib/mysql: MariaDB 10.11",
+    ] {
+        assert!(log.contains(words), "{log}");
+    }
+    house.run("systemctl stop mariadb");
 }

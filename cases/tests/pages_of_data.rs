@@ -71,7 +71,11 @@ fn load() {
     assert_whole(&house, "mariadb");
     // MySQL Shell is not on the machines of the tests.
     let shell = "cases/tests/other_programs_dumps_load.rs";
-    page.elsewhere("/backup/mysqlsh-directory", shell);
+    page.elsewhere(
+        "/backup/mysqlsh-directory",
+        shell,
+        "fn what_the_shell_writes",
+    );
     page.run("/backup/mydumper-directory");
     assert_whole(&house, "mariadb");
     page.end();

@@ -3,12 +3,24 @@
 use evenkeel_cases::checking::{damage, leaf};
 use evenkeel_cases::house::House;
 use evenkeel_cases::pages::Page;
+use std::collections::BTreeSet;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
-/// What tests that packages and a build from source install what they promise.
-const PACKAGES: &str = "dist/try-packages";
-const FROM_SOURCE: &str = "xtask/pages/tests/install.rs";
+/// What runs `make demo`, and compares what it shows.
+const DEMO: &str = "cases/tests/pages_of_demos.rs";
+
+/// Says where packages are installed, and what was built from source: in no house, which has no network and no
+/// compiler's cache.
+fn installs_elsewhere(page: &mut Page) {
+    let packages = "dist/try-inside";
+    page.elsewhere(
+        "apt-get install",
+        packages,
+        "apt-get -qq -y install \"$1\"/",
+    );
+    page.elsewhere("make build", "xtask/pages/tests/install.rs", "dist/install");
+}
 
 /// A host with a server.
 fn host() -> House {
@@ -23,27 +35,33 @@ fn start() {
     house.run("ln -s /srv/evenkeel evenkeel");
     house.start_mariadb();
     let mut page = Page::open(&house, "start.md");
-    page.elsewhere("apt-get install", PACKAGES);
-    page.elsewhere("dnf install", PACKAGES);
-    page.elsewhere("make build", FROM_SOURCE);
+    installs_elsewhere(&mut page);
+    // As the page says: by rpm, and on Debian.
+    page.elsewhere(
+        "dnf install",
+        "dist/try-inside",
+        "rpm --force-debian --nodeps -i",
+    );
     page.run("apt-get install");
     page.run("evenkeel doctor");
-    page.pass("make demo", "Makefile");
+    page.pass("make demo", DEMO, "\"start.md\", \"make demo\"");
     page.end();
 }
 
 #[test]
 fn readme() {
-    let house = host();
+    let house = House::with_program_at("/srv/evenkeel", "db1", PROGRAM);
+    house.run("ln -s /srv/evenkeel evenkeel; ln -s /srv/evenkeel /usr/local/bin/evenkeel");
+    house.start_mariadb();
     house.back_up(1);
     house.work();
     let mut page = Page::open(&house, "README.md");
     page.run("# evenkeel backup");
-    page.elsewhere("apt-get install", PACKAGES);
-    page.elsewhere("make build", FROM_SOURCE);
-    page.elsewhere("cp evenkeel", "cases/tests/pages_of_restores.rs");
+    serve_restored(&house, page.printed());
+    installs_elsewhere(&mut page);
+    page.before("cp evenkeel", "rm /usr/local/bin/evenkeel");
     page.run("apt-get install");
-    page.pass("generation  kind", "Makefile");
+    page.pass("generation  kind", DEMO, "shows(\"generation  kind\")");
     page.end();
 }
 
@@ -53,8 +71,35 @@ fn restore() {
     house.back_up(12);
     let mut page = Page::open(&house, "tasks/restore.md");
     page.run("evenkeel generations");
+    serve_restored(&house, page.printed());
     page.run("evenkeel verify");
     page.end();
+}
+
+/// Fails unless all below `/srv/restored` is whose it was, with its modes, and the server's account can start a server
+/// on it with what `restore` said and nothing else of its settings.
+fn serve_restored(house: &House, said: &str) {
+    let entries = |root: &str| {
+        let list = house.run(&format!("cd {root} && find . -printf '%p %u:%g %m\n'"));
+        list.lines()
+            .map(str::to_owned)
+            .collect::<BTreeSet<String>>()
+    };
+    let (restored, original) = (entries("/srv/restored"), entries("/var/lib/mysql"));
+    assert!(
+        restored.contains("./ibdata1 mysql:mysql 660"),
+        "{restored:?}"
+    );
+    let otherwise: Vec<&String> = restored.difference(&original).collect();
+    assert!(
+        otherwise.is_empty(),
+        "{otherwise:?} is not among {original:?}"
+    );
+    let account = "setpriv --reuid=mysql --regid=mysql --init-groups";
+    let options = named_server(said);
+    let socket = "/run/mysqld/restored.sock";
+    let command = format!("{account} mariadbd --no-defaults {options} --socket={socket}");
+    serve(house, &command, socket);
 }
 
 #[test]
@@ -124,8 +169,10 @@ fn point_in_time() {
     page.briefly("evenkeel binlog archive /backup/shop$", archived);
     page.run("evenkeel binlog archive");
     let plugin = "cases/tests/acknowledged_is_archived.rs";
-    page.elsewhere("INSTALL PLUGIN", plugin);
-    page.elsewhere("rpl_semi_sync_source_enabled", plugin);
+    let installs = "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'";
+    page.elsewhere("INSTALL PLUGIN", plugin, installs);
+    let enables = "SET GLOBAL rpl_semi_sync_{which}_{setting}";
+    page.elsewhere("rpl_semi_sync_source_enabled", plugin, enables);
     let waits = "mariadb -N -e \"SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'\" | grep -w 1";
     page.briefly("--semi-sync", waits);
     page.run("SET GLOBAL");
@@ -175,7 +222,8 @@ fn mount() {
     page.stays("--writable-scratch /var/tmp/scratch", mounted);
     page.run("mkdir /mnt/backup");
     page.shows("generation 12 mounted");
-    serve(&house, page.printed());
+    let command = named_server(page.printed());
+    serve(&house, command, "/mnt/backup/data/mount.sock");
     page.stop("--writable-scratch /var/tmp/scratch", 0);
     page.stays("--fill", "grep -q 'is full' /var/log/staying-*.out");
     page.run("evenkeel mount");
@@ -188,19 +236,22 @@ fn mount() {
     page.end();
 }
 
-/// Starts the server that a mount names, asks it for the shop's orders, and stops it.
-fn serve(house: &House, said: &str) {
-    let command = said
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("a server starts on it with: "));
-    let command = command.expect("a command");
-    // The other server has the port.
-    let pid = "/run/mysqld/mounted.pid";
+/// Returns what a mount or a restore says that a server starts with.
+fn named_server(said: &str) -> &str {
+    let mut lines = said.lines().map(str::trim);
+    let command = lines.find_map(|line| line.strip_prefix("a server starts on it with: "));
+    command.expect("a command")
+}
+
+/// Starts a server beside the other one, asks it for the shop's orders, and stops it.
+fn serve(house: &House, command: &str, socket: &str) {
+    let pid = "/run/mysqld/beside.pid";
     house.start(
-        "mounted",
+        "beside",
+        // The other server has the port.
         &format!("{command} --port=3307 --pid-file={pid}"),
     );
-    let client = "mariadb -S /mnt/backup/data/mount.sock";
+    let client = format!("mariadb -S {socket}");
     house.until(&format!("{client} -e 'SELECT 1'"));
     let orders = house.run(&format!(
         "{client} -N -e 'SELECT COUNT(*) FROM shop.orders'"

@@ -2,7 +2,7 @@
 //! put up with what they are given?
 
 use evenkeel_cases::SMALL;
-use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_cases::program::{Ended, Evenkeel, run, url_library};
 use evenkeel_op::{Cancel, Silent};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
@@ -12,14 +12,6 @@ use evenkeel_testkit::servers::{
 use evenkeel_testkit::{Scratch, TestServer};
 use evenkeel_urlcodec::{Mode, Table, Training, train};
 use std::path::{Path, PathBuf};
-
-/// The library that was built for these tests: it lies beside their programs.
-fn library() -> PathBuf {
-    let program = std::env::current_exe().expect("this program's path");
-    let path = program.with_file_name("libevenkeel_url.so");
-    assert!(path.is_file(), "{} was not built", path.display());
-    path
-}
 
 /// A server with a plugin directory of its own.
 struct Site {
@@ -82,7 +74,7 @@ impl Site {
             program.command(&["plugin", verb, "url", "--no-defaults", "-u", "root", "-S"]);
         command.arg(self.running.socket()).args(flags);
         if verb == "install" && !flags.iter().any(|flag| flag.starts_with("--library")) {
-            command.arg("--library").arg(library());
+            command.arg("--library").arg(url_library());
         }
         run(command)
     }
@@ -514,7 +506,7 @@ fn far_servers_get_their_files_by_hand(site: &Site) {
     let port = site.running.port().expect("a port").to_string();
     // The server still has the other one loaded, and would not look for a file of that name.
     let newer = site.scratch.join("newer.so");
-    let mut bytes = std::fs::read(library()).unwrap();
+    let mut bytes = std::fs::read(url_library()).unwrap();
     bytes.push(0);
     std::fs::write(&newer, bytes).unwrap();
     let install = || {

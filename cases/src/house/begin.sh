@@ -45,6 +45,10 @@ for device in null zero full random urandom tty fuse kvm loop-control loop[0-9]*
         fi
     done
 done
+# The next free one may have a number that this host has not needed yet.
+for number in {0..63}; do
+    [ -e "dev/loop$number" ] || mknod -m 660 "dev/loop$number" b 7 "$number"
+done
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
 mount -t tmpfs shm dev/shm
 ln -s pts/ptmx dev/ptmx

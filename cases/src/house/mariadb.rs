@@ -26,21 +26,13 @@ INSERT INTO shop.orders (customer, placed, note)
 const SOCKET: &str =
     "ALTER USER root@localhost IDENTIFIED VIA mysql_native_password USING 'invalid' OR unix_socket";
 
-/// Stands in for systemd, which no house has: it starts and stops the server as its unit does, and runs a service of
-/// ours as its unit says.
-const SYSTEMCTL: &str = include_str!("systemctl.sh");
-
-/// Stands in for the journal of such a service.
-const JOURNALCTL: &str = "#!/bin/sh\nexec cat /var/log/$2.log\n";
-
 impl House {
     /// Sets up a server with a database `shop`, and starts it. It has the house's name for its address.
     pub fn start_mariadb(&self) {
         self.make_datadir("mysql");
         let settings = settings("mysql", "$(hostname)", 7);
         self.run(&format!("cat >{SETTINGS} <<END\n{settings}END"));
-        self.write("/usr/local/bin/systemctl", SYSTEMCTL, "755");
-        self.write("/usr/local/bin/journalctl", JOURNALCTL, "755");
+        self.put_systemctl();
         self.run("systemctl start mariadb");
         self.sql(SHOP);
         self.sql(SOCKET);

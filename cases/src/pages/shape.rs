@@ -69,7 +69,7 @@ fn shape(line: &str) -> String {
         {
             pieces.pop();
         } else {
-            pieces.push(piece);
+            pieces.push(without_hashes(&piece));
         }
     }
     pieces.concat().replace("# #", "#")
@@ -91,21 +91,29 @@ fn pieces_of(line: &str) -> Vec<String> {
     pieces
 }
 
+/// Returns a word with `#` for each part that is a hash, as names of files have them.
+fn without_hashes(word: &str) -> String {
+    let parts = word.split('_');
+    let parts = parts.map(|part| if is_hash(part) { NUMBER } else { part });
+    parts.collect::<Vec<_>>().join("_")
+}
+
+fn is_hash(word: &str) -> bool {
+    let hash = word.strip_prefix("0x").unwrap_or(word);
+    let is_hex = hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex && hash.len() >= 8 && hash.bytes().any(|byte| byte.is_ascii_digit())
+}
+
 /// Digits, perhaps with a unit, a hash, or the time in a file's name.
 fn is_number(word: &str) -> bool {
     let digits = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_hash = || {
-        let hash = word.strip_prefix("0x").unwrap_or(word);
-        is_hex(hash) && hash.len() >= 8 && hash.bytes().any(|byte| byte.is_ascii_digit())
-    };
     let is_stamp = || {
         digits
             .strip_prefix('T')
             .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
     };
     let has_digits = digits.len() < word.len();
-    (has_digits && (digits.is_empty() || UNITS.contains(&digits) || is_stamp())) || is_hash()
+    (has_digits && (digits.is_empty() || UNITS.contains(&digits) || is_stamp())) || is_hash(word)
 }
 
 #[cfg(test)]
@@ -132,6 +140,7 @@ mod tests {
                 "2025-01-02 03:04:05 to 2025-01-02",
             ),
             ("0x8f1c22d0 is stored", "0x01020304 is stored"),
+            ("a_5aa182e86978004f.so", "a_0123456789abcdef.so"),
             ("a   b", "a b"),
             ("x … y … z", "x 1 y 2 z"),
         ] {
@@ -152,6 +161,7 @@ mod tests {
             ("/srv/a", "/srv/b"),
             ("a … b", "a"),
             ("a", "a b"),
+            ("a_5aa182e86978004f.so", "b_5aa182e86978004f.so"),
         ] {
             assert!(!is_like(shown, printed), "{shown} and {printed}");
         }

@@ -37,8 +37,8 @@ impl Answer for DemoReport {
         let mut text = format!("{} on {}\n\n{}\n", self.server, self.ground, table.text());
         if self.held {
             text.push_str(&format!(
-                "held: after SIGKILL and restore the total is right; all {} transfers acknowledged \
-                 before the last snapshot are there, none of the {} after it\n",
+                "held: after SIGKILL and restore the total is right; all {} transfers acknowledged before the last\n\
+                 snapshot are there, none of the {} after it\n",
                 self.transfers_expected, self.transfers_after
             ));
         } else {
