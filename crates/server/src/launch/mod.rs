@@ -17,7 +17,7 @@ pub use run_dir::log_below;
 pub use running::Running;
 pub use spawn::{kill_group, spawn, spawn_detached};
 
-use crate::abilities::{Abilities, Flavour, Version};
+use crate::abilities::{Flavour, Version};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Cancel, Context, Error, Result};
 use run_dir::RunDir;
@@ -265,21 +265,15 @@ impl Launch {
         if !self.binary.path.with_file_name(COMPONENTS).exists() {
             args.push(joined("--plugin-dir=", &empty("plugins")?));
         }
-        match self.binary.flavour {
+        if self.binary.flavour == Flavour::MariaDb {
             // It knows no NULL: an empty directory, which goes with the server.
-            Flavour::MariaDb => args.push(joined("--secure-file-priv=", &empty("files")?)),
-            Flavour::MySql => {
-                let version = self.binary.version.to_string();
-                if Abilities::of_version(&version, "")?.persisted_variables {
-                    // Read from the data directory, also without option files, and obeyed before the command line.
-                    args.push(OsString::from("--persisted-globals-load=OFF"));
-                }
-            }
+            args.push(joined("--secure-file-priv=", &empty("files")?));
         }
         Ok(args)
     }
 
-    /// The options that initialising and running share. `--no-defaults` must come first.
+    /// The options that initialising and running share. `--no-defaults` must come first; with it MySQL 8.0.15 and 9.7
+    /// do not obey `mysqld-auto.cnf` in the data directory either, which they do with an empty option file.
     fn common_args(&self, run_dir: &Path) -> Vec<OsString> {
         let mut args = vec![
             OsString::from("--no-defaults"),
