@@ -1,12 +1,17 @@
 //! Can what a repository says, or what lies in it, run or give powers to anybody on the host that restores?
 
+use evenkeel_cases::forged::forge;
+use evenkeel_cases::mounting::Mounting;
 use evenkeel_cases::points::{add, archive, make_table, mark, restore_to};
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_cases::{SMALL, Site};
 use evenkeel_server::launch::Binary;
-use evenkeel_testkit::LoopFs;
-use evenkeel_testkit::servers::{account, give_to_server, make_server_dir, mariadb_10_11};
+use evenkeel_testkit::servers::{
+    account, give_to_server, make_server_dir, mariadb_10_11, mysql_8_0_15,
+};
+use evenkeel_testkit::{LoopFs, TestServer};
 use rustix::fs::XattrFlags;
+use serde_json::json;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -57,9 +62,8 @@ fn open_directory(fs: &LoopFs) -> PathBuf {
 }
 
 /// What the archived statements write would be root's, wherever they like.
-#[test]
-fn archived_statements_write_no_files() {
-    let mut site = Site::start(mariadb_10_11(), LoopFs::xfs(3 << 30), 10, &[]);
+fn statements_write_no_files(server: TestServer, more: &[&str]) {
+    let mut site = Site::start(server, LoopFs::xfs(3 << 30), 10, more);
     let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let mut session = site.running().session().unwrap();
     make_table(&mut session);
@@ -88,6 +92,16 @@ fn archived_statements_write_no_files() {
     assert!(!written.exists());
     let ended = restore_to(&evenkeel, &site, &target, &before.moved(0));
     assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn archived_statements_write_no_files() {
+    statements_write_no_files(mariadb_10_11(), &[]);
+}
+
+#[test]
+fn archived_statements_write_no_files_on_mysql_8_0_15() {
+    statements_write_no_files(mysql_8_0_15(), &["--secure-file-priv="]);
 }
 
 /// A damaged file may make a server do anything: one that is started on a repository's is not root's.
@@ -176,6 +190,79 @@ fn tools_on_restored_files_are_not_roots() {
     assert_eq!(log.mode() & 0o007, 0, "others read the redo log");
 }
 
+/// Files that are not the generation's, which the account of its servers could write to.
+fn live_files(fs: &LoopFs) -> PathBuf {
+    let live = fs.join("live");
+    make_server_dir(&live);
+    fs::write(live.join("ibdata1"), "somebody else's").unwrap();
+    give_to_server(&live.join("ibdata1"));
+    live
+}
+
+/// Forged facts name files elsewhere: a server that is started on what comes back would open these.
+#[test]
+fn a_generation_leads_its_server_nowhere_else() {
+    let mut site = Site::start(mariadb_10_11(), LoopFs::xfs(3 << 30), 10, &[]);
+    let evenkeel = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let mut session = site.running().session().unwrap();
+    make_table(&mut session);
+    let link = site.fs.join("data/bank/away.isl");
+    fs::write(
+        &link,
+        site.fs.join("data/bank/accounts_0.ibd").to_str().unwrap(),
+    )
+    .unwrap();
+    give_to_server(&link);
+    assert_eq!(run(evenkeel.backup(&site, &[])).generation(), 1);
+    let one = add(&mut session, 1);
+    assert_eq!(archive(&evenkeel, &site, &[]).code, Some(0));
+    site.kill();
+    let live = live_files(&site.fs);
+    let (target, repository) = (site.fs.join("restored"), site.repository());
+    let mountpoint = site.fs.join("mounted");
+    fs::create_dir(&mountpoint).unwrap();
+    let verbs = || {
+        let mut verify = evenkeel.command(&["verify", "--boot"]);
+        verify.arg(&repository);
+        let mut mount = evenkeel.command(&["mount", "--writable-scratch"]);
+        mount.arg(site.fs.join("scratch"));
+        mount.arg(&repository).arg(&mountpoint);
+        [
+            evenkeel.restore(&repository, &target, &[]),
+            evenkeel.restore(&repository, &target, &["--to", &one.moved(0)]),
+            verify,
+            mount,
+        ]
+    };
+    let refused = |named: &str| {
+        for verb in verbs() {
+            let ended = run(verb);
+            assert_eq!(ended.code, Some(14), "{named}: {ended:?}");
+            assert!(ended.message().contains(named), "{named}: {ended:?}");
+            assert!(!target.exists(), "{named}");
+            let found = fs::read_to_string(live.join("ibdata1")).unwrap();
+            assert_eq!(found, "somebody else's", "{named}");
+        }
+    };
+    for named in [
+        format!("{}/ibdata1", live.display()),
+        "../live/ibdata1".to_owned(),
+        "bank/../../live/ibdata1".to_owned(),
+    ] {
+        forge(&repository, 1, |facts| {
+            let spec = format!("{named}:12M:autoextend");
+            facts["settings"]["innodb_data_file_path"] = json!(spec);
+        });
+        refused(&named);
+    }
+    forge(&repository, 1, |facts| {
+        facts["settings"]["innodb_data_file_path"] = json!("ibdata1:12M:autoextend");
+        // The table's link leads to the live data directory then.
+        facts["roots"]["data"] = json!("/nowhere");
+    });
+    refused("away.isl");
+}
+
 /// A file that runs as its owner would make whoever can write into the repository that owner.
 #[test]
 fn permissions_to_run_as_somebody_else_do_not_come_back() {
@@ -207,4 +294,17 @@ fn permissions_to_run_as_somebody_else_do_not_come_back() {
     let length = rustix::fs::getxattr(&restored, "user.note", &mut value).unwrap();
     assert_eq!(&value[..length], b"kept");
     assert!(rustix::fs::getxattr(&restored, "security.capability", &mut value).is_err());
+    // Nor is it there in a mount.
+    let mountpoint = site.fs.join("mounted");
+    let mounting = Mounting::start(
+        &evenkeel,
+        &site.repository(),
+        &mountpoint,
+        &["--generation=latest"],
+    );
+    let shown = mountpoint.join("data/bank/accounts_0.frm");
+    let mode = fs::metadata(&shown).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
+    assert!(rustix::fs::getxattr(&shown, "security.capability", &mut value).is_err());
+    assert_eq!(mounting.end().1, Some(0));
 }

@@ -4,7 +4,7 @@ use evenkeel_op::{Cancel, ErrorKind};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Binary, Install, Launch};
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22};
+use evenkeel_testkit::servers::{SERVER_DEADLINE, make_server_dir, mariadb_10_11, mysql_5_7_22};
 use evenkeel_testkit::{Scratch, servers, until};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -177,4 +177,95 @@ fn a_killed_parent_leaves_no_server() {
     parent.kill().unwrap();
     parent.wait().unwrap();
     until("the server is gone", || !is_there(pid));
+}
+
+/// What is in the data directory of a sealed server may name libraries, files and places to listen.
+#[test]
+fn sealed_servers_load_and_write_what_they_are_told_here() {
+    for server in servers() {
+        let name = server.name;
+        let scratch = Scratch::new();
+        let mut launch = server.prepare(&scratch.join("data"), &[]);
+        let open = scratch.join("open");
+        make_server_dir(&open);
+        let running = server.run(&launch);
+        let mut session = running.session().unwrap();
+        let plugins = session.variable("plugin_dir").unwrap().unwrap();
+        // MySQL's packages for tests have no plugins: that none is looked for has to do there.
+        let library = "metadata_lock_info.so";
+        let is_there = Path::new(&plugins).join(library).exists();
+        assert_eq!(is_there, server.id == "mariadb-10.11");
+        session
+            .run(&format!(
+                "INSERT INTO mysql.plugin VALUES ('metadata_lock_info', '{library}')"
+            ))
+            .unwrap();
+        session
+            .run("INSERT INTO mysql.func VALUES ('f', 2, 'no_such_library.so', 'function')")
+            .unwrap();
+        if server.id == "mysql-8.0.15" {
+            let log = open.join("log");
+            for sql in [
+                &*format!("SET PERSIST general_log_file = '{}'", log.display()),
+                "SET PERSIST general_log = ON",
+                "INSERT INTO mysql.component VALUES (1, 1, 'file://component_validate_password')",
+            ] {
+                session.run(sql).unwrap();
+            }
+        }
+        drop(session);
+        running.stop(SERVER_DEADLINE).unwrap();
+        std::fs::remove_dir_all(&open).unwrap();
+        make_server_dir(&open);
+        launch.is_sealed = true;
+        let running = server.run(&launch);
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", running.pid())).unwrap();
+        assert!(
+            maps.contains(&*server.binary.path.to_string_lossy()),
+            "{maps}"
+        );
+        assert!(!maps.contains(library), "{name} loaded {library}");
+        assert_eq!(listening(running.pid()), 0, "{name}");
+        let mut session = running.session().unwrap();
+        let local = session.variable("local_infile").unwrap();
+        assert_eq!(local.as_deref(), Some("OFF"), "{name}");
+        let written: Vec<_> = std::fs::read_dir(&open).unwrap().collect();
+        assert!(written.is_empty(), "{name}: {written:?}");
+        let install = format!("INSTALL PLUGIN metadata_lock_info SONAME '{library}'");
+        assert!(session.run(&install).is_err(), "{name}");
+        let dir = session.variable("plugin_dir").unwrap().unwrap();
+        let found: Vec<_> = std::fs::read_dir(dir).unwrap().collect();
+        assert!(found.is_empty(), "{name}: {found:?}");
+        drop(session);
+        running.stop(SERVER_DEADLINE).unwrap();
+    }
+}
+
+/// How many TCP sockets of a process listen.
+fn listening(pid: i32) -> usize {
+    let sockets: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .unwrap()
+        .filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok())
+        .filter_map(|to| {
+            Some(
+                to.to_str()?
+                    .strip_prefix("socket:[")?
+                    .trim_end_matches(']')
+                    .to_owned(),
+            )
+        })
+        .collect();
+    let tables = ["tcp", "tcp6"].map(|table| {
+        std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default()
+    });
+    let rows = tables.iter().flat_map(|table| table.lines());
+    // 0A: it listens. The tenth field is the socket's inode.
+    rows.filter(|row| {
+        let fields: Vec<&str> = row.split_whitespace().collect();
+        fields.get(3) == Some(&"0A")
+            && fields
+                .get(9)
+                .is_some_and(|inode| sockets.iter().any(|one| one == inode))
+    })
+    .count()
 }

@@ -5,7 +5,8 @@ use super::listing::{TOP, What};
 use super::request::ScratchRequest;
 use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
-use crate::restore::entries;
+use crate::restore::places::Places;
+use crate::restore::{entries, names};
 use evenkeel_mount::Scratch;
 use evenkeel_op::{Context, Result, Unit};
 use evenkeel_repository::FileRecord;
@@ -27,6 +28,7 @@ pub(super) fn lay_out(
     run: Run<'_>,
 ) -> Result<()> {
     let files = scratch.files();
+    let lead = lead(opened, facts, places)?;
     let count = opened.reader.count();
     run.progress
         .phase("laying out files", Some(count), Unit::Files);
@@ -48,7 +50,7 @@ pub(super) fn lay_out(
                     .context(|| format!("failed to size {}", path.display()))?;
                 if entries::names_places(&record.meta.name, facts)? {
                     write_whole(&file, &path, opened, record)?;
-                    entries::repoint(&path, &moved(&facts.roots, places))?;
+                    lead.repoint(&path)?;
                 } else {
                     scratch.adopt(&path, u64::from(number), record.meta.size)?;
                 }
@@ -69,6 +71,20 @@ pub(super) fn lay_out(
     Ok(())
 }
 
+/// Says where the paths in files lead now.
+fn lead(opened: &Opened, facts: &Facts, places: &BTreeMap<String, PathBuf>) -> Result<Places> {
+    let mut lead = Places::new(moved(&facts.roots, places));
+    for (_, listed) in opened.listing.all() {
+        if let What::File(record) = &listed.what {
+            let (id, _) = names::split(&record.meta.name)?;
+            if let Some(root) = places.get(id) {
+                lead.know(&record.meta.name, root)?;
+            }
+        }
+    }
+    Ok(lead)
+}
+
 fn write_whole(file: &File, path: &Path, opened: &Opened, record: &FileRecord) -> Result<()> {
     let mut bytes = vec![0; record.meta.size as usize];
     opened.reader.open_file(record)?.read_at(0, &mut bytes)?;
@@ -80,10 +96,10 @@ fn write_whole(file: &File, path: &Path, opened: &Opened, record: &FileRecord) -
 fn moved(
     from: &BTreeMap<String, impl AsRef<OsStr>>,
     to: &BTreeMap<String, PathBuf>,
-) -> Vec<(PathBuf, PathBuf)> {
+) -> Vec<(String, PathBuf, PathBuf)> {
     let pairs = from
         .iter()
-        .filter_map(|(id, old)| Some((PathBuf::from(old), to.get(id)?.clone())));
+        .filter_map(|(id, old)| Some((id.clone(), PathBuf::from(old), to.get(id)?.clone())));
     pairs.collect()
 }
 
@@ -102,6 +118,7 @@ pub(super) fn move_places(
     to: &BTreeMap<String, PathBuf>,
 ) -> Result<()> {
     let pairs = moved(from, to);
+    let lead = Places::new(pairs.clone()).leaving_strays();
     for id in from.keys() {
         let root = files.join(id);
         let mut waiting = vec![root.clone()];
@@ -114,7 +131,7 @@ pub(super) fn move_places(
                 if kind.is_dir() {
                     waiting.push(path.clone());
                 } else if kind.is_file() && entries::names_places(&escaped(&name), facts)? {
-                    entries::repoint(&path, &pairs)?;
+                    lead.repoint(&path)?;
                 } else if kind.is_symlink() {
                     move_link(&path, &pairs)?;
                 }
@@ -129,11 +146,11 @@ fn escaped(name: &str) -> String {
     name.replace('\\', "\\\\")
 }
 
-fn move_link(link: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
+fn move_link(link: &Path, moved: &[(String, PathBuf, PathBuf)]) -> Result<()> {
     let failed = || format!("failed to move the link {}", link.display());
     let target = fs::read_link(link).context(failed)?;
-    let found = moved.iter().find(|(old, _)| target == *old);
-    if let Some((_, new)) = found {
+    let found = moved.iter().find(|(_, old, _)| target == *old);
+    if let Some((_, _, new)) = found {
         fs::remove_file(link).context(failed)?;
         std::os::unix::fs::symlink(new, link).context(failed)?;
     }

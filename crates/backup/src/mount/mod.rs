@@ -121,6 +121,7 @@ fn writable(
     let generation = base.generation();
     let facts = Facts::of(base.manifest())?;
     refuse_bound(&facts, generation)?;
+    restore::leads_nowhere_else(&facts)?;
     let tool = restore::preparer(&facts, scratch.engine_tool.as_deref())?;
     let owner = Owner {
         of: format!("generation {generation} of {}", repository.id()),
@@ -150,7 +151,7 @@ fn writable(
     report.scratch = Some(claimed.dir().to_owned());
     (report.resumed, report.bytes_missing) = (resumed, overlay.missing());
     if !facts.is_of_volumes() {
-        report.tell_start(&facts, owner.map(|(uid, _)| uid));
+        report.tell_start(&facts, owner.map(|(uid, _)| uid))?;
     }
     let mount = Mount {
         mounted: Mounted::overlay(Arc::clone(&overlay), &request.mountpoint)?,

@@ -2,6 +2,7 @@
 
 use crate::facts::{DATA_ROOT, Facts};
 use crate::restore::start_options;
+use evenkeel_op::Result;
 use evenkeel_op::paths::absolute;
 use evenkeel_repository::Location;
 use serde::Serialize;
@@ -170,10 +171,10 @@ impl MountReport {
     }
 
     /// Says how a server is started on it, whose files belong to the user `uid`.
-    pub(super) fn tell_start(&mut self, facts: &Facts, uid: Option<u32>) {
-        self.start_options = start_options(&facts.settings, &facts.roots, &self.roots);
+    pub(super) fn tell_start(&mut self, facts: &Facts, uid: Option<u32>) -> Result<()> {
+        self.start_options = start_options(&facts.settings, &facts.roots, &self.roots)?;
         let Some(data) = self.roots.get(DATA_ROOT) else {
-            return;
+            return Ok(());
         };
         let version = facts.server_version.as_deref().unwrap_or("MariaDB");
         let usual = match version.contains("MariaDB") {
@@ -199,5 +200,6 @@ impl MountReport {
             self.start_command.push(format!("--user={user}"));
         }
         self.start_command.extend(self.start_options.clone());
+        Ok(())
     }
 }

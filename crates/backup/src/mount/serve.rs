@@ -213,7 +213,7 @@ fn put_away(writable: Writable, report: &MountReport, end: &mut MountEnd) -> Res
     end.scratch = Some("restored");
     end.target = places.get(facts.main_root()).cloned();
     if places.contains_key(DATA_ROOT) {
-        end.start_options = start_options(&facts.settings, &facts.roots, &places);
+        end.start_options = start_options(&facts.settings, &facts.roots, &places)?;
     }
     end.roots = places;
     Ok(())

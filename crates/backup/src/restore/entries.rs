@@ -1,19 +1,16 @@
 //! Directories, links and metadata of restored files.
 
+use super::places::Places;
 use super::staging::Staging;
 use super::{Plan, names};
 use crate::facts::Facts;
 use evenkeel_op::own_directory::{OwnDirectory, shown};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{FileKind, FileMeta};
 use evenkeel_server::launch::Account;
-use rustix::fs::{self as sys, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
-use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::Read;
+use rustix::fs::{self as sys, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Creates a directory; an existing one is the root itself.
@@ -110,15 +107,12 @@ impl Where {
 /// Points `.isl` files, indexes of logs and links of schemas, which lead to where the roots are `from`,
 /// at where they are then.
 pub(super) fn relink(plan: &Plan, from: Where, to: Where) -> Result<()> {
-    let ids = plan.facts.roots.keys();
-    let moved: Vec<(PathBuf, PathBuf)> = ids
-        .filter_map(|id| Some((from.of(plan, id)?, to.of(plan, id)?)))
-        .collect();
+    let places = places(plan, from, to)?;
     for record in plan.reader.files() {
         let record = record?;
         if record.meta.kind == FileKind::File && names_places(&record.meta.name, &plan.facts)? {
             let (staging, relative) = names::place(&plan.roots, &record.meta.name)?;
-            repoint(&staging.path(&relative), &moved)?;
+            places.repoint(&staging.path(&relative))?;
         }
     }
     let data = plan.roots.get(super::DATA).map(Staging::dir);
@@ -128,6 +122,24 @@ pub(super) fn relink(plan: &Plan, from: Where, to: Where) -> Result<()> {
     });
     let again = from != Where::Source;
     data.map_or(Ok(()), |data| link_schemas(data, places, again))
+}
+
+/// Pairs the places of the roots. Where they were there may have been links to them, so that files are
+/// also known by their names.
+fn places(plan: &Plan, from: Where, to: Where) -> Result<Places> {
+    let ids = plan.facts.roots.keys();
+    let mut places =
+        Places::new(ids.filter_map(|id| Some((id.clone(), from.of(plan, id)?, to.of(plan, id)?))));
+    if from == Where::Source && plan.roots.len() > 1 {
+        for record in plan.reader.files() {
+            let record = record?;
+            let (id, _) = names::split(&record.meta.name)?;
+            if let Some(root) = to.of(plan, id).filter(|_| id != super::DATA) {
+                places.know(&record.meta.name, &root)?;
+            }
+        }
+    }
+    Ok(places)
 }
 
 /// Makes the links of schemas that lie elsewhere, in the data directory `data`; `again` when they are
@@ -157,49 +169,6 @@ pub(crate) fn names_places(name: &str, facts: &Facts) -> Result<bool> {
     Ok(names::has_extension(&relative, "isl") || is_log_index(&relative, facts))
 }
 
-/// No file that holds paths is longer: an index names a binary log in each line.
-const PATHS_MAX: u64 = 64 << 20;
-
-/// Reads a file that holds paths, which is at `place`.
-fn read_paths(file: &mut File, place: &Path) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
-    file.take(PATHS_MAX + 1)
-        .read_to_end(&mut text)
-        .context(|| format!("failed to read {}", place.display()))?;
-    if text.len() as u64 > PATHS_MAX {
-        return Err(Error::new(
-            ErrorKind::Differs,
-            format!("{} is too long to be a list of paths", place.display()),
-        )
-        .hint("the server that was backed up did not write that file: look who did"));
-    }
-    Ok(text)
-}
-
-/// Gives the paths in a file, those below a root, their new places: old and new directory of each. What
-/// is no file of its own, because a server put a link there, is refused.
-pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
-    let place = shown(path);
-    let failed = || format!("failed to change the paths in {}", place.display());
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = File::from(sys::open(path, flags, Mode::empty()).context(failed)?);
-    let found = file.metadata().context(failed)?;
-    if !found.is_file() || found.nlink() > 1 {
-        let place = place.display();
-        return Err(Error::failed(format!("{place} is no file of its own"))
-            .hint("something else than a server has worked on it: look who runs as its user"));
-    }
-    let text = read_paths(&mut file, &place)?;
-    let new = match names::has_extension(path, "isl") {
-        true => moved_path(&text, moved),
-        false => moved_lines(&text, moved),
-    };
-    let Some(new) = new else { return Ok(()) };
-    file.set_len(0)
-        .and_then(|()| file.write_all_at(&new, 0))
-        .context(failed)
-}
-
 /// Whether a file lists binary or relay logs. A server that found the old paths in it would read,
 /// and purge, the logs of the server that was backed up.
 fn is_log_index(relative: &Path, facts: &Facts) -> bool {
@@ -212,75 +181,4 @@ fn is_log_index(relative: &Path, facts: &Facts) -> bool {
     on_top && names::has_extension(relative, "index")
         || named("log_bin_index")
         || named("relay_log_index")
-}
-
-/// Returns a list of paths with those below a root in their new places; `None` when there are none.
-fn moved_lines(text: &[u8], moved: &[(PathBuf, PathBuf)]) -> Option<Vec<u8>> {
-    let mut any = false;
-    let mut new = Vec::with_capacity(text.len());
-    for line in text.split_inclusive(|byte| *byte == b'\n') {
-        match moved_path(line, moved).filter(|_| line.starts_with(b"/")) {
-            Some(path) => {
-                any = true;
-                new.extend(path);
-                new.extend(line.ends_with(b"\n").then_some(b'\n'));
-            }
-            None => new.extend_from_slice(line),
-        }
-    }
-    any.then_some(new)
-}
-
-/// Returns `path` below its root's new place; `None` when it is below none of them.
-fn moved_path(path: &[u8], moved: &[(PathBuf, PathBuf)]) -> Option<Vec<u8>> {
-    let text = Path::new(OsStr::from_bytes(path.trim_ascii_end()));
-    moved
-        .iter()
-        .filter_map(|(old, new)| {
-            Some((
-                old.as_os_str().len(),
-                new.join(text.strip_prefix(old).ok()?),
-            ))
-        })
-        // The longest root is the one it belongs to.
-        .max_by_key(|(length, _)| *length)
-        .map(|(_, path)| {
-            let mut bytes = path.into_os_string().into_vec();
-            // Joining an empty rest leaves a slash.
-            if bytes.len() > 1 && bytes.last() == Some(&b'/') {
-                bytes.pop();
-            }
-            bytes
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_logs_follow_their_root() {
-        let moved = [("/var/log/mysql".into(), "/r/binlog".into())];
-        let text = b"/var/log/mysql/a.000001\n/other/b.000002\n./c.000003\n/var/log/mysql/a.000004";
-        let new = String::from_utf8(moved_lines(text, &moved).unwrap()).unwrap();
-        let expected = "/r/binlog/a.000001\n/other/b.000002\n./c.000003\n/r/binlog/a.000004";
-        assert_eq!(new, expected);
-        assert!(moved_lines(b"./c.000003\n", &moved).is_none());
-    }
-
-    #[test]
-    fn paths_follow_their_longest_root() {
-        let moved = [
-            ("/var/lib/mysql".into(), "/r/data".into()),
-            ("/var/lib/mysql/x".into(), "/x".into()),
-        ];
-        let at = |path: &[u8]| moved_path(path, &moved).map(|p| String::from_utf8(p).unwrap());
-        assert_eq!(
-            at(b"/var/lib/mysql/a.ibd").as_deref(),
-            Some("/r/data/a.ibd")
-        );
-        assert_eq!(at(b"/var/lib/mysql/x/b.ibd\n").as_deref(), Some("/x/b.ibd"));
-        assert_eq!(at(b"/var/lib/mysql/x").as_deref(), Some("/x"));
-        assert_eq!(at(b"/elsewhere/c"), None);
-    }
 }

@@ -4,6 +4,7 @@ mod apply;
 pub(crate) mod entries;
 pub(crate) mod names;
 mod onto;
+pub(crate) mod places;
 mod space;
 mod staging;
 mod start_options;
@@ -23,7 +24,7 @@ use evenkeel_server::launch::Account;
 use evenkeel_server::replication::{Seeding, seeding};
 use serde::Serialize;
 use staging::Staging;
-pub(crate) use start_options::start_options;
+pub(crate) use start_options::{leads_nowhere_else, start_options};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -160,7 +161,7 @@ pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> 
         bytes_logical: reader.manifest().bytes_logical,
         bytes_written: written,
         seconds: begun.elapsed().as_secs_f64(),
-        start_options: start_options(&facts.settings, &facts.roots, &places),
+        start_options: start_options(&facts.settings, &facts.roots, &places)?,
         roots: places,
     })
 }
@@ -222,6 +223,9 @@ fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     }
     let tool = preparer(&facts, request.engine_tool.as_deref())?;
     refuse_moved_tables(&facts, &roots)?;
+    let targets = roots.iter();
+    let targets = targets.map(|(id, root)| (id.clone(), root.target().to_owned()));
+    start_options(&facts.settings, &facts.roots, &targets.collect())?;
     let tops = apply::tops(&reader)?;
     let means = means(request, &facts, &roots, &tops, run)?;
     if let (Some(tool), Some(account)) = (&tool, tools_account(&tops, request.owner)) {
@@ -328,7 +332,7 @@ fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     let ground = Ground {
         place: data.place(),
         dir: data.dir(),
-        options: start_options(settings, &plan.facts.roots, &places),
+        options: start_options(settings, &plan.facts.roots, &places)?,
         lend: &|to| all().try_for_each(|root| root.lend(to)),
         take_back: &|| all().try_for_each(Staging::take_back),
     };

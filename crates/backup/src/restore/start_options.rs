@@ -1,5 +1,8 @@
 //! The options with which a server starts on restored files.
 
+use super::places::{plain, stays_below};
+use crate::facts::Facts;
+use evenkeel_op::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -18,27 +21,23 @@ const CARRIED: [&str; 8] = [
 /// Returns `--option=value` for everything that differs from a server's own defaults or may.
 ///
 /// `was` and `places` are the directories of all roots, as they were and as they are now.
+///
+/// Errors: `Refused` for a system tablespace that is in none of them.
 pub(crate) fn start_options(
     settings: &BTreeMap<String, String>,
     was: &BTreeMap<String, String>,
     places: &BTreeMap<String, PathBuf>,
-) -> Vec<String> {
+) -> Result<Vec<String>> {
     let mut options: Vec<String> = CARRIED
         .iter()
         .filter_map(|name| Some((name, settings.get(*name)?)))
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| format!("--{}={value}", name.replace('_', "-")))
         .collect();
-    let system = settings.get("innodb_data_file_path");
-    let whole_paths = system.and_then(|spec| moved_system_tablespace(spec, was, places));
-    if let Some(spec) = whole_paths
-        .as_ref()
-        .or(system)
-        .filter(|spec| !spec.is_empty())
-    {
-        options.push(format!("--innodb-data-file-path={spec}"));
-    }
-    if whole_paths.is_some() {
+    let system = system_tablespace(settings, was, places)?;
+    let has_whole_paths = system.as_ref().is_some_and(|system| system.is_whole);
+    options.extend(system.map(|system| format!("--innodb-data-file-path={}", system.spec)));
+    if has_whole_paths {
         // Put before every path, whole ones too.
         options.push("--innodb-data-home-dir=".to_owned());
     }
@@ -52,7 +51,7 @@ pub(crate) fn start_options(
             continue;
         }
         let option = match id {
-            "innodb-home" if whole_paths.is_some() => continue,
+            "innodb-home" if has_whole_paths => continue,
             "redo" => "innodb-log-group-home-dir",
             "undo" => "innodb-undo-directory",
             "innodb-home" => "innodb-data-home-dir",
@@ -74,48 +73,109 @@ pub(crate) fn start_options(
         let path = log_dir.map_or_else(|| Path::new(base).to_owned(), |dir| dir.join(base));
         options.push(format!("--log-bin={}", path.display()));
     }
-    options
+    Ok(options)
 }
 
-/// Returns the files of a system tablespace that are named by their whole paths as they are named
-/// now; `None` where none is, and a home directory is enough. A server that was told the old paths
-/// would take the original files.
-fn moved_system_tablespace(
-    spec: &str,
+/// Refuses a generation whose system tablespace is in none of its directories, before anything is read of it.
+pub(crate) fn leads_nowhere_else(facts: &Facts) -> Result<()> {
+    let roots = facts.roots.iter();
+    let roots = roots.map(|(id, root)| (id.clone(), PathBuf::from(root)));
+    system_tablespace(&facts.settings, &facts.roots, &roots.collect()).map(drop)
+}
+
+/// What a server is told of its system tablespace.
+struct SystemTablespace {
+    spec: String,
+    /// Whether its files are named by their whole paths.
+    is_whole: bool,
+}
+
+/// Returns the files of a system tablespace as they are named now. Where all have plain names, a home
+/// directory is enough. Else all get their whole paths: a server that was told the old ones would take
+/// the original files, or whatever else the repository names.
+fn system_tablespace(
+    settings: &BTreeMap<String, String>,
     was: &BTreeMap<String, String>,
     places: &BTreeMap<String, PathBuf>,
-) -> Option<String> {
+) -> Result<Option<SystemTablespace>> {
+    let Some(spec) = settings.get("innodb_data_file_path") else {
+        return Ok(None);
+    };
     let parts: Vec<(&str, &str)> = spec
         .split(';')
         .filter(|part| !part.is_empty())
         .map(|part| part.split_once(':').unwrap_or((part, "")))
         .collect();
-    if !parts.iter().any(|(path, _)| path.starts_with('/')) {
-        return None;
-    }
-    let homes = || {
-        places
-            .iter()
-            .filter(|(id, _)| id.starts_with("innodb-home"))
+    let is_size = |size: &str| {
+        let mut signs = size.bytes();
+        signs.all(|sign| sign.is_ascii_alphanumeric() || sign == b':') && !size.ends_with("raw")
     };
-    let moved = parts.iter().map(|(path, size)| {
-        let (path, name) = (Path::new(path), Path::new(path).file_name()?);
-        if !path.is_absolute() {
-            let place = places.get(super::DATA)?.join(path);
-            return Some(format!("{}:{size}", place.display()));
-        }
-        let in_root = was
-            .iter()
-            .find(|(_, root)| path.parent() == Some(Path::new(root)));
-        let place = match in_root {
-            Some((id, _)) => places.get(id)?,
-            // It was named through a link; where it led is known if there is one such place.
-            None => homes().next().filter(|_| homes().count() == 1)?.1,
-        };
-        Some(format!("{}:{size}", place.join(name).display()))
+    if let Some((path, _)) = parts.iter().find(|(_, size)| !is_size(size)) {
+        return Err(nowhere(path));
+    }
+    if parts.iter().all(|(path, _)| stays_below(path.as_bytes())) {
+        let spec = (!parts.is_empty()).then(|| spec.clone());
+        return Ok(spec.map(|spec| SystemTablespace {
+            spec,
+            is_whole: false,
+        }));
+    }
+    let mut moved = Vec::new();
+    for (path, size) in &parts {
+        let place = moved_file(path, settings, was, places).ok_or_else(|| nowhere(path))?;
+        moved.push(format!("{}:{size}", place.display()));
+    }
+    Ok(Some(SystemTablespace {
+        spec: moved.join(";"),
+        is_whole: true,
+    }))
+}
+
+/// Returns where a file of the system tablespace is now; `None` when that is in no root.
+fn moved_file(
+    path: &str,
+    settings: &BTreeMap<String, String>,
+    was: &BTreeMap<String, String>,
+    places: &BTreeMap<String, PathBuf>,
+) -> Option<PathBuf> {
+    let said = |name: &str| settings.get(name).map(PathBuf::from);
+    let data = was.get(super::DATA).map(PathBuf::from);
+    let home = said("innodb_data_home_dir").filter(|home| home.is_absolute());
+    let base = home.or_else(|| data.clone()).unwrap_or_default();
+    let whole = plain(&base.join(path));
+    let name = whole.file_name()?;
+    // The data directory may have been called by a link to it.
+    let data = said("datadir")
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| (super::DATA, dir));
+    let roots = was.iter();
+    let roots = roots.map(|(id, root)| (id.as_str(), PathBuf::from(root)));
+    let below = roots.chain(data).filter_map(|(id, root)| {
+        let rest = whole.strip_prefix(&root).ok()?;
+        Some((root.as_os_str().len(), places.get(id)?.join(rest)))
     });
-    let moved: Option<Vec<String>> = moved.collect();
-    Some(moved?.join(";"))
+    if let Some((_, place)) = below.max_by_key(|(length, _)| *length) {
+        return Some(place);
+    }
+    // It was named through a link; where it led is known if there is one such place.
+    let mut homes = places
+        .iter()
+        .filter(|(id, _)| id.starts_with("innodb-home"));
+    match (homes.next(), homes.next()) {
+        (Some((_, home)), None) => Some(home.join(name)),
+        _ => None,
+    }
+}
+
+fn nowhere(path: &str) -> Error {
+    let path: String = path.chars().take(200).collect();
+    Error::refused(format!(
+        "the generation's system tablespace has {}, which is in none of its directories: a server \
+         would open what is there",
+        path.escape_debug()
+    ))
+    .hint("no backup writes that: look who could write to the repository")
+    .hint("its files can be read all the same: evenkeel mount")
 }
 
 /// Whether the server keeps its dictionary in InnoDB: only those know the option.
@@ -150,7 +210,7 @@ mod tests {
     fn moved_tablespaces_are_told_to_mysql_8_alone() {
         let at = |version: &'static str| {
             let settings = map(&[("version", version)]);
-            start_options(&settings, &map(&[]), &map(&[("tablespaces-1", "/t")]))
+            start_options(&settings, &map(&[]), &map(&[("tablespaces-1", "/t")])).unwrap()
         };
         assert_eq!(at("8.0.15-log"), ["--innodb-directories=/t"]);
         assert!(at("5.7.22").is_empty());
@@ -168,7 +228,7 @@ mod tests {
         ]);
         let places = map(&[("redo", "/r"), ("tablespaces-1", "/t"), ("data", "/d")]);
         assert_eq!(
-            start_options(&settings, &map(&[]), &places),
+            start_options(&settings, &map(&[]), &places).unwrap(),
             [
                 "--innodb-page-size=8192",
                 "--innodb-data-file-path=ibdata1:12M:autoextend",
@@ -185,11 +245,47 @@ mod tests {
         let was = map(&[("data", "/var/lib/mysql"), ("innodb-home", "/one")]);
         let places = map(&[("data", "/d"), ("innodb-home", "/h")]);
         assert_eq!(
-            start_options(&settings, &was, &places),
+            start_options(&settings, &was, &places).unwrap(),
             [
                 "--innodb-data-file-path=/h/a:12M;/h/b:8M;/d/c:8M;/d/sub/d:8M:autoextend",
                 "--innodb-data-home-dir="
             ]
         );
+    }
+
+    #[test]
+    fn a_system_tablespace_that_is_nowhere_is_refused() {
+        let was = map(&[("data", "/var/lib/mysql"), ("redo", "/redo")]);
+        let places = map(&[("data", "/d"), ("redo", "/r")]);
+        let at = |spec: &'static str, more: &[(&str, &'static str)]| {
+            let mut settings = map(&[("innodb_data_file_path", spec)]);
+            settings.extend(map::<String>(more));
+            start_options(&settings, &was, &places).map(|options| options[0].clone())
+        };
+        for spec in [
+            "/live/ibdata1:12M:autoextend",
+            "ibdata1:12M;/live/b:12M",
+            "../live/ibdata1:12M",
+            "a/../../live/ibdata1:12M",
+            "/var/lib/mysql/../live/ibdata1:12M",
+            "/var/lib/mysql-live/ibdata1:12M",
+            "..:12M",
+            "/:12M",
+            "ibdata1:12Mnewraw",
+            "ibdata1:12M:autoextend --plugin-load=x",
+        ] {
+            let error = at(spec, &[]).unwrap_err();
+            assert_eq!(error.kind(), evenkeel_op::ErrorKind::Refused, "{spec}");
+            assert!(!error.hints().is_empty());
+        }
+        let option = |spec: &str| format!("--innodb-data-file-path={spec}");
+        assert_eq!(at("./a:1M", &[]).unwrap(), option("./a:1M"));
+        assert_eq!(at("../mysql/a:1M", &[]).unwrap(), option("/d/a:1M"));
+        assert_eq!(at("../../../redo/a:1M", &[]).unwrap(), option("/r/a:1M"));
+        // Both are called by links.
+        let link = [("datadir", "/link/")];
+        assert_eq!(at("/link/a:1M", &link).unwrap(), option("/d/a:1M"));
+        let home = [("innodb_data_home_dir", "/redo/x")];
+        assert_eq!(at("../a:1M", &home).unwrap(), option("/r/a:1M"));
     }
 }

@@ -71,6 +71,7 @@ fn bootable(repository: &Repository, generation: u32, engine_tool: Option<&Path>
         .hint("without --boot every byte is verified all the same"));
     }
     restore::preparer(&facts, engine_tool)?;
+    restore::leads_nowhere_else(&facts)?;
     let Some((id, place)) = restore::bound_to_their_place(&facts).next() else {
         return Ok(());
     };

@@ -111,4 +111,15 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Refused);
         Scratch::claim(&at("q.boot-3")).unwrap();
     }
+
+    #[test]
+    fn an_empty_one_of_another_user_is_refused() {
+        let room = tempfile::tempdir().unwrap();
+        let theirs = room.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        std::os::unix::fs::chown(&theirs, Some(4242), Some(4242)).expect("only root can");
+        let error = Scratch::claim(&theirs).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+        assert!(fs::read_dir(&theirs).unwrap().next().is_none());
+    }
 }

@@ -32,6 +32,9 @@ use std::time::{Duration, Instant};
 /// The longest path a unix socket can have, in bytes, without the closing NUL.
 pub const SOCKET_PATH_MAX: usize = 107;
 
+/// MySQL's list of components to load, beside its program.
+const COMPONENTS: &str = "mysqld.my";
+
 /// How many free ports are tried when another process takes the one that was found.
 const PORT_TRIES: usize = 3;
 
@@ -53,7 +56,8 @@ pub struct Launch {
     pub run_parent: PathBuf,
     /// Whom the server's process belongs to, when this one is root's. Without it, to root.
     pub account: Option<Account>,
-    /// Whether statements may read and write no files of this host, beside the server's own.
+    /// Whether its files come from a repository: statements may read and write no files of this host beside the
+    /// server's own, no library is loaded, and no setting is taken from the data directory.
     pub is_sealed: bool,
     /// The time zone it lives in (`TZ`), when not this host's.
     pub time_zone: Option<String>,
@@ -227,12 +231,9 @@ impl Launch {
         if binary.flavour == Flavour::MySql {
             // Built with a directory for LOAD DATA, it would not start where that is missing.
             command.arg("--secure-file-priv=NULL");
-        } else if self.is_sealed {
-            // It knows no NULL: an empty directory, which goes with the server.
-            let files = run_dir.path().join("files");
-            rustix::fs::mkdir(&files, Mode::RWXU)
-                .context(|| format!("failed to create {}", files.display()))?;
-            command.arg(joined("--secure-file-priv=", &files));
+        }
+        if self.is_sealed {
+            command.args(self.seals(run_dir.path())?);
         }
         command.args(&self.extra_args);
         if let Some(zone) = &self.time_zone {
@@ -250,7 +251,29 @@ impl Launch {
         Ok(running)
     }
 
-    /// The options that initialising and running share. `--no-defaults` must come first.
+    /// The options that keep what comes from a repository from reaching further than its own files.
+    fn seals(&self, run_dir: &Path) -> Result<Vec<OsString>> {
+        let empty = |name: &str| -> Result<PathBuf> {
+            let dir = run_dir.join(name);
+            rustix::fs::mkdir(&dir, Mode::RWXU)
+                .context(|| format!("failed to create {}", dir.display()))?;
+            Ok(dir)
+        };
+        let mut args = vec![OsString::from("--local-infile=OFF")];
+        // Tables and logs may name libraries. Where root put a list of components beside the program, these
+        // are loaded from there too: they are this host's, and may open what is encrypted.
+        if !self.binary.path.with_file_name(COMPONENTS).exists() {
+            args.push(joined("--plugin-dir=", &empty("plugins")?));
+        }
+        if self.binary.flavour == Flavour::MariaDb {
+            // It knows no NULL: an empty directory, which goes with the server.
+            args.push(joined("--secure-file-priv=", &empty("files")?));
+        }
+        Ok(args)
+    }
+
+    /// The options that initialising and running share. `--no-defaults` must come first; with it MySQL 8.0.15 and 9.7
+    /// do not obey `mysqld-auto.cnf` in the data directory either, which they do with an empty option file.
     fn common_args(&self, run_dir: &Path) -> Vec<OsString> {
         let mut args = vec![
             OsString::from("--no-defaults"),

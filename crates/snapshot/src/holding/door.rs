@@ -3,10 +3,10 @@
 use crate::failpoints::fail_point;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
-use rustix::fs::FlockOperation;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 pub(super) const MARKER: &str = "EVENKEEL-HOLDING";
@@ -28,7 +28,7 @@ pub(super) fn open(directory: &Path) -> Option<OwnDirectory> {
 }
 
 fn is_marked(anchor: &Path) -> bool {
-    fs::read(anchor.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
+    read(&anchor.join(MARKER)).is_ok_and(|text| text.starts_with(MAGIC.as_bytes()))
 }
 
 /// Makes a directory with a marker, unless it is there already, and opens it.
@@ -110,13 +110,8 @@ impl Drop for Lock {
 /// Takes the lock of a holding directory, or returns `None` when somebody else has it.
 pub(super) fn lock(door: &OwnDirectory) -> Result<Option<Lock>> {
     let failed = || format!("failed to lock {}", door.path().join(LOCK).display());
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(door.anchor().join(LOCK))
-        .context(failed)?;
+    let place = door.anchor().join(LOCK);
+    let file = open_file(&place, OFlags::WRONLY | OFlags::CREATE).context(failed)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(Lock(file))),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -124,9 +119,33 @@ pub(super) fn lock(door: &OwnDirectory) -> Result<Option<Lock>> {
     }
 }
 
+/// Opens what is a file of its own. A link would lead elsewhere, and a pipe would have us wait for ever.
+fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
+    let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let file = File::from(rustix::fs::open(path, flags | always, mode)?);
+    let found = file.metadata()?;
+    match found.is_file() && found.nlink() == 1 {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no file of its own")),
+    }
+}
+
+/// No file of ours is longer, in bytes.
+const LENGTH_MAX: u64 = 1 << 20;
+
+/// Reads such a file.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let file = open_file(path, OFlags::RDONLY)?;
+    file.take(LENGTH_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
 /// Writes a file and brings it to disk.
 pub(super) fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = open_file(path, OFlags::WRONLY | OFlags::CREATE)?;
+    file.set_len(0)?;
     file.write_all(text)?;
     file.sync_all()
 }

@@ -42,9 +42,12 @@ impl BaseFacts {
     }
 }
 
-/// Reads what is known of a base; nothing where it is not readable.
+/// Reads what is known of a base; nothing where it is not readable, or no directory: a link is no base.
 pub(super) fn read(base: &Path) -> Option<BaseFacts> {
-    let text = fs::read(base.join(FACTS)).ok()?;
+    if !fs::symlink_metadata(base).ok()?.is_dir() {
+        return None;
+    }
+    let text = super::door::read(&base.join(FACTS)).ok()?;
     serde_json::from_slice(&text)
         .ok()
         .filter(|facts: &BaseFacts| facts.format == FORMAT)

@@ -1,6 +1,7 @@
 use super::door::{LOCK, MARKER, MARKER_UNFINISHED};
 use super::facts::FACTS;
 use super::*;
+use proptest::prelude::*;
 use rustix::process::geteuid;
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -270,4 +271,141 @@ fn a_child_does_not_inherit_the_lock() {
     child.kill().unwrap();
     child.wait().unwrap();
     again.unwrap();
+}
+
+/// What is put under a name of ours.
+#[derive(Debug, Clone)]
+enum Put {
+    LinkToFile,
+    LinkToDirectory,
+    SecondName,
+    Pipe,
+    Directory,
+    Text(Vec<u8>),
+    Facts(BaseFacts),
+}
+
+fn put() -> impl Strategy<Value = Put> {
+    let facts = (
+        0u32..4,
+        any::<Option<String>>(),
+        any::<bool>(),
+        any::<String>(),
+    );
+    let facts = (facts, any::<u64>()).prop_map(|((format, token, changed, provider), created)| {
+        Put::Facts(BaseFacts {
+            format,
+            token,
+            changed,
+            provider,
+            created_unix_s: created,
+        })
+    });
+    prop_oneof![
+        Just(Put::LinkToFile),
+        Just(Put::LinkToDirectory),
+        Just(Put::SecondName),
+        Just(Put::Pipe),
+        Just(Put::Directory),
+        any::<Vec<u8>>().prop_map(Put::Text),
+        facts,
+    ]
+}
+
+fn lay(what: &Put, at: &Path, neighbour: &Path) {
+    let _ = fs::remove_dir_all(at).or_else(|_| fs::remove_file(at));
+    let theirs = neighbour.join("base.json");
+    // What is above may be a link or a file by now: then there is nothing to lay there.
+    if fs::symlink_metadata(at.parent().unwrap()).is_ok_and(|above| !above.is_dir()) {
+        return;
+    }
+    let _ = match what {
+        Put::LinkToFile => std::os::unix::fs::symlink(&theirs, at),
+        Put::LinkToDirectory => std::os::unix::fs::symlink(neighbour, at),
+        Put::SecondName => fs::hard_link(&theirs, at),
+        Put::Pipe => rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at,
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .map_err(Into::into),
+        Put::Directory => fs::create_dir(at),
+        Put::Text(text) => fs::write(at, text),
+        Put::Facts(facts) => fs::write(at, serde_json::to_vec(facts).unwrap()),
+    };
+}
+
+/// Works with a holding directory in every way there is; errors are fine.
+fn work_with(directory: &Path) {
+    let _ = heal(directory);
+    let _ = is_ours(directory);
+    if let Ok(open) = Holding::open(directory, "") {
+        let _ = (open.facts(), open.base("reflink", "one"));
+        let _ = open.write_facts(&BaseFacts::now("reflink", None, true));
+        let _ = open.make_base(&BaseFacts::now("reflink", None, true), &["files"]);
+        if let Ok(run) = open.start() {
+            let _ = run.commit("reflink", "two");
+        }
+    }
+    if let Ok(open) = Holding::open(directory, "other") {
+        let _ = open.drop_bases();
+    }
+}
+
+/// Names of ours, and one that is not.
+const NAMES: [&str; 11] = [
+    MARKER,
+    LOCK,
+    MARKER_UNFINISHED,
+    BASE,
+    "base/base.json",
+    "base/base.json.new",
+    "base/files",
+    "base-0123456789abcdef",
+    "run-1-x",
+    "old-1-x",
+    "other",
+];
+
+/// Lays things into a holding directory, works with it, and says whether its neighbour is as it was.
+fn is_harmless(laid: &[(usize, Put)]) -> bool {
+    let root = tempfile::tempdir().unwrap();
+    let (directory, neighbour) = (holding(root.path()), root.path().join("neighbour"));
+    fs::create_dir(&neighbour).unwrap();
+    let facts = BaseFacts::now("reflink", Some("one".into()), false);
+    let theirs = serde_json::to_vec(&facts).unwrap();
+    fs::write(neighbour.join("base.json"), &theirs).unwrap();
+    commit(&directory, "one", "1");
+    for (name, what) in laid {
+        lay(what, &directory.join(NAMES[*name]), &neighbour);
+    }
+    work_with(&directory);
+    names(&neighbour) == ["base.json"] && fs::read(neighbour.join("base.json")).unwrap() == theirs
+}
+
+#[test]
+fn what_leads_elsewhere_does_so_under_no_name() {
+    for what in [
+        Put::LinkToFile,
+        Put::LinkToDirectory,
+        Put::SecondName,
+        Put::Pipe,
+    ] {
+        for name in 0..NAMES.len() {
+            let laid = [(name, what.clone())];
+            assert!(is_harmless(&laid), "{what:?} as {}", NAMES[name]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_lies_in_it_neighbours_stay_as_they_are(
+        laid in proptest::collection::vec((0usize..NAMES.len(), put()), 1..5),
+    ) {
+        prop_assert!(is_harmless(&laid));
+    }
 }
