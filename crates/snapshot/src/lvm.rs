@@ -605,12 +605,16 @@ impl Provider for LvmProvider {
         self.watch = None;
         let kept = self.keep(token)?;
         self.ended = true;
-        // Not by when they were kept: clocks jump.
+        // Not by when they were kept: clocks jump. Those of other repositories are theirs.
+        let is_anothers = |lv: &Lv| {
+            let whose = name::kept_for(&lv.tags);
+            whose.is_some_and(|whose| whose != self.kept_for) && !lv.has_tag(name::TAG_RUN)
+        };
         let all = report::volumes()?;
         for volume in &self.volumes {
             own::among(&all, &self.id, &volume.origin.lv)
                 .into_iter()
-                .filter(|lv| !kept.contains(&lv.uuid))
+                .filter(|lv| !kept.contains(&lv.uuid) && !is_anothers(lv))
                 .try_for_each(own::remove)?;
         }
         Ok(())

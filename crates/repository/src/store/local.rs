@@ -3,9 +3,9 @@
 use super::{Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject, UNFINISHED, making};
 use crate::names::WRITER_LOCK;
 use evenkeel_op::own_directory::close_to_others;
-use rustix::fs::{FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{FlockOperation, flock};
 use std::fmt::Debug;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt};
 use std::path::{Path, PathBuf};
@@ -75,19 +75,7 @@ impl LocalStore {
 
     fn rename(&self, from: &str, to: &str, existing: Existing) -> io::Result<()> {
         self.step(Step::Rename(from, to))?;
-        let (source, target) = (self.path(from), self.path(to));
-        if existing == Existing::Replace {
-            return fs::rename(source, target);
-        }
-        let cwd = rustix::fs::CWD;
-        match renameat_with(cwd, &source, cwd, &target, RenameFlags::NOREPLACE) {
-            // Filesystems without RENAME_NOREPLACE (NFS, old FUSE): a hard link never replaces.
-            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-                fs::hard_link(&source, &target)?;
-                fs::remove_file(&source)
-            }
-            other => other.map_err(io::Error::from),
-        }
+        making::rename(&self.root, from, to, existing == Existing::Replace)
     }
 }
 
@@ -112,34 +100,20 @@ impl Store for LocalStore {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn StoredObject>> {
-        let file = File::open(self.path(name))?;
+        let file = making::existing(&self.root, name)?;
         let size = file.metadata()?.len();
         Ok(Box::new(LocalObject { file, size }))
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Listed>> {
-        let mut found = Vec::new();
-        for entry in fs::read_dir(self.path(folder))? {
-            let entry = entry?;
-            let data = match entry.metadata() {
-                Ok(data) => data,
-                // Removed since it was listed.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            found.push(Listed {
-                name: entry.file_name().to_string_lossy().into_owned(),
-                size: if data.is_dir() { 0 } else { data.len() },
-                is_folder: data.is_dir(),
-            });
-        }
+        let mut found = making::list(&self.root, folder)?;
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         self.step(Step::Remove(name))?;
-        fine_if_missing(fs::remove_file(self.path(name)))
+        fine_if_missing(making::remove(&self.root, name))
     }
 
     fn make_folder(&self, name: &str) -> io::Result<()> {
@@ -163,20 +137,19 @@ impl Store for LocalStore {
 
     fn remove_folder(&self, name: &str) -> io::Result<()> {
         self.step(Step::RemoveFolder(name))?;
-        fine_if_missing(fs::remove_dir(self.path(name)))
+        fine_if_missing(making::remove_folder(&self.root, name))
     }
 
     fn sync_folder(&self, name: &str) -> io::Result<()> {
         self.step(Step::SyncFolder(name))?;
-        sync_directory(&self.path(name))
+        making::sync(&self.root, name)
     }
 
     fn try_lock(&self, name: &str, mode: LockMode) -> io::Result<Option<Box<dyn Lock>>> {
-        let path = self.path(name);
         let file = match making::kept_file(&self.root, name) {
             Ok(file) => file,
             // A repository that we may only read: a shared lock needs no more than that.
-            Err(_) if mode == LockMode::Shared => match File::open(&path) {
+            Err(error) if mode == LockMode::Shared && is_for_readers(&error) => match making::existing(&self.root, name) {
                 Ok(file) => file,
                 // Nobody who could change the repository has ever been here.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -217,6 +190,12 @@ impl Store for LocalStore {
     fn directory(&self) -> Option<&Path> {
         Some(&self.root)
     }
+}
+
+/// Whether writing is what was refused: to this user, or on this filesystem.
+fn is_for_readers(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem)
 }
 
 fn fine_if_missing(result: io::Result<()>) -> io::Result<()> {

@@ -1,10 +1,15 @@
-//! Files and folders of a local store, made for the account that the store belongs to.
+//! Files and folders of a local store, whose owner may be another account than the one that works on it.
 //!
 //! root may write into the repository of another account: what it makes there is that account's, whose next run
 //! reads and replaces it. Everything is closed to others, whatever the umask is. No link below the store's root is
-//! followed: a folder is opened once, and what is in it is made through its descriptor. Names are relative to the root.
+//! followed: a folder is opened once, and what is in it is made, read and removed through its descriptor. Else the owner
+//! could exchange a folder for a link while root removes what is in it. Names are relative to the root.
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchown, fstat, mkdirat, openat, unlinkat};
+use super::Listed;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, fchown, fstat, linkat, mkdirat, openat,
+    renameat, renameat_with, statat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid, geteuid};
 use std::fs::File;
@@ -41,6 +46,77 @@ pub(super) fn kept_file(root: &Path, name: &str) -> io::Result<File> {
     }
 }
 
+/// Opens a file to read it.
+///
+/// Errors: those of opening, `ELOOP` for a symbolic link, and `InvalidData` for what is no regular file: a pipe would be
+/// waited for.
+pub(super) fn existing(root: &Path, name: &str) -> io::Result<File> {
+    let (folder, name) = within(root, name)?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")),
+    }
+}
+
+/// Lists what is in a folder, in any order; what goes meanwhile is left out.
+pub(super) fn list(root: &Path, folder: &str) -> io::Result<Vec<Listed>> {
+    let folder = opened(root, folder)?;
+    let mut found = Vec::new();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let facts = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => continue,
+            other => other?,
+        };
+        let is_folder = FileType::from_raw_mode(facts.st_mode) == FileType::Directory;
+        found.push(Listed {
+            name: name.to_string_lossy().into_owned(),
+            size: if is_folder { 0 } else { facts.st_size as u64 },
+            is_folder,
+        });
+    }
+    Ok(found)
+}
+
+/// Removes a file, or what is no folder.
+pub(super) fn remove(root: &Path, name: &str) -> io::Result<()> {
+    let (folder, name) = within(root, name)?;
+    Ok(unlinkat(&folder, name, AtFlags::empty())?)
+}
+
+/// Removes an empty folder.
+pub(super) fn remove_folder(root: &Path, name: &str) -> io::Result<()> {
+    let (above, name) = within(root, name)?;
+    Ok(unlinkat(&above, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Gives a file another name; `replaces` says whether it may take another's place.
+pub(super) fn rename(root: &Path, from: &str, to: &str, replaces: bool) -> io::Result<()> {
+    let ((here, from), (there, to)) = (within(root, from)?, within(root, to)?);
+    if replaces {
+        return Ok(renameat(&here, from, &there, to)?);
+    }
+    match renameat_with(&here, from, &there, to, RenameFlags::NOREPLACE) {
+        // Filesystems without RENAME_NOREPLACE (NFS, old FUSE): a hard link never replaces.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            linkat(&here, from, &there, to, AtFlags::empty())?;
+            Ok(unlinkat(&here, from, AtFlags::empty())?)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync(root: &Path, folder: &str) -> io::Result<()> {
+    File::from(opened(root, folder)?).sync_all()
+}
+
 /// Makes a folder below a folder of the store.
 pub(super) fn folder(root: &Path, name: &str) -> io::Result<()> {
     let (above, name) = within(root, name)?;
@@ -56,22 +132,34 @@ const FOLDER: OFlags = OFlags::RDONLY
 
 /// Opens the folder that something is in; returns it and the last part of the name.
 fn within<'n>(root: &Path, name: &'n str) -> io::Result<(OwnedFd, &'n str)> {
-    let root = match root.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => root,
-    };
-    let mut folder = openat(
-        CWD,
-        root,
-        FOLDER.difference(OFlags::NOFOLLOW),
-        Mode::empty(),
-    )?;
+    let mut folder = top(root)?;
     let mut rest = name;
     while let Some((part, behind)) = rest.split_once('/') {
         folder = openat(&folder, part, FOLDER, Mode::empty())?;
         rest = behind;
     }
     Ok((folder, rest))
+}
+
+/// Opens a folder of the store, or its root.
+fn opened(root: &Path, name: &str) -> io::Result<OwnedFd> {
+    match name {
+        "" => top(root),
+        _ => {
+            let (above, name) = within(root, name)?;
+            Ok(openat(&above, name, FOLDER, Mode::empty())?)
+        }
+    }
+}
+
+/// Opens the root: to it the user's own path leads, through links as well.
+fn top(root: &Path) -> io::Result<OwnedFd> {
+    let root = match root.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => root,
+    };
+    let flags = FOLDER.difference(OFlags::NOFOLLOW);
+    Ok(openat(CWD, root, flags, Mode::empty())?)
 }
 
 fn new_file(folder: &OwnedFd, name: &str) -> rustix::io::Result<File> {
@@ -160,5 +248,45 @@ mod tests {
         kept_file(dir.path(), "packs/a").unwrap_err();
         folder(dir.path(), "packs/a").unwrap_err();
         assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_listed_read_or_removed_behind_a_folder_that_is_a_link() {
+        let (dir, elsewhere) = (of_another(), tempfile::tempdir().unwrap());
+        let kept = elsewhere.path().join("kept");
+        fs::write(&kept, "kept").unwrap();
+        fs::create_dir(elsewhere.path().join("folder")).unwrap();
+        symlink(elsewhere.path(), dir.path().join("packs")).unwrap();
+        let root = dir.path();
+        list(root, "packs").unwrap_err();
+        existing(root, "packs/kept").unwrap_err();
+        remove(root, "packs/kept").unwrap_err();
+        remove_folder(root, "packs/folder").unwrap_err();
+        file(root, "own").unwrap();
+        rename(root, "own", "packs/kept", true).unwrap_err();
+        rename(root, "packs/kept", "own", true).unwrap_err();
+        assert_eq!(fs::read(&kept).unwrap(), b"kept");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let dir = of_another();
+        let pipe = dir.path().join("pipe");
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
+        symlink("/dev/zero", dir.path().join("link")).unwrap();
+        for name in ["pipe", "link"] {
+            existing(dir.path(), name).unwrap_err();
+        }
+        fs::write(dir.path().join("file"), "1").unwrap();
+        existing(dir.path(), "file").unwrap();
+        let mut names: Vec<String> = list(dir.path(), "")
+            .unwrap()
+            .into_iter()
+            .map(|one| one.name)
+            .collect();
+        names.sort();
+        assert_eq!(names, ["file", "link", "pipe"]);
     }
 }
