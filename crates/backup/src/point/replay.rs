@@ -74,6 +74,7 @@ pub(crate) fn means(
         return Ok(None);
     }
     let zone = meaning::zone(settings, run)?;
+    meaning::tell_what_lacks(settings, run);
     let account = throwaway::account_of(owner);
     if let Some(account) = account {
         throwaway::reach(account, &replay.binary, places)?;
@@ -135,7 +136,7 @@ pub(crate) fn replay(
         write_relay_logs(replay, last, ground.dir, run)?;
         server = start()?;
     }
-    apply(replay, &server, &relay, run)?;
+    apply(replay, settings, &server, &relay, run)?;
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
     take_back()?;
@@ -276,7 +277,13 @@ fn more_options(replay: &Replay, settings: &BTreeMap<String, String>) -> Vec<Str
     options
 }
 
-fn apply(replay: &Replay, server: &Running, relay: &Relay, run: Run<'_>) -> Result<()> {
+fn apply(
+    replay: &Replay,
+    settings: &BTreeMap<String, String>,
+    server: &Running,
+    relay: &Relay,
+    run: Run<'_>,
+) -> Result<()> {
     let mut session = server.session()?;
     let abilities = Abilities::probe(&mut session)?;
     let words = Words::of(&abilities);
@@ -285,6 +292,8 @@ fn apply(replay: &Replay, server: &Running, relay: &Relay, run: Run<'_>) -> Resu
     session.run("SET SESSION sql_log_bin = 0")?;
     // Now statements about accounts can be applied; this session keeps its rights.
     session.run("FLUSH PRIVILEGES")?;
+    // An applier begins with the global values.
+    meaning::statements(settings).try_for_each(|sql| session.run(&sql))?;
     session.run(&words.change(&relay_name(1), replay.plan.report.from.position))?;
     if let Some(transaction) = &replay.plan.report.last_applied
         && has(&mut session, &abilities, transaction)? == Some(true)
