@@ -14,12 +14,14 @@ mod meaning;
 mod reached;
 mod replay;
 mod two_places;
+mod unmade;
 mod walk;
 mod way;
 
 pub use find::{PointPlan, find};
 pub(crate) use replay::{Ground, Means, means, replay};
 pub use two_places::{TimesGoBack, TwoPlaces};
+pub use unmade::{Unmade, Why};
 
 use crate::archive::Place;
 use evenkeel_binlog::{Gtid, number_of};
@@ -141,6 +143,9 @@ pub struct PointReport {
     /// That the time means two places, and which one this is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub two_places: Option<TwoPlaces>,
+    /// Statements of which nothing, or something else, was made here; the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmade: Vec<Unmade>,
 }
 
 /// Where the log of one server goes on from that of another.

@@ -7,7 +7,7 @@
 use super::log::{ArchivedFile, copy_others, files_from};
 use super::meaning;
 use super::way::Leg;
-use super::{Replay, Transaction};
+use super::{Replay, Transaction, Why};
 use crate::{Run, throwaway};
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result, Unit};
@@ -274,6 +274,12 @@ fn more_options(replay: &Replay, settings: &BTreeMap<String, String>) -> Vec<Str
         }
     }
     options.extend(meaning::options(settings));
+    let unmade = &replay.plan.report.unmade;
+    if unmade.iter().any(|one| one.why == Why::Library) {
+        // Without grant tables no function of a library is registered, and none shall be: it would be loaded.
+        // MariaDB says so as "out of memory", so that is passed over only where such a statement is known of.
+        options.push("--slave-skip-errors=1123,1041".to_owned());
+    }
     options
 }
 
@@ -385,9 +391,16 @@ fn wait(
         let number = field(&status, "Last_SQL_Errno").unwrap_or("0");
         if number != "0" {
             let text = field(&status, "Last_SQL_Error").unwrap_or_default();
-            return Err(Error::failed(format!(
+            let error = Error::failed(format!(
                 "the server could not apply a transaction: {text} ({number})"
-            )));
+            ));
+            // A function that does not exist.
+            return Err(match number {
+                "1305" => error.hint(
+                    "functions of libraries are not loaded for this: where it is one, restore to a point before",
+                ),
+                _ => error,
+            });
         }
         let file = field(&status, "Relay_Log_File").unwrap_or_default();
         let at: u64 = field(&status, "Relay_Log_Pos")
