@@ -179,7 +179,7 @@ const DRAWN: [Drawn; 28] = [
         ALL,
         "max-sort-length",
         &["64", "70"],
-        &["(SELECT id FROM T ORDER BY b DESC LIMIT 1)"],
+        &["(SELECT id FROM T WHERE id < 3 ORDER BY b LIMIT 1)"],
     ),
     drawn(
         ALL,
@@ -398,7 +398,8 @@ fn everything(session: &mut Session) -> Vec<String> {
             format!("SELECT * FROM `{name}` ORDER BY 1"),
             format!("CHECKSUM TABLE `{name}`"),
         ] {
-            all.extend(texts(session, &sql));
+            let found = texts(session, &sql);
+            all.extend(found.into_iter().map(without_counter));
         }
     }
     for sql in [
@@ -420,6 +421,18 @@ fn everything(session: &mut Session) -> Vec<String> {
         );
     }
     all
+}
+
+/// The next number of a table is no value of a row: of rows that are logged, an applier takes the highest and one
+/// more, whatever a session's increment was.
+fn without_counter(text: String) -> String {
+    match text.split_once(" AUTO_INCREMENT=") {
+        Some((before, after)) => {
+            let rest = after.trim_start_matches(|digit: char| digit.is_ascii_digit());
+            format!("{before}{rest}")
+        }
+        None => text,
+    }
 }
 
 fn texts(session: &mut Session, sql: &str) -> Vec<String> {
