@@ -307,3 +307,36 @@ fn tablespaces_of_any_name_on_xfs() {
         assert_eq!(found.unwrap().as_deref(), Some("7"), "{file}");
     }
 }
+
+/// Schemas may be called like files that are left out: what leaves and what comes back is told by kind, not by name.
+#[test]
+fn named_core_on_xfs() {
+    // Else the server has a file where the second schema would be.
+    let elsewhere = ["--innodb-temp-data-file-path=temporary:12M:autoextend"];
+    let site = Site::start(mariadb_10_11(), LoopFs::xfs(GIB), 1_000, &elsewhere);
+    let rolled = Rolled::new(site, env!("CARGO_BIN_EXE_evenkeel-under-test"));
+    let schemas = ["core", "ibtmp1"];
+    let mut session = rolled.session();
+    for schema in schemas {
+        for sql in [
+            format!("CREATE DATABASE `{schema}`"),
+            format!("CREATE TABLE `{schema}`.core (what VARCHAR(40) PRIMARY KEY)"),
+            format!("INSERT INTO `{schema}`.core VALUES ('{schema}')"),
+        ] {
+            session.run(&sql).unwrap();
+        }
+    }
+    rolled.done(&["save", "named"]);
+    for schema in schemas {
+        session.run(&format!("DROP DATABASE `{schema}`")).unwrap();
+    }
+    drop(session);
+    rolled.done(&["rollback", "named", "--execute"]);
+    for schema in schemas {
+        let found = rolled
+            .session()
+            .value(&format!("SELECT what FROM `{schema}`.core"));
+        assert_eq!(found.unwrap().as_deref(), Some(schema));
+    }
+    rolled.assert_tidy("at the end");
+}

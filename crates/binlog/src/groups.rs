@@ -248,9 +248,12 @@ fn mariadb(header: &Header, body: &[u8]) -> Option<(Gtid, bool)> {
     Some((gtid, body.get(12)? & 1 != 0))
 }
 
+/// Returns the text of a statement's event, of its body.
+///
 /// Body: `u32 thread, u32 seconds, u8 schema length, u16 error, u16 status length`, then status,
 /// schema, NUL, text.
-pub(crate) fn statement(body: &[u8]) -> Option<&[u8]> {
+#[must_use]
+pub fn statement(body: &[u8]) -> Option<&[u8]> {
     let schema = usize::from(*body.get(8)?);
     let status = usize::from(u16::from_le_bytes(*body.get(11..)?.first_chunk()?));
     body.get(13 + status + schema + 1..)

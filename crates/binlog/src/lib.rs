@@ -30,7 +30,7 @@ mod tables;
 pub use end::{End, end_of_file, last_in_index};
 pub use event::{Format, Header, Rotate, body};
 pub use events::{Event, Events, Tail};
-pub use groups::{Group, Groups, Unfinished};
+pub use groups::{Group, Groups, Unfinished, statement};
 pub use gtid::Gtid;
 pub use name::{number_of, successor};
 pub use set::GtidSet;

@@ -187,3 +187,32 @@ fn a_file_of_others_that_a_setting_names_is_refused() {
         assert!(files.files.iter().any(|file| is_it(&file.path)));
     }
 }
+
+/// What a directory is called says nothing of a file, and a schema's name nothing of an engine.
+#[test]
+fn schemas_may_be_called_like_logs_and_engines() {
+    let mut ground = Ground::new();
+    ground.settings.insert("version".into(), "9.7.0".into());
+    let schemas = ["ib_logfile0", "ib_logfile1", "ndbinfo", "core"];
+    for schema in schemas {
+        fs::create_dir(ground.at(&format!("data/{schema}"))).unwrap();
+        ground.file(&format!("data/{schema}/t.ibd"));
+    }
+    let names = ground.names();
+    for schema in schemas {
+        has(&names, &[&format!("data/{schema}/t.ibd")]);
+    }
+}
+
+/// A server that finds its log by numbers does not start with such a schema, here or where it is restored.
+#[test]
+fn schemas_that_keep_a_server_from_starting_are_named() {
+    let mut ground = Ground::new();
+    let version = "10.11.19-MariaDB".to_owned();
+    ground.settings.insert("version".into(), version);
+    ground.file("data/ib_logfile0");
+    fs::create_dir(ground.at("data/ib_logfile1")).unwrap();
+    let error = ground.look().unwrap_err();
+    assert!(error.to_string().contains("ib_logfile1"), "{error}");
+    assert!(error.hints()[0].contains("rename"), "{:?}", error.hints());
+}

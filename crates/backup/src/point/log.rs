@@ -1,8 +1,10 @@
 //! The archived log from a place on: its events and transactions, across files.
 
-use super::Transaction;
+use super::{Transaction, Unmade, unmade};
 use crate::archive::Place;
-use evenkeel_binlog::{Event, Events, Format, Group, Groups, Gtid, GtidSet, MAGIC, body, kind};
+use evenkeel_binlog::{
+    Event, Events, Format, Group, Groups, Gtid, GtidSet, MAGIC, body, kind, statement,
+};
 use evenkeel_op::{Context, Result};
 use evenkeel_repository::logs::{Logs, Segment, Timeline};
 use std::io::{self, Read, Write};
@@ -57,8 +59,8 @@ impl Read for ArchivedFile<'_> {
 
 /// Something that a log holds.
 pub(super) enum Item {
-    /// A complete transaction, and what its server's own clock said.
-    Transaction(Transaction, Option<Gtid>, Option<u32>),
+    /// A complete transaction, what its server's own clock said, and what of it cannot be made again.
+    Transaction(Transaction, Option<Gtid>, Option<u32>, Vec<Unmade>),
     /// One that is before the place from which on is read.
     Earlier(Option<Gtid>),
     /// What the server had executed when it began the file.
@@ -104,6 +106,7 @@ pub(super) fn read_file(
 ) -> Result<FileRead> {
     let mut events = Events::new(ArchivedFile::open(logs, timeline, &from.file))?;
     let mut groups = Groups::default();
+    let mut unmade = Vec::new();
     let mut read = FileRead {
         enough: false,
         whole: 4,
@@ -124,12 +127,18 @@ pub(super) fn read_file(
         let outside = groups.unfinished().is_none();
         let group = groups.step(&event, &format)?;
         let inside = groups.unfinished().is_some();
+        unmade.extend(unmade_by(&from.file, &event, &format));
         if !inside {
             read.whole = event.end();
         }
         let item = match group {
-            Some(group) if group.start >= from.position => transaction(&from.file, &group),
-            Some(group) => Item::Earlier(group.gtid),
+            Some(group) if group.start >= from.position => {
+                transaction(&from.file, &group, std::mem::take(&mut unmade))
+            }
+            Some(group) => {
+                unmade.clear();
+                Item::Earlier(group.gtid)
+            }
             None if outside && !inside && event.position >= from.position => {
                 between(&from.file, &event)
             }
@@ -141,6 +150,22 @@ pub(super) fn read_file(
         }
     }
     Ok(read)
+}
+
+/// Tells a statement that does not make again what it made.
+fn unmade_by(file: &str, event: &Event, format: &Format) -> Option<Unmade> {
+    if event.header.kind != kind::QUERY {
+        return None;
+    }
+    let text = statement(body(&event.bytes, Some(format)))?;
+    Some(Unmade {
+        at: Place {
+            file: file.to_owned(),
+            position: event.position,
+        },
+        why: unmade::why(text)?,
+        statement: unmade::told(text),
+    })
 }
 
 /// Returns what a server had executed before a file, of the event that says so.
@@ -226,7 +251,7 @@ impl FileEnd {
     }
 }
 
-fn transaction(file: &str, group: &Group) -> Item {
+fn transaction(file: &str, group: &Group, unmade: Vec<Unmade>) -> Item {
     let transaction = Transaction {
         at: Place {
             file: file.to_owned(),
@@ -236,7 +261,7 @@ fn transaction(file: &str, group: &Group) -> Item {
         time: jiff::Timestamp::from_second(i64::from(group.time)).ok(),
         gtid: group.gtid.map(|gtid| gtid.to_string()),
     };
-    Item::Transaction(transaction, group.gtid, group.clock)
+    Item::Transaction(transaction, group.gtid, group.clock, unmade)
 }
 
 fn between(file: &str, event: &Event) -> Item {

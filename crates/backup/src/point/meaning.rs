@@ -6,45 +6,12 @@
 
 use crate::Run;
 use evenkeel_op::{Error, Result};
-use evenkeel_server::files::{HOST_TIME_ZONE, is_zone};
+use evenkeel_server::files::{CHANGE_MEANING, HOST_TIME_ZONE, LISTS_THAT_CHANGE_MEANING, is_zone};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Variables whose option has the same name. A server that does not know one goes without.
-const VARIABLES: [&str; 29] = [
-    "block_encryption_mode",
-    "character_set_filesystem",
-    "character_set_server",
-    "check_constraint_checks",
-    "collation_server",
-    "default_authentication_plugin",
-    "default_password_lifetime",
-    "default_storage_engine",
-    "default_table_encryption",
-    "default_week_format",
-    "div_precision_increment",
-    "enforce_storage_engine",
-    "explicit_defaults_for_timestamp",
-    "ft_max_word_len",
-    "ft_min_word_len",
-    "group_concat_max_len",
-    "innodb_autoinc_lock_mode",
-    "innodb_compression_default",
-    "innodb_file_per_table",
-    "innodb_ft_enable_stopword",
-    "innodb_ft_max_token_size",
-    "innodb_ft_min_token_size",
-    "innodb_strict_mode",
-    "lc_time_names",
-    "max_heap_table_size",
-    "mysql56_temporal_format",
-    "partial_revokes",
-    "sql_require_primary_key",
-    "system_versioning_alter_history",
-];
-
-/// Those of which nothing is a value too.
-const LISTS: [&str; 2] = ["character_set_collations", "old_mode"];
+/// Those that no option sets, ON where nobody says otherwise. A server that does not know one has not said it.
+const NO_OPTION: [&str; 1] = ["check_constraint_checks"];
 
 /// Where a host keeps what it knows of zones.
 const ZONES: &str = "/usr/share/zoneinfo";
@@ -53,19 +20,62 @@ const ZONES: &str = "/usr/share/zoneinfo";
 pub(super) fn options(settings: &BTreeMap<String, String>) -> Vec<String> {
     let option = |name: &str, value: &String| format!("--loose-{}={value}", name.replace('_', "-"));
     let known = |name: &&'static str| Some((*name, settings.get(*name)?));
-    let mut options: Vec<String> = VARIABLES
+    // A server that does not know one goes without.
+    let mut options: Vec<String> = CHANGE_MEANING
         .iter()
         .filter_map(known)
         .filter(|(_, value)| !value.is_empty())
-        .chain(LISTS.iter().filter_map(known))
+        .chain(LISTS_THAT_CHANGE_MEANING.iter().filter_map(known))
         .map(|(name, value)| option(name, value))
         .collect();
     if let Some(zone) = settings.get("time_zone") {
         options.push(format!("--default-time-zone={zone}"));
     }
+    // Where links were switched off, DATA DIRECTORY of a table without transactions meant nothing.
+    if settings.get("have_symlink").is_some_and(|it| it != "YES") {
+        options.push("--loose-symbolic-links=OFF".to_owned());
+    }
+    // The words of a file are not here; that there shall be none can be said.
+    if settings
+        .get("ft_stopword_file")
+        .is_some_and(String::is_empty)
+    {
+        options.push("--loose-ft-stopword-file=".to_owned());
+    }
     // Who may write it was asked on the source.
     options.push("--loose-log-bin-trust-function-creators=ON".to_owned());
     options
+}
+
+/// Returns statements that set what the source had where there is no option for it.
+pub(super) fn statements(settings: &BTreeMap<String, String>) -> impl Iterator<Item = String> {
+    let off = NO_OPTION
+        .iter()
+        .filter(|name| settings.get(**name).is_some_and(|value| value == "OFF"));
+    off.map(|name| format!("SET GLOBAL {name} = OFF"))
+}
+
+/// Warns of what the source had set and no server here can be given.
+pub(super) fn tell_what_lacks(settings: &BTreeMap<String, String>, run: Run<'_>) {
+    let is = |name: &str, values: &[&str]| {
+        let value = settings.get(name);
+        value.is_some_and(|value| !value.is_empty() && !values.contains(&value.as_str()))
+    };
+    if is("ft_stopword_file", &["(built-in)"]) {
+        run.progress.warn(
+            "the server that was backed up has stop words of its own (ft_stopword_file), which no backup has: \
+             full-text indexes of MyISAM and Aria lack in what was applied here; REPAIR TABLE … QUICK on that \
+             server makes them whole"
+                .to_owned(),
+        );
+    }
+    if is("innodb_encrypt_tables", &["OFF", "0"]) {
+        run.progress.warn(
+            "tables that were made after the generation are not encrypted here: its server does that \
+             (innodb_encrypt_tables), once it runs with its keys"
+                .to_owned(),
+        );
+    }
 }
 
 /// Returns the zone that `SYSTEM` has to mean, for `TZ`; `None` when it is this host's own.

@@ -14,17 +14,21 @@ mod meaning;
 mod reached;
 mod replay;
 mod two_places;
+mod unmade;
 mod walk;
 mod way;
 
 pub use find::{PointPlan, find};
 pub(crate) use replay::{Ground, Means, means, replay};
 pub use two_places::{TimesGoBack, TwoPlaces};
+pub use unmade::{Unmade, Why};
 
 use crate::archive::Place;
 use evenkeel_binlog::{Gtid, number_of};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::launch::Binary;
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use serde::Serialize;
 
 /// A point in time, as it was typed.
@@ -43,7 +47,7 @@ pub enum Point {
 impl Point {
     /// Reads `2026-11-20 10:41:07` (in `zone` where it names none), `gtid:0-1-23`,
     /// `before:0-1-23` or `binlog.000042:1234`.
-    pub fn parse(text: &str, zone: &jiff::tz::TimeZone) -> Result<Self> {
+    pub fn parse(text: &str, zone: &TimeZone) -> Result<Self> {
         if let Some(gtid) = text.strip_prefix("gtid:") {
             return gtid.parse().map(Self::After);
         }
@@ -60,7 +64,7 @@ impl Point {
         if let Ok(time) = text.parse::<jiff::Timestamp>() {
             return Ok(Self::Time(time));
         }
-        let local: jiff::civil::DateTime = text.parse().map_err(|_| {
+        let local: DateTime = text.parse().map_err(|_| {
             Error::usage(format!("'{text}' is no point in time"))
                 .hint("a time: '2026-11-20 10:41:07', or with its zone: 2026-11-20T10:41:07Z")
                 .hint("a transaction: gtid:0-1-23 (with it) or before:0-1-23 (without it)")
@@ -68,17 +72,34 @@ impl Point {
         })?;
         // In the hour in which clocks are set back, a local time is two moments.
         let moment = zone.to_ambiguous_timestamp(local).unambiguous();
-        moment.map(Self::Time).map_err(|error| {
-            Error::usage(format!(
-                "'{text}' is two moments here, or none: clocks are changed then"
-            ))
-            .hint(format!(
-                "say it with its offset: {}+00:00",
-                local.strftime("%FT%T")
-            ))
-            .because(error)
-        })
+        moment
+            .map(Self::Time)
+            .map_err(|error| clocks_are_changed(text, local, zone).because(error))
     }
+}
+
+/// Says of a local time that is no one moment which ones may be meant: its offset before the change, and after.
+fn clocks_are_changed(text: &str, local: DateTime, zone: &TimeZone) -> Error {
+    let (what, offsets) = match zone.to_ambiguous_timestamp(local).offset() {
+        AmbiguousOffset::Fold { before, after } => (
+            "is two moments here: clocks are set back then",
+            [before, after],
+        ),
+        AmbiguousOffset::Gap { before, after } => (
+            "is no moment here: clocks are set forward over it",
+            [before, after],
+        ),
+        AmbiguousOffset::Unambiguous { offset } => ("is no moment that is known", [offset; 2]),
+    };
+    let [first, second] = offsets.map(|offset| {
+        let sign = if offset.seconds() < 0 { '-' } else { '+' };
+        let minutes = offset.seconds().unsigned_abs() / 60;
+        let time = local.strftime("%FT%T");
+        format!("{time}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    });
+    Error::usage(format!("'{text}' {what}")).hint(format!(
+        "say it with its offset: {first} (before the change) or {second} (after it)"
+    ))
 }
 
 /// A point that was found, and the program that goes there.
@@ -122,6 +143,9 @@ pub struct PointReport {
     /// That the time means two places, and which one this is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub two_places: Option<TwoPlaces>,
+    /// Statements of which nothing, or something else, was made here; the first of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unmade: Vec<Unmade>,
 }
 
 /// Where the log of one server goes on from that of another.
@@ -140,17 +164,40 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Point> {
-        Point::parse(text, &jiff::tz::TimeZone::fixed(jiff::tz::offset(1)))
+        Point::parse(text, &TimeZone::fixed(jiff::tz::offset(1)))
     }
 
     #[test]
     fn a_local_time_that_is_two_moments_is_refused() {
         let vienna = "CET-1CEST,M3.5.0,M10.5.0/3";
-        let zone = jiff::tz::TimeZone::posix(vienna).unwrap();
-        for text in ["2026-10-25 02:30:00", "2026-03-29 02:30:00"] {
+        let zone = TimeZone::posix(vienna).unwrap();
+        for (text, what) in [
+            ("2026-10-25 02:30:00", "two moments"),
+            ("2026-03-29 02:30:00", "no moment"),
+        ] {
             let error = Point::parse(text, &zone).unwrap_err();
-            assert!(error.hints()[0].contains("+00:00"), "{error}");
+            assert!(error.to_string().contains(what), "{error}");
+            // What is offered can be typed, and is what happens in this zone.
+            let hint = &error.hints()[0];
+            let offered = hint.split_whitespace().filter(|word| word.contains('T'));
+            let offered: Vec<_> = offered.map(|word| parse(word).unwrap()).collect();
+            let at = |hour: &str| {
+                let utc = format!("{}T{hour}:30:00Z", &text[..10]);
+                Point::Time(utc.parse().unwrap())
+            };
+            let real = match what {
+                "two moments" => [at("00"), at("01")],
+                _ => [at("01"), at("00")],
+            };
+            assert_eq!(offered, real, "{hint}");
         }
+        let new_york = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").unwrap();
+        let error = Point::parse("2026-11-01 01:30:00", &new_york).unwrap_err();
+        let hint = &error.hints()[0];
+        assert!(
+            hint.contains("-04:00 (before") && hint.contains("-05:00 (after"),
+            "{hint}"
+        );
         let before = Point::parse("2026-10-25 01:59:59", &zone).unwrap();
         assert_eq!(before, Point::Time("2026-10-24T23:59:59Z".parse().unwrap()));
         let said = Point::parse("2026-10-25T02:30:00+02:00", &zone).unwrap();

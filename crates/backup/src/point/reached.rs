@@ -1,7 +1,10 @@
 //! A place in the log, and what was counted up to there.
 
-use super::Transaction;
+use super::{Transaction, Unmade, Why};
 use crate::archive::Place;
+
+/// So many statements are told that read files: whoever has more has a habit, and is told enough.
+const TOLD: usize = 50;
 
 /// How far is applied, and what is on the way there.
 #[derive(Clone)]
@@ -16,6 +19,8 @@ pub(super) struct Reached {
     pub(super) next: Option<Transaction>,
     /// Whether some of them have GTIDs, and some have none.
     pub(super) gtids: (bool, bool),
+    /// Statements among them of which a private server does not make what they made.
+    pub(super) unmade: Vec<Unmade>,
     /// In which leg the last one is.
     pub(super) leg: usize,
 }
@@ -29,12 +34,19 @@ impl Reached {
             last: None,
             next: None,
             gtids: (false, false),
+            unmade: Vec::new(),
             leg: 0,
         }
     }
 
     /// Goes on behind a transaction of this leg.
-    pub(super) fn add(&mut self, transaction: Transaction, leg: usize) {
+    pub(super) fn add(&mut self, transaction: Transaction, unmade: Vec<Unmade>, leg: usize) {
+        for one in unmade {
+            // Of those that are left out each is told: somebody has to run them.
+            if one.why == Why::Library || self.unmade.len() < TOLD {
+                self.unmade.push(one);
+            }
+        }
         self.transactions += 1;
         self.leg = leg;
         match transaction.gtid {

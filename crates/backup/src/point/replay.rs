@@ -7,7 +7,7 @@
 use super::log::{ArchivedFile, copy_others, files_from};
 use super::meaning;
 use super::way::Leg;
-use super::{Replay, Transaction};
+use super::{Replay, Transaction, Why};
 use crate::{Run, throwaway};
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result, Unit};
@@ -74,6 +74,7 @@ pub(crate) fn means(
         return Ok(None);
     }
     let zone = meaning::zone(settings, run)?;
+    meaning::tell_what_lacks(settings, run);
     let account = throwaway::account_of(owner);
     if let Some(account) = account {
         throwaway::reach(account, &replay.binary, places)?;
@@ -135,7 +136,7 @@ pub(crate) fn replay(
         write_relay_logs(replay, last, ground.dir, run)?;
         server = start()?;
     }
-    apply(replay, &server, &relay, run)?;
+    apply(replay, settings, &server, &relay, run)?;
     fail::fail_point!("point::applied");
     server.stop(DEADLINE)?;
     take_back()?;
@@ -273,10 +274,22 @@ fn more_options(replay: &Replay, settings: &BTreeMap<String, String>) -> Vec<Str
         }
     }
     options.extend(meaning::options(settings));
+    let unmade = &replay.plan.report.unmade;
+    if unmade.iter().any(|one| one.why == Why::Library) {
+        // Without grant tables no function of a library is registered, and none shall be: it would be loaded.
+        // MariaDB says so as "out of memory", so that is passed over only where such a statement is known of.
+        options.push("--slave-skip-errors=1123,1041".to_owned());
+    }
     options
 }
 
-fn apply(replay: &Replay, server: &Running, relay: &Relay, run: Run<'_>) -> Result<()> {
+fn apply(
+    replay: &Replay,
+    settings: &BTreeMap<String, String>,
+    server: &Running,
+    relay: &Relay,
+    run: Run<'_>,
+) -> Result<()> {
     let mut session = server.session()?;
     let abilities = Abilities::probe(&mut session)?;
     let words = Words::of(&abilities);
@@ -285,6 +298,8 @@ fn apply(replay: &Replay, server: &Running, relay: &Relay, run: Run<'_>) -> Resu
     session.run("SET SESSION sql_log_bin = 0")?;
     // Now statements about accounts can be applied; this session keeps its rights.
     session.run("FLUSH PRIVILEGES")?;
+    // An applier begins with the global values.
+    meaning::statements(settings).try_for_each(|sql| session.run(&sql))?;
     session.run(&words.change(&relay_name(1), replay.plan.report.from.position))?;
     if let Some(transaction) = &replay.plan.report.last_applied
         && has(&mut session, &abilities, transaction)? == Some(true)
@@ -376,9 +391,16 @@ fn wait(
         let number = field(&status, "Last_SQL_Errno").unwrap_or("0");
         if number != "0" {
             let text = field(&status, "Last_SQL_Error").unwrap_or_default();
-            return Err(Error::failed(format!(
+            let error = Error::failed(format!(
                 "the server could not apply a transaction: {text} ({number})"
-            )));
+            ));
+            // A function that does not exist.
+            return Err(match number {
+                "1305" => error.hint(
+                    "functions of libraries are not loaded for this: where it is one, restore to a point before",
+                ),
+                _ => error,
+            });
         }
         let file = field(&status, "Relay_Log_File").unwrap_or_default();
         let at: u64 = field(&status, "Relay_Log_Pos")

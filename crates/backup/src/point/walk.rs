@@ -6,7 +6,7 @@ use super::look::{Look, seconds};
 use super::reached::Reached;
 use super::two_places::{TimesGoBack, choose};
 use super::way::Leg;
-use super::{Point, PointReport, Seam, Transaction};
+use super::{Point, PointReport, Seam, Transaction, Unmade};
 use crate::archive::Place;
 use evenkeel_binlog::{Gtid, GtidSet};
 use evenkeel_op::{Error, ErrorKind, Result};
@@ -120,17 +120,17 @@ impl<'a> Walk<'a> {
 
     /// Takes what comes next; returns whether to go on.
     pub(super) fn take(&mut self, item: Item) -> Result<bool> {
-        let (transaction, clock) = match item {
+        let (transaction, clock, unmade) = match item {
             Item::Executed(set) => return Ok(self.executed(set)),
             Item::Earlier(gtid) => {
                 self.is_again(gtid);
                 return Ok(self.wrong.is_none());
             }
-            Item::Transaction(transaction, gtid, clock) => {
+            Item::Transaction(transaction, gtid, clock, unmade) => {
                 if self.is_again(gtid) {
                     return Ok(self.wrong.is_none());
                 }
-                (transaction, clock)
+                (transaction, clock, unmade)
             }
             Item::Between { at, time, begins } => {
                 if let Some(look) = self.look.as_mut().filter(|_| begins) {
@@ -143,13 +143,13 @@ impl<'a> Walk<'a> {
                 return Ok(true);
             }
         };
-        Ok(self.step(transaction, clock))
+        Ok(self.step(transaction, clock, unmade))
     }
 
     /// Takes a transaction; returns whether to go on.
-    fn step(&mut self, transaction: Transaction, clock: Option<u32>) -> bool {
+    fn step(&mut self, transaction: Transaction, clock: Option<u32>, unmade: Vec<Unmade>) -> bool {
         if self.look.is_some() {
-            return self.look_on(transaction, clock);
+            return self.look_on(transaction, clock, unmade);
         }
         let stops = self.stops_before(&transaction);
         // Who began a file, or a replica that lags, need not have the time of what is in it.
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
                 first.to = cut.clone();
                 first.next = Some(transaction.clone());
                 self.look = Some(Look::new(point.as_second(), first, &transaction));
-                self.look_on(transaction, clock)
+                self.look_on(transaction, clock, unmade)
             }
             (Some(_), _) => {
                 self.next = Some(transaction);
@@ -178,15 +178,20 @@ impl<'a> Walk<'a> {
                         position: transaction.end,
                     });
                 }
-                self.so_far.add(transaction, self.leg);
+                self.so_far.add(transaction, unmade, self.leg);
                 true
             }
         }
     }
 
     /// Behind a time: nothing of it is applied, unless times go back.
-    fn look_on(&mut self, transaction: Transaction, clock: Option<u32>) -> bool {
-        self.so_far.add(transaction.clone(), self.leg);
+    fn look_on(
+        &mut self,
+        transaction: Transaction,
+        clock: Option<u32>,
+        unmade: Vec<Unmade>,
+    ) -> bool {
+        self.so_far.add(transaction.clone(), unmade, self.leg);
         let Some(look) = &mut self.look else {
             return true;
         };
@@ -263,6 +268,7 @@ impl<'a> Walk<'a> {
                 first_not_applied: reached.next,
                 seams: self.seams,
                 two_places,
+                unmade: reached.unmade,
             }),
             reached.gtids,
             legs,

@@ -38,9 +38,9 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
     };
     let report = restore::restore(&request, run)?;
     let point = report.point.as_ref();
-    let is_one_of_two = point.is_some_and(|point| point.two_places.is_some());
+    let is_less = point.is_some_and(|point| point.two_places.is_some() || !point.unmade.is_empty());
     face.answer(&report);
-    Ok(match is_one_of_two {
+    Ok(match is_less {
         true => exit::PARTIAL,
         false => exit::DONE,
     })

@@ -7,13 +7,15 @@ use super::{FileClass, FoundFile, ServerFiles, in_system_schema};
 use std::path::PathBuf;
 
 /// What the names of the log's files begin with: a number of eight digits follows.
-const LOG: &str = "aria_log.";
+pub(super) const LOG: &str = "aria_log.";
+/// The file that names a checkpoint.
+pub(super) const CONTROL: &str = "aria_log_control";
 
 impl FoundFile {
     /// Returns whether it names the checkpoint at which Aria's recovery begins.
     #[must_use]
     pub fn is_aria_control(&self) -> bool {
-        self.class == FileClass::EngineLog && self.path.ends_with("aria_log_control")
+        self.class == FileClass::EngineLog && self.path.ends_with(CONTROL)
     }
 
     /// Returns whether it is part of Aria's log.

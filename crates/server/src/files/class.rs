@@ -44,62 +44,85 @@ impl FileClass {
     }
 }
 
+/// What stands before a number, of whatever length. Tables may be called ib_logfile_imports: theirs have an
+/// extension.
+pub(super) const NUMBERED: [(&str, FileClass); 5] = [
+    ("undo", FileClass::InnodbData),
+    ("undo_", FileClass::InnodbData),
+    ("ibdata", FileClass::InnodbData),
+    (redo_shape::FIXED, FileClass::InnodbRedo),
+    (super::aria::LOG, FileClass::EngineLog),
+];
+
+/// Files that are known by all of their name.
+pub(super) const WHOLE: [(&str, FileClass); 15] = [
+    ("xb_doublewrite", FileClass::InnodbDoublewrite),
+    (super::aria::CONTROL, FileClass::EngineLog),
+    ("ddl_recovery.log", FileClass::EngineLog),
+    ("ddl_recovery-backup.log", FileClass::EngineLog),
+    ("ddl_log.log", FileClass::EngineLog),
+    ("tc.log", FileClass::EngineLog),
+    ("auto.cnf", FileClass::ServerState),
+    ("mysqld-auto.cnf", FileClass::ServerState),
+    ("ib_buffer_pool", FileClass::ServerState),
+    ("master.info", FileClass::ServerState),
+    ("relay-log.info", FileClass::ServerState),
+    ("multi-master.info", FileClass::ServerState),
+    ("mysql_upgrade_info", FileClass::ServerState),
+    ("mariadb_upgrade_info", FileClass::ServerState),
+    ("mysql_upgrade_history", FileClass::ServerState),
+];
+
+/// Ends of names that count whatever stands before them.
+pub(super) const ENDS: [(&str, FileClass); 2] = [
+    (".dblwr", FileClass::InnodbDoublewrite),
+    (".bdblwr", FileClass::InnodbDoublewrite),
+];
+
+/// What stands behind the last dot.
+pub(super) const EXTENSIONS: [(FileClass, &[&str]); 4] = [
+    (FileClass::InnodbData, &["ibd", "ibu"]),
+    (
+        FileClass::Definition,
+        &[
+            "frm", "opt", "par", "isl", "TRG", "TRN", "sdi", "cfg", "cfp", "MRG", "sym",
+        ],
+    ),
+    (
+        FileClass::EngineTable,
+        &[
+            "MYD", "MYI", "MAD", "MAI", "CSV", "CSM", "ARZ", "ARM", "ARN",
+        ],
+    ),
+    (FileClass::ServerState, &["pem", "info", "flag"]),
+];
+
 fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
-    let numbered = |stem: &str| {
+    let is_numbered = |stem: &str| {
         name.strip_prefix(stem)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     };
-    if plan.system_tablespace.iter().any(|file| file == name) || numbered("undo") {
+    if plan.system_tablespace.iter().any(|file| file == name) {
         return Some(FileClass::InnodbData);
     }
-    if numbered("undo_") || numbered("ibdata") {
-        return Some(FileClass::InnodbData);
-    }
-    // Tables may be called ib_logfile_imports: theirs have an extension.
-    if numbered("ib_logfile") || moving_redo::is_redo(name) {
+    if moving_redo::is_redo(name) || redo_shape::is_archived(name) {
         return Some(FileClass::InnodbRedo);
     }
-    if redo_shape::is_archived(name) {
-        return Some(FileClass::InnodbRedo);
-    }
-    if name.ends_with(".dblwr") || name.ends_with(".bdblwr") || name == "xb_doublewrite" {
-        return Some(FileClass::InnodbDoublewrite);
-    }
-    if numbered("aria_log.") || name == "aria_log_control" {
-        return Some(FileClass::EngineLog);
-    }
-    match name {
-        "ddl_recovery.log" | "ddl_recovery-backup.log" | "ddl_log.log" | "tc.log" => {
-            Some(FileClass::EngineLog)
-        }
-        "auto.cnf"
-        | "mysqld-auto.cnf"
-        | "ib_buffer_pool"
-        | "master.info"
-        | "relay-log.info"
-        | "multi-master.info"
-        | "mysql_upgrade_info"
-        | "mariadb_upgrade_info"
-        | "mysql_upgrade_history" => Some(FileClass::ServerState),
-        _ => None,
-    }
+    let whole = WHOLE.iter().find(|(own, _)| *own == name);
+    let numbered = || NUMBERED.iter().find(|(stem, _)| is_numbered(stem));
+    let ending = || ENDS.iter().find(|(end, _)| name.ends_with(end));
+    let found = whole.or_else(numbered).or_else(ending);
+    found.map(|(_, class)| *class)
 }
 
 fn by_extension(name: &str) -> FileClass {
     let Some((_, extension)) = name.rsplit_once('.') else {
         return FileClass::Other;
     };
-    match extension {
-        "ibd" | "ibu" => FileClass::InnodbData,
-        "frm" | "opt" | "par" | "isl" | "TRG" | "TRN" | "sdi" | "cfg" | "cfp" | "MRG" | "sym" => {
-            FileClass::Definition
-        }
-        "MYD" | "MYI" | "MAD" | "MAI" | "CSV" | "CSM" | "ARZ" | "ARM" | "ARN" => {
-            FileClass::EngineTable
-        }
-        "pem" | "info" | "flag" => FileClass::ServerState,
-        _ => FileClass::Other,
-    }
+    let mut known = EXTENSIONS.iter();
+    known
+        .find(|(_, extensions)| extensions.contains(&extension))
+        .map_or(FileClass::Other, |(class, _)| *class)
 }
 
 #[cfg(test)]

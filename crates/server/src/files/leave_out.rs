@@ -7,6 +7,58 @@ use std::os::unix::fs::FileTypeExt;
 /// Why a symbolic link is left out whose file is there under its own name.
 pub const SECOND_NAME: &str = "a symbolic link to a file that has its own name here";
 
+/// A name, or a part of one, and why what is called so is left out.
+type Rule = (&'static str, &'static str);
+
+/// Directories at the top of a data directory.
+pub(super) const DIRECTORIES: [Rule; 2] = [
+    ("lost+found", "the filesystem's own"),
+    (
+        "#innodb_temp",
+        "temporary tablespaces, made anew at every start",
+    ),
+];
+
+/// With this begins what evenkeel puts at the top of a data directory.
+pub(super) const OURS: Rule = (".evenkeel-", "evenkeel's own snapshots");
+
+/// Files at the top of a data directory.
+pub(super) const TOP_FILES: [Rule; 2] = [
+    (
+        "ibtmp1",
+        "the temporary tablespace, made anew at every start",
+    ),
+    ("core", CORE),
+];
+
+/// The same, with the number of a process behind it.
+pub(super) const TOP_NUMBERED: [Rule; 1] = [("core.", CORE)];
+const CORE: &str = "a core dump";
+
+/// Ends of files at the top of a data directory.
+pub(super) const TOP_ENDS: [Rule; 4] = [
+    (".pid", "a pid file"),
+    (".sock.lock", "the lock of a socket"),
+    (".err", "an error log"),
+    (".lower-test", "a test whether file names ignore case"),
+];
+
+/// Ends of files in schemas. It takes the place of the table's file at the statement's end, and comes and goes
+/// with each.
+pub(super) const SCHEMA_ENDS: [Rule; 1] = [(
+    ".CSN",
+    "what the CSV engine writes for the length of a statement",
+)];
+
+/// Ends of files anywhere. Servers make it for a moment whenever a binary log begins or goes.
+pub(super) const ENDS: [Rule; 1] = [(
+    ".~rec~",
+    "a note about binary logs that begin or go, made anew each time",
+)];
+
+/// Before the number of the file and of the name, in hexadecimal.
+pub(super) const HELD_OPEN: Rule = (".nfs", "a deleted file that a process holds open");
+
 /// Says why a file of this kind is left out.
 pub(super) fn by_kind(kind: FileType) -> Option<&'static str> {
     if kind.is_socket() {
@@ -23,51 +75,55 @@ pub(super) fn by_kind(kind: FileType) -> Option<&'static str> {
 /// Whatever can be the name of a schema is none of these: servers write every other character than letters,
 /// digits, `_` and `$` of it as `@` and a number.
 pub(super) fn directory(name: &str, top: bool) -> Option<&'static str> {
-    match name {
-        "lost+found" if top => Some("the filesystem's own"),
-        "#innodb_temp" if top => Some("temporary tablespaces, made anew at every start"),
-        _ if top && name.starts_with(".evenkeel-") => Some("evenkeel's own snapshots"),
-        _ => None,
+    if !top {
+        return None;
     }
+    whole(&DIRECTORIES, name).or_else(|| name.starts_with(OURS.0).then_some(OURS.1))
 }
 
 /// Says why a file of this name is left out, wherever it is or at the top of a data directory. Not asked of
 /// what the server needs: a tablespace may have any name that ends as theirs do.
 pub(super) fn file(name: &str, top: bool) -> Option<&'static str> {
-    // The number of the file and of the name, in hexadecimal.
-    if name
-        .strip_prefix(".nfs")
-        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_hexdigit()))
-    {
-        return Some("a deleted file that a process holds open");
+    let is_held_open = name
+        .strip_prefix(HELD_OPEN.0)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_hexdigit()));
+    if is_held_open {
+        return Some(HELD_OPEN.1);
     }
     if moving_redo::is_spare(name) {
         return Some("a spare redo log file, made anew when it is needed");
     }
-    // Servers make it for a moment whenever a binary log begins or goes.
-    if name.ends_with(".~rec~") {
-        return Some("a note about binary logs that begin or go, made anew each time");
+    if let Some(why) = ending(&ENDS, name) {
+        return Some(why);
     }
     if !top {
-        // It takes the place of the table's file at the statement's end, and comes and goes with each.
-        let is_half_written = name.ends_with(".CSN");
-        return is_half_written
-            .then_some("what the CSV engine writes for the length of a statement");
+        return ending(&SCHEMA_ENDS, name);
     }
-    let is_core = name == "core"
-        || name
-            .strip_prefix("core.")
-            .is_some_and(|pid| pid.bytes().all(|b| b.is_ascii_digit()));
-    match name {
-        "ibtmp1" => Some("the temporary tablespace, made anew at every start"),
-        _ if is_core => Some("a core dump"),
-        _ if name.starts_with(".evenkeel-") => Some("evenkeel's own snapshots"),
-        _ if name.ends_with(".pid") => Some("a pid file"),
-        _ if name.ends_with(".sock.lock") => Some("the lock of a socket"),
-        _ if name.ends_with(".err") => Some("an error log"),
-        _ if name.ends_with(".lower-test") => Some("a test whether file names ignore case"),
-        _ => None,
-    }
+    whole(&TOP_FILES, name)
+        .or_else(|| numbered(&TOP_NUMBERED, name))
+        .or_else(|| name.starts_with(OURS.0).then_some(OURS.1))
+        .or_else(|| ending(&TOP_ENDS, name))
+}
+
+fn whole(rules: &[Rule], name: &str) -> Option<&'static str> {
+    let mut rules = rules.iter();
+    rules.find(|(own, _)| *own == name).map(|(_, why)| *why)
+}
+
+fn ending(rules: &[Rule], name: &str) -> Option<&'static str> {
+    let mut rules = rules.iter();
+    rules
+        .find(|(end, _)| name.ends_with(end))
+        .map(|(_, why)| *why)
+}
+
+fn numbered(rules: &[Rule], name: &str) -> Option<&'static str> {
+    let is_it = |stem: &str| {
+        let number = name.strip_prefix(stem);
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let mut rules = rules.iter();
+    rules.find(|(stem, _)| is_it(stem)).map(|(_, why)| *why)
 }
 
 #[cfg(test)]

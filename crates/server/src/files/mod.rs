@@ -30,6 +30,7 @@ mod outside;
 mod redo_shape;
 mod refuse;
 mod settings;
+mod special;
 mod system_tablespace;
 mod walk;
 mod whose;
@@ -39,6 +40,8 @@ pub use class::FileClass;
 pub(crate) use host::{is_server, server_on};
 pub use leave_out::SECOND_NAME;
 pub use name::{generation_name, relative_path};
+pub use settings::{CHANGE_MEANING, LISTS_THAT_CHANGE_MEANING};
+pub use special::{SpecialNames, special_names};
 pub use whose::refuse_strangers;
 pub(crate) use whose::{Account, server_account};
 pub use zone::{HOST_TIME_ZONE, is_zone};
@@ -217,6 +220,9 @@ pub fn discover(session: &mut Session, abilities: &Abilities) -> Result<ServerFi
     settings.insert("version_comment".into(), abilities.version_comment.clone());
     if let Some(plugins) = plugins(session)? {
         settings.insert("plugins".into(), plugins);
+    }
+    if settings::sysdate_is_now(session) {
+        settings.insert("sysdate_is_now".into(), "ON".into());
     }
     if let Some(zone) = pid.and_then(zone::of_process) {
         settings.insert(HOST_TIME_ZONE.into(), zone);

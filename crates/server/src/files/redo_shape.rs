@@ -16,6 +16,10 @@ use evenkeel_op::{Context, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// What the files of a log of old are called, before their number.
+pub(super) const FIXED: &str = "ib_logfile";
+/// What stands before and behind the place of a file of an archived log.
+pub(super) const ARCHIVED: (&str, &str) = ("ib_", ".log");
 /// A log that is being made has this number.
 const BEING_MADE: u32 = 101;
 
@@ -48,7 +52,12 @@ impl RedoShape {
     /// Errors: `Refused`, with what to do, for every shape but those above.
     pub(super) fn check(&self) -> Result<()> {
         let dir = self.dir.display();
-        let top = names(&self.dir)?;
+        // A server that looks for them by number does not start where a schema is called so.
+        let kind = match self.layout {
+            Some(RedoLayout::Directory) => Kind::Files,
+            _ => Kind::All,
+        };
+        let top = names(&self.dir, kind)?;
         let archived = top.iter().find(|name| is_archived(name));
         if self.is_archived || archived.is_some() {
             let shows = archived.map_or("innodb_log_archive=ON", String::as_str);
@@ -61,7 +70,7 @@ impl RedoShape {
         }
         let numbers: BTreeSet<u32> = top.iter().filter_map(|name| number(name)).collect();
         let inside = self.dir.join(moving_redo::DIRECTORY);
-        let moving = names(&inside)?;
+        let moving = names(&inside, Kind::All)?;
         if let Some(other) = moving.iter().find(|name| !is_known_inside(name)) {
             return Err(unknown(&inside.join(other)));
         }
@@ -94,24 +103,29 @@ impl RedoShape {
 }
 
 fn unknown(path: &Path) -> Error {
-    Error::refused(format!(
+    let error = Error::refused(format!(
         "{} is no part of a redo log as this server has it, and evenkeel knows no other",
         path.display()
-    ))
-    .hint("if an older server or somebody left it there, move it away; else dump the databases")
+    ));
+    match path.is_dir() && !path.ends_with(moving_redo::DIRECTORY) {
+        true => error.hint(
+            "a schema of this name keeps the server from starting again: rename it, or dump and drop it",
+        ),
+        false => error.hint("if an older server or somebody left it there, move it away; else dump the databases"),
+    }
 }
 
 /// Whether it is a file of MariaDB's archived redo log: `ib_0000000000003000.log`.
 pub(super) fn is_archived(name: &str) -> bool {
     let lsn = name
-        .strip_prefix("ib_")
-        .and_then(|rest| rest.strip_suffix(".log"));
+        .strip_prefix(ARCHIVED.0)
+        .and_then(|rest| rest.strip_suffix(ARCHIVED.1));
     lsn.is_some_and(|lsn| !lsn.is_empty() && lsn.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// Returns which file of a log this is: 0 for `ib_logfile0`.
 fn number(name: &str) -> Option<u32> {
-    let digits = name.strip_prefix("ib_logfile")?;
+    let digits = name.strip_prefix(FIXED)?;
     let number: u32 = digits.parse().ok()?;
     (number.to_string() == digits && number != BEING_MADE).then_some(number)
 }
@@ -120,8 +134,15 @@ fn is_known_inside(name: &str) -> bool {
     moving_redo::is_redo(name) || name == "lost+found" || name.starts_with(".nfs")
 }
 
+/// What is listed: a schema may be called like a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Files,
+    All,
+}
+
 /// Lists a directory; nothing where there is none.
-fn names(dir: &Path) -> Result<Vec<String>> {
+fn names(dir: &Path, kind: Kind) -> Result<Vec<String>> {
     let failed = || format!("failed to list {}", dir.display());
     let listed = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -129,8 +150,13 @@ fn names(dir: &Path) -> Result<Vec<String>> {
     };
     let mut names = Vec::new();
     for entry in listed {
-        let name = entry.context(failed)?.file_name();
-        names.push(name.to_string_lossy().into_owned());
+        let entry = entry.context(failed)?;
+        let is_dir = entry
+            .file_type()
+            .is_ok_and(|kind| kind.is_dir() || kind.is_symlink() && entry.path().is_dir());
+        if kind == Kind::All || !is_dir {
+            names.push(entry.file_name().to_string_lossy().into_owned());
+        }
     }
     Ok(names)
 }

@@ -183,8 +183,8 @@ impl Said {
     /// damaged ones, need not say who made them.
     fn looks_like_a_server(&self) -> bool {
         let home = directory(&self.datadir, &self.variables(None), "innodb_data_home_dir");
-        home.join("ibdata1").exists()
-            || self.redo_dir().join("ib_logfile0").exists()
+        home.join("ibdata1").is_file()
+            || self.redo_dir().join("ib_logfile0").is_file()
             || self.datadir.join("mysql").is_dir()
     }
 }

@@ -100,7 +100,7 @@ fn read(logs: &Logs) -> Result<Vec<u8>> {
     };
     let mut seen = 0;
     read_file(logs, timeline, &from, None, |item| {
-        if let Item::Transaction(transaction, _, _) = item {
+        if let Item::Transaction(transaction, ..) = item {
             assert!(transaction.at.position < transaction.end);
             assert!(transaction.at.position >= seen);
             seen = transaction.end;

@@ -1,7 +1,7 @@
 //! Answers of `restore` and `verify`.
 
 use super::{Answer, for_shell};
-use evenkeel_backup::point::{PointReport, Transaction};
+use evenkeel_backup::point::{PointReport, Transaction, Why};
 use evenkeel_backup::restore::{OntoReport, RestoreReport};
 use evenkeel_backup::verify::{BootReport, sentence};
 use evenkeel_op::units;
@@ -99,6 +99,18 @@ fn at_point(point: &PointReport) -> String {
         &point.first_not_applied,
         "none, the archive ends there",
     );
+    for one in &point.unmade {
+        let what = match one.why {
+            Why::Library => {
+                "left out, for no library is loaded here: run it on the restored server"
+            }
+            Why::File => "read a file of the source, which is NULL here: look what it made",
+        };
+        text.push_str(&format!(
+            "  not as it was: {} at {}\n    {what}\n",
+            one.statement, one.at
+        ));
+    }
     if let Some(two) = &point.two_places {
         text.push_str(&format!(
             "  times in the log go back behind the point: {} earlier transactions between {} and {}; \
