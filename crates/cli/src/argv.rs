@@ -43,12 +43,18 @@ fn ours(words: &[OsString]) -> &[OsString] {
     &words[..end]
 }
 
-/// Rewrites `-h` behind which nothing stands to `-?`: who types it wants help. `-h HOST` is the host, as for
-/// the MySQL clients.
+/// Rewrites `-h` to `-?` where nothing but verbs stands in front and nothing behind: who types it wants help. `-h HOST`
+/// is the host, as for the MySQL clients. Behind anything else a host is missing: a script whose variable is empty must
+/// not end well with a page of help.
 fn help_of_h(mut words: Vec<OsString>) -> Vec<OsString> {
     let end = ours(&words).len();
-    if let Some(last) = words[..end].last_mut().filter(|last| *last == "-h") {
-        *last = "-?".into();
+    let Some((_, before)) = words[..end].split_last().filter(|(last, _)| *last == "-h") else {
+        return words;
+    };
+    let command = crate::command();
+    let verbs = before.iter().skip(1).try_fold(&command, |at, word| at.find_subcommand(word));
+    if verbs.is_some() {
+        words[end - 1] = "-?".into();
     }
     words
 }
@@ -137,7 +143,9 @@ mod tests {
     fn h_is_help_where_no_host_follows() {
         for (typed, meant) in [
             ("evenkeel -h", "evenkeel -?"),
-            ("evenkeel backup /r -h", "evenkeel backup /r -?"),
+            ("evenkeel bench tpcc run -h", "evenkeel bench tpcc run -?"),
+            ("evenkeel backup /r -h", "evenkeel backup /r -h"),
+            ("evenkeel backup --full -h", "evenkeel backup --full -h"),
             ("evenkeel lock -h -- df -h", "evenkeel lock -? -- df -h"),
             ("evenkeel backup -h db1", "evenkeel backup -h db1"),
             ("evenkeel lock -- df -h", "evenkeel lock -- df -h"),

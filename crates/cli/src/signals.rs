@@ -35,6 +35,8 @@ enum Meaning {
     Keep(Vec<i32>),
     /// Something for this one.
     HandOn(Pid),
+    /// A request to stop for us and for this one.
+    Shared(Pid),
 }
 
 /// Starts receiving signals. Those that our caller ignores (`nohup`) stay ignored.
@@ -71,6 +73,16 @@ impl Signals {
         self.asked.answer_by(tell);
     }
 
+    /// Has signals stop our own work and a command that is about to start beside it, until the guard is dropped: see
+    /// [`HandOn::to`]. What asked us to stop before does not stop the command: it may be run to tell of that.
+    pub fn share(&self) -> HandOn<'_> {
+        *self.meaning() = Meaning::Keep(Vec::new());
+        HandOn {
+            signals: self,
+            shares: true,
+        }
+    }
+
     /// Keeps signals for a command that is about to start, until the guard is dropped: see [`HandOn::to`].
     pub fn hand_on(&self) -> HandOn<'_> {
         *self.meaning() = Meaning::Keep(Vec::new());
@@ -82,7 +94,10 @@ impl Signals {
                 }
             }
         }
-        HandOn { signals: self }
+        HandOn {
+            signals: self,
+            shares: false,
+        }
     }
 
     fn meaning(&self) -> MutexGuard<'_, Meaning> {
@@ -94,12 +109,27 @@ impl Signals {
             // The terminal sends Ctrl-C to the whole foreground group: the child has it already.
             Meaning::HandOn(_) if from_terminal => {}
             Meaning::HandOn(child) => send(*child, signal),
+            Meaning::Shared(child) => self.stop_both(*child, signal, from_terminal),
             Meaning::Keep(early) => early.push(signal),
             Meaning::Stop if signal == SIGUSR1 => self.asked.answer(),
             Meaning::Stop if self.cancel.is_cancelled() => std::process::exit(128 + signal),
-            Meaning::Stop => self
-                .cancel
-                .cancel(if signal == SIGINT { SIGINT } else { SIGTERM }),
+            Meaning::Stop => self.stop(signal),
+        }
+    }
+
+    fn stop(&self, signal: i32) {
+        self.cancel
+            .cancel(if signal == SIGINT { SIGINT } else { SIGTERM });
+    }
+
+    /// One that asks how far the run is is for us: the command would die of it.
+    fn stop_both(&self, child: Pid, signal: i32, from_terminal: bool) {
+        if signal == SIGUSR1 {
+            return self.asked.answer();
+        }
+        self.stop(signal);
+        if !from_terminal {
+            send(child, signal);
         }
     }
 }
@@ -108,15 +138,27 @@ impl Signals {
 #[derive(Debug)]
 pub struct HandOn<'a> {
     signals: &'a Signals,
+    /// They are ours as well.
+    shares: bool,
 }
 
 impl HandOn<'_> {
     /// Hands them on to the command, which has been started: those that came meanwhile at once. It must not be
     /// reaped while the guard lives.
     pub fn to(&self, child: Pid) {
-        let kept = std::mem::replace(&mut *self.signals.meaning(), Meaning::HandOn(child));
+        let meaning = match self.shares {
+            true => Meaning::Shared(child),
+            false => Meaning::HandOn(child),
+        };
+        let kept = std::mem::replace(&mut *self.signals.meaning(), meaning);
         if let Meaning::Keep(early) = kept {
-            early.into_iter().for_each(|signal| send(child, signal));
+            early.into_iter().for_each(|signal| match self.shares {
+                true => self.signals.stop_both(child, signal, false),
+                false => send(child, signal),
+            });
+        }
+        if self.shares {
+            return;
         }
         // One that came before that is handed on late, not lost.
         if let Err(stopped) = self.signals.cancel.check() {
@@ -171,6 +213,30 @@ mod tests {
         signals.receive(SIGUSR1, false);
         assert_eq!(told.try_iter().count(), 1);
         assert!(!signals.cancel().is_cancelled());
+    }
+
+    #[test]
+    fn beside_a_command_it_stops_both_and_a_question_is_ours() {
+        let signals = Signals::default();
+        let (tell, told) = std::sync::mpsc::channel();
+        signals.when_asked(move || tell.send(()).unwrap());
+        // That somebody stopped us is what the command is run for.
+        signals.receive(SIGTERM, false);
+        let run = |signal| {
+            let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+            let guard = signals.share();
+            guard.to(Pid::from_child(&child));
+            signals.receive(SIGUSR1, false);
+            assert!(child.try_wait().unwrap().is_none(), "it was stopped");
+            signals.receive(signal, false);
+            use std::os::unix::process::ExitStatusExt;
+            assert_eq!(child.wait().unwrap().signal(), Some(signal));
+        };
+        run(SIGTERM);
+        assert_eq!(told.try_iter().count(), 1);
+        run(SIGINT);
+        let kind = signals.cancel().check().unwrap_err().kind();
+        assert_eq!(kind, evenkeel_op::ErrorKind::Interrupted);
     }
 
     #[test]

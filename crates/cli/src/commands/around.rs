@@ -4,13 +4,17 @@
 use super::metrics::{Watch, exit_code};
 use crate::args::{Around, Verb};
 use crate::child::{self, Ended};
+use crate::settings::shown_place;
 use crate::show::Face;
 use evenkeel_op::{Context, Error, ErrorKind, Result, exit};
 use rustix::process::Signal;
 use std::io::stderr;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+/// So many letters of a failure are told: the kernel starts no program with a longer variable, and another host may
+/// have written it.
+const MESSAGE_MAX: usize = 4000;
 
 /// Runs `work`, and what is to be run before and after it. Returns the exit code.
 pub(super) fn run(verb: &Verb, face: &Face, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
@@ -75,7 +79,7 @@ impl Onlookers {
 struct Hooks {
     around: Around,
     verb: &'static str,
-    repository: PathBuf,
+    repository: String,
 }
 
 impl Hooks {
@@ -84,7 +88,7 @@ impl Hooks {
         around.is_any().then(|| Self {
             around: around.clone(),
             verb,
-            repository: repository.to_owned(),
+            repository: shown_place(repository),
         })
     }
 
@@ -114,7 +118,8 @@ impl Hooks {
         let Some(command) = &self.around.run_failed else {
             return Ok(());
         };
-        let told = [ended_with(code), ("EVENKEEL_MESSAGE", message.to_owned())];
+        let message = message.chars().take(MESSAGE_MAX).collect();
+        let told = [ended_with(code), ("EVENKEEL_MESSAGE", message)];
         self.run("--run-failed", command, &told, face)
     }
 
@@ -151,7 +156,7 @@ impl Hooks {
             // No variable holds such a byte.
             shell.env(name, value.replace('\0', " "));
         }
-        let signals = face.signals().hand_on();
+        let signals = face.signals().share();
         let child = shell
             .spawn()
             .context(|| format!("failed to start the command of {option}"))?;

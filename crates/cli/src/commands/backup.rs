@@ -10,7 +10,8 @@ use evenkeel_backup::Run;
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
 };
-use evenkeel_op::{Context, Error, Result, exit};
+use evenkeel_op::{Context, Error, ErrorKind, Result, exit};
+use evenkeel_repository::Repository;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -81,10 +82,46 @@ fn back_up_there(
     if !face.is_json() {
         words.insert(1.min(words.len()), "--json".into());
     }
+    let before = newest(args, face)?;
     let mut told = String::new();
-    over_ssh::run_telling(verb, &args.remote, &words, face, &mut |text| told += &text)?;
-    serde_json::from_str(&told)
-        .context(|| "the other host's program gave an answer that makes no sense")
+    let mut hear = |text: String| {
+        if told.len() < ANSWER_MAX {
+            told += &text;
+        }
+    };
+    over_ssh::run_telling(verb, &args.remote, &words, face, &mut hear)?;
+    let answer: BackupAnswer = serde_json::from_str(&told)
+        .context(|| "the other host's program gave an answer that makes no sense")?;
+    let made = answer.report.generation;
+    // What is forgotten and told goes by it, and a host that was taken over says what it likes.
+    if made <= before || !numbers(args, face)?.contains(&made) {
+        return Err(Error::new(
+            ErrorKind::Differs,
+            format!("the other host says that it made generation {made}, and the repository has none that is new"),
+        )
+        .hint("nothing was forgotten: look at that host, and run 'evenkeel verify' on the repository"));
+    }
+    Ok(answer)
+}
+
+/// More than this an answer does not have, in bytes, whatever another host sends.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// Returns the newest generation's number, as the repository has it; 0 where there is none.
+fn newest(args: &Backup, face: &Face) -> Result<u32> {
+    Ok(numbers(args, face)?.into_iter().max().unwrap_or(0))
+}
+
+/// Returns the numbers of the repository's generations; none where there is no repository yet.
+fn numbers(args: &Backup, face: &Face) -> Result<Vec<u32>> {
+    match Repository::open(face.location(&args.repository, None)?) {
+        Ok(repository) => {
+            let listed = repository.generations()?;
+            Ok(listed.iter().map(|one| one.generation).collect())
+        }
+        Err(error) if error.kind() == ErrorKind::NoRepository => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 fn back_up(args: &Backup, face: &Face) -> Result<BackupAnswer> {

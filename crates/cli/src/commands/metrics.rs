@@ -5,16 +5,21 @@ mod kind;
 mod text;
 
 use crate::args::{BinlogVerb, Verb};
+use crate::settings;
 use crate::show::Face;
 use evenkeel_op::{Context, Error, Event, Result, exit};
 use kind::{CAUGHT_UP, Kind};
 use serde_json::Value;
-use std::fs::{self, Permissions};
-use std::io::{self, Write};
+use rustix::fs::{self as sys, Mode, OFlags};
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+/// No file of metrics is longer, in bytes.
+const FORMER_MAX: u64 = 1 << 20;
 
 /// How often the file of a run that follows a server is written.
 const EVERY: Duration = Duration::from_secs(10);
@@ -47,13 +52,30 @@ impl Watch {
         Some(Self {
             kind,
             path: path.clone()?,
-            repository: repository.display().to_string(),
+            repository: settings::shown_place(repository),
             began: Instant::now(),
         })
     }
 
+    /// Refuses a file that something else is, or that tells of another repository or verb: this run would take the place of
+    /// what it tells, and be taken for a part of it.
+    pub(super) fn refuse_others(&self) -> Result<()> {
+        let path = self.path.display();
+        refuse_other_kinds(&self.path)?;
+        if text::is_of_others(self.kind, &self.repository, &self.former()) {
+            return Err(Error::usage(format!(
+                "{path} has the metrics of something else than this run"
+            ))
+            .hint("give each repository, and each verb, a file of its own with --metrics"));
+        }
+        Ok(())
+    }
+
     /// Tells of a run that ended before it began.
     pub(super) fn refused(&self, error: &Error, face: &Face) {
+        if self.refuse_others().is_err() {
+            return;
+        }
         // It fails anyhow, and was warned of.
         let _ = self.tell(error.kind().exit_code(), None, face);
     }
@@ -113,9 +135,19 @@ impl Watch {
         });
     }
 
-    /// What cannot be read is not kept: a later run tells it again.
+    /// What cannot be read is not kept: a later run tells it again. Whoever owns the directory may have put a pipe there,
+    /// or a link to what has no end.
     fn former(&self) -> String {
-        fs::read_to_string(&self.path).unwrap_or_default()
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = sys::open(&self.path, flags, Mode::empty()).map(File::from) else {
+            return String::new();
+        };
+        let mut text = String::new();
+        let is_file = file.metadata().is_ok_and(|facts| facts.is_file());
+        match is_file && file.take(FORMER_MAX).read_to_string(&mut text).is_ok() {
+            true => text,
+            false => String::new(),
+        }
     }
 }
 
@@ -164,8 +196,21 @@ fn plain(error: &io::Error, directory: &Path) -> String {
     }
 }
 
+/// Refuses what is no regular file: a rename would put one in the place of `/dev/null`.
+fn refuse_other_kinds(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(facts) if !facts.is_file() => {
+            let path = path.display();
+            Err(Error::usage(format!("{path} is not a regular file"))
+                .hint("name a file that ends in .prom with --metrics; it is made, and replaced, whole"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Writes a file of metrics, whole or not at all.
 pub(super) fn put(path: &Path, text: &str) -> Result<()> {
+    refuse_other_kinds(path)?;
     let failed = || format!("the metrics could not be written to {}", path.display());
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

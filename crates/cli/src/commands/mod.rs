@@ -69,12 +69,16 @@ pub fn writes_for_itself(verb: &Verb) -> bool {
 /// Runs the verb on the host that is meant, with what the user wants run around it, and returns its exit code.
 /// `words` are the command line.
 pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
-    around::run(verb, face, || match verb {
-        Verb::Backup(args) => backup::run_here_or_there(args, verb, words, face),
-        _ => match Watch::of(verb) {
-            Some(watch) => watch.over(face, || run_where_meant(verb, words, face)),
-            None => run_where_meant(verb, words, face),
-        },
+    around::run(verb, face, || {
+        let watch = Watch::of(verb);
+        if let Some(watch) = &watch {
+            watch.refuse_others()?;
+        }
+        match (verb, watch) {
+            (Verb::Backup(args), _) => backup::run_here_or_there(args, verb, words, face),
+            (_, Some(watch)) => watch.over(face, || run_where_meant(verb, words, face)),
+            (_, None) => run_where_meant(verb, words, face),
+        }
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::args::{BinlogArchive, BinlogVerb, Keys, Remote, Verb};
 use crate::settings;
 use crate::show::Face;
-use evenkeel_op::{Context, Error, Result, units};
+use evenkeel_op::{Context, Error, Event, Result, units};
 use evenkeel_repository::secrecy::ExposeSecret;
 use evenkeel_repository::{Access as KeyAccess, Repository};
 use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
@@ -72,13 +72,28 @@ pub(super) fn run_telling(
         cancel: face.cancel(),
     };
     let mut hear = |word| match word {
-        Word::Progress(event) => face.progress().event(event),
+        Word::Progress(event) => face.progress().event(plain(event)),
         Word::Answer { text } => tell(text),
         Word::Done { .. } => {}
     };
     let outcome = near.run(&order, &mut hear, &|text| face.note(&text))?;
     face.note(&told(&ssh, outcome.traffic, outcome.questions));
     outcome.result
+}
+
+/// Leaves nothing in what another host says that a terminal would obey, or that looks like a line of ours.
+fn plain(event: Event) -> Event {
+    let plain = |text: String| text.replace(char::is_control, " ");
+    match event {
+        Event::Note(text) => Event::Note(plain(text)),
+        Event::Warning(text) => Event::Warning(plain(text)),
+        Event::PhaseStarted { name, total, unit } => Event::PhaseStarted {
+            name: plain(name),
+            total,
+            unit,
+        },
+        other => other,
+    }
 }
 
 fn storage_class(verb: &Verb) -> Option<&str> {

@@ -62,7 +62,7 @@ fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<Flee
     })?;
     let (verb, typed) = split(command)?;
     let mut members = Vec::new();
-    let (mut names, mut repositories) = (BTreeSet::new(), BTreeSet::new());
+    let (mut names, mut own) = (BTreeSet::new(), BTreeSet::new());
     for server in &list.server {
         let name = &server.name;
         if !is_plain(name) || !names.insert(name) {
@@ -74,13 +74,17 @@ fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<Flee
         let words = Words { name, verb }
             .of(&options, typed)
             .context(|| format!("server '{name}'"))?;
-        if let Some(repository) = options.get("repository").filter(|_| verb != "doctor")
-            && !repositories.insert(filled(repository, name)?)
-        {
-            return Err(Error::usage(format!(
-                "server '{name}' has the same repository as another"
-            ))
-            .hint("each has one of its own; {name} in its path stands for the server's name"));
+        for option in ["repository", "metrics"] {
+            let value = options.get(option).filter(|_| verb != "doctor");
+            let Some(value) = value.map(|value| filled(value, name)).transpose()? else {
+                continue;
+            };
+            if !own.insert((option, value)) {
+                return Err(Error::usage(format!(
+                    "server '{name}' has the same {option} as another"
+                ))
+                .hint("each has one of its own; {name} in its path stands for the server's name"));
+            }
         }
         members.push(FleetMember {
             name: name.clone(),

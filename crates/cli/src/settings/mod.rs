@@ -18,4 +18,4 @@ pub use keys::{encrypt, passphrase_in, unlock, unlock_archive, unlock_or_encrypt
 pub use locking::{choice, limits};
 pub use own::{with_files, with_files_here};
 pub use password::with_password;
-pub use place::{is_url, location};
+pub use place::{is_url, location, shown_place};

@@ -17,6 +17,22 @@ pub fn is_url(word: &Path) -> bool {
     word.to_str().is_some_and(Place::is_url)
 }
 
+/// Returns what may be told to others of a place: a URL without the secrets that one may hold, which is a name with a
+/// password, and what stands behind a question mark.
+pub fn shown_place(word: &Path) -> String {
+    let text = word.display().to_string();
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text;
+    };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = match rest.split_once('/') {
+        Some((host, path)) => (host, format!("/{path}")),
+        None => (rest, String::new()),
+    };
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
 /// Returns the place that `word` names, in the storage class that is asked for. `tell` hears that a store cannot
 /// be reached for now.
 pub fn location(word: &Path, storage_class: Option<&str>, tell: Tell) -> Result<Location> {

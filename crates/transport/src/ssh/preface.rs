@@ -55,7 +55,8 @@ pub(super) fn preface(
         if length == 0 {
             return Err(Refusal::Failed(Error::failed("the connection ended")));
         }
-        let line = String::from_utf8_lossy(&line);
+        // What is shown of it must not be obeyed by a terminal.
+        let line = String::from_utf8_lossy(&line).replace(char::is_control, " ");
         let Some(word) = line.trim_end().strip_prefix(MARK) else {
             continue;
         };

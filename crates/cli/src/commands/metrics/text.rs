@@ -18,7 +18,7 @@ type Values = BTreeMap<&'static str, f64>;
 /// Returns the whole file of a run that has ended; `former` is what it held: what this run does not say stays.
 pub(super) fn text(ended: &Ended<'_>, former: &str) -> String {
     let kind = ended.kind;
-    let mut values = kept(kind, former);
+    let mut values = kept(kind, ended.repository, former);
     if let Some(answer) = ended.answer {
         // Of two answers none is told half.
         values.retain(|name, _| *name == SUCCESS || stays(kind, name));
@@ -45,9 +45,9 @@ pub(super) fn meanwhile(
     (name, value): (&'static str, f64),
     former: &str,
 ) -> String {
-    let mut values = kept(kind, former);
+    let mut values = kept(kind, repository, former);
     values.insert(name, value);
-    write(kind, repository, &values, former_info(kind, former))
+    write(kind, repository, &values, former_info(kind, repository, former))
 }
 
 fn write(kind: &Kind, repository: &str, values: &Values, info: Option<String>) -> String {
@@ -75,6 +75,23 @@ fn write(kind: &Kind, repository: &str, values: &Values, info: Option<String>) -
     text
 }
 
+/// Whether a file has metrics of another repository or of another verb.
+pub(super) fn is_of_others(kind: &Kind, repository: &str, former: &str) -> bool {
+    let label = label(repository);
+    let mut values = former.lines().filter(|line| !line.starts_with('#'));
+    values.any(|line| {
+        let of_ours = line
+            .strip_prefix(kind.prefix)
+            .and_then(|rest| rest.split_once('{'));
+        line.starts_with("evenkeel_") && !of_ours.is_some_and(|(_, rest)| rest.starts_with(&label))
+    })
+}
+
+/// The first label of every metric, as far as it is the repository's alone.
+fn label(repository: &str) -> String {
+    format!("repository=\"{}\"", escaped(repository))
+}
+
 fn stays(kind: &Kind, name: &str) -> bool {
     let mut facts = kind.facts.iter();
     facts.any(|fact| fact.name == name && fact.stays())
@@ -83,7 +100,7 @@ fn stays(kind: &Kind, name: &str) -> bool {
 fn info(ended: &Ended<'_>, former: &str) -> Option<String> {
     let kind = ended.kind;
     let Some(answer) = ended.answer.filter(|_| !kind.words.is_empty()) else {
-        return former_info(kind, former);
+        return former_info(kind, ended.repository, former);
     };
     let words = kind.words.iter().map(|name| {
         let value = answer.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -96,8 +113,8 @@ fn info(ended: &Ended<'_>, former: &str) -> Option<String> {
     ))
 }
 
-fn former_info(kind: &Kind, former: &str) -> Option<String> {
-    let begin = format!("{}info{{", kind.prefix);
+fn former_info(kind: &Kind, repository: &str, former: &str) -> Option<String> {
+    let begin = format!("{}info{{{}", kind.prefix, label(repository));
     let mut lines = former.lines();
     lines
         .find(|line| line.starts_with(&begin))
@@ -105,9 +122,9 @@ fn former_info(kind: &Kind, former: &str) -> Option<String> {
 }
 
 /// Returns what an earlier file says. What cannot be read is not kept: a later run tells it again.
-fn kept(kind: &Kind, former: &str) -> Values {
+fn kept(kind: &Kind, repository: &str, former: &str) -> Values {
     let value = |name: &str| {
-        let begin = format!("{}{name}{{", kind.prefix);
+        let begin = format!("{}{name}{{{}", kind.prefix, label(repository));
         let line = former.lines().find(|line| line.starts_with(&begin))?;
         let (_, value) = line.rsplit_once("} ")?;
         value.parse::<f64>().ok()
@@ -205,6 +222,20 @@ pub(super) mod tests {
             let name = format!("evenkeel_verify_{name}");
             assert_eq!(value(&second, &name), expected, "{second}");
         }
+    }
+
+    #[test]
+    fn what_is_told_of_others_is_told_of_nobody_else() {
+        let report = report();
+        let told = text(&ended(&BACKUP, 0, 100.0, Some(&report)), "");
+        assert!(!is_of_others(&BACKUP, "/backup/shop", &told));
+        assert!(is_of_others(&BACKUP, "/backup/blog", &told));
+        assert!(is_of_others(&VERIFY, "/backup/shop", &told));
+        assert!(!is_of_others(&VERIFY, "/backup/shop", "somebody_elses{x=\"y\"} 1\n"));
+        let mut failed = ended(&BACKUP, 2, 200.0, None);
+        failed.repository = "/backup/blog";
+        let failed = text(&failed, &told);
+        assert!(!failed.contains("generation") && !failed.contains("shop"), "{failed}");
     }
 
     #[test]
