@@ -52,7 +52,10 @@ fn help_of_h(mut words: Vec<OsString>) -> Vec<OsString> {
         return words;
     };
     let command = crate::command();
-    let verbs = before.iter().skip(1).try_fold(&command, |at, word| at.find_subcommand(word));
+    let verbs = before
+        .iter()
+        .skip(1)
+        .try_fold(&command, |at, word| at.find_subcommand(word));
     if verbs.is_some() {
         words[end - 1] = "-?".into();
     }

@@ -223,7 +223,10 @@ mod tests {
         // That somebody stopped us is what the command is run for.
         signals.receive(SIGTERM, false);
         let run = |signal| {
-            let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+            let mut child = std::process::Command::new("sleep")
+                .arg("1000")
+                .spawn()
+                .unwrap();
             let guard = signals.share();
             guard.to(Pid::from_child(&child));
             signals.receive(SIGUSR1, false);

@@ -133,3 +133,54 @@ fn one_that_fails_counts() {
     assert!(here.join("r/generations/1").exists());
     assert!(notes(here).is_empty());
 }
+
+/// Whoever is told of failures is told of runs that somebody stopped, with a message however long.
+#[test]
+fn one_that_is_stopped_is_told_of() {
+    let place = place();
+    let here = place.path();
+    fs::write(here.join("large"), vec![1; 16 << 20]).unwrap();
+    let mut run = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args([
+            "backup",
+            "r",
+            "--volume=large",
+            "--snapshot=copy",
+            "--rate=1",
+        ])
+        .args([
+            "--run-before",
+            "touch begun",
+            "--run-failed",
+            "echo $EVENKEEL_EXIT_CODE >>notes",
+        ])
+        .current_dir(here)
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !here.join("r/generations/1").exists() {
+        assert!(std::time::Instant::now() < deadline, "it never began");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(here.join("begun").exists());
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(143));
+    assert_eq!(notes(here), ["143"]);
+    let long = "x".repeat(200_000);
+    let failed = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args([
+            "backup",
+            "r",
+            "--snapshot=copy",
+            "--run-failed",
+            "echo ${#EVENKEEL_MESSAGE} >>notes",
+        ])
+        .arg(format!("--volume={}", &long[..100_000]))
+        .current_dir(here)
+        .output()
+        .unwrap();
+    assert_ne!(failed.status.code(), Some(0));
+    assert_eq!(notes(here).len(), 1, "{failed:?}");
+}

@@ -170,3 +170,41 @@ fn what_cannot_be_told_is_no_whole_success() {
         "{said}"
     );
 }
+
+/// Others can write where files of metrics lie, or the user names what is no place for one.
+#[test]
+fn what_is_no_file_of_metrics_is_left_alone() {
+    let scratch = tempfile::tempdir().unwrap();
+    let here = scratch.path();
+    fs::write(here.join("disk"), vec![1; 1 << 20]).unwrap();
+    let volume = format!("--volume={}", here.join("disk").display());
+    let made = |repository: &str, metrics: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+        command
+            .current_dir(here)
+            .args(["--quiet", "backup", repository, &volume]);
+        command.args(["--snapshot=copy", "--metrics", metrics]);
+        command.status().unwrap().code()
+    };
+    assert!(
+        Command::new("mkfifo")
+            .arg(here.join("pipe"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    std::os::unix::fs::symlink("/dev/zero", here.join("zero")).unwrap();
+    for metrics in ["pipe", "zero"] {
+        assert_eq!(made("r", metrics), Some(2), "{metrics}");
+        assert!(!here.join("r").exists());
+    }
+    assert!(
+        fs::symlink_metadata(here.join("zero"))
+            .unwrap()
+            .is_symlink()
+    );
+    assert_eq!(made("r", "all.prom"), Some(0));
+    let told = fs::read_to_string(here.join("all.prom")).unwrap();
+    assert_eq!(made("other", "all.prom"), Some(2), "of another repository");
+    assert_eq!(fs::read_to_string(here.join("all.prom")).unwrap(), told);
+}

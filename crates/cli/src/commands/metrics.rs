@@ -9,8 +9,8 @@ use crate::settings;
 use crate::show::Face;
 use evenkeel_op::{Context, Error, Event, Result, exit};
 use kind::{CAUGHT_UP, Kind};
-use serde_json::Value;
 use rustix::fs::{self as sys, Mode, OFlags};
+use serde_json::Value;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -57,16 +57,17 @@ impl Watch {
         })
     }
 
-    /// Refuses a file that something else is, or that tells of another repository or verb: this run would take the place of
-    /// what it tells, and be taken for a part of it.
+    /// Refuses a file that something else is, or that tells of another repository: this run would take the place of what it
+    /// tells.
     pub(super) fn refuse_others(&self) -> Result<()> {
         let path = self.path.display();
         refuse_other_kinds(&self.path)?;
-        if text::is_of_others(self.kind, &self.repository, &self.former()) {
+        if text::is_of_others(&self.repository, &self.former()) {
             return Err(Error::usage(format!(
-                "{path} has the metrics of something else than this run"
+                "{path} has the metrics of another repository than {}",
+                self.repository
             ))
-            .hint("give each repository, and each verb, a file of its own with --metrics"));
+            .hint("give each repository a file of its own with --metrics"));
         }
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Watch {
             at: now(),
             answer,
         };
-        let written = put(&self.path, &text::text(&ended, &self.former()));
+        let written = self.update(|former| text::text(&ended, former));
         if let Err(error) = &written {
             let why = told(error);
             face.warn(&match answer {
@@ -129,10 +130,17 @@ impl Watch {
             }
             *written = Some(Instant::now());
             let value = (CAUGHT_UP, *unix_s);
-            let text = text::meanwhile(watch.kind, &watch.repository, value, &watch.former());
             // The end is told with a warning; until then the file is seen to be old.
-            let _ = put(&watch.path, &text);
+            let _ = watch
+                .update(|former| text::meanwhile(watch.kind, &watch.repository, value, former));
         });
+    }
+
+    /// Puts in the place of the file what `make` makes of it.
+    fn update(&self, make: impl FnOnce(&str) -> String) -> Result<()> {
+        // Another verb may be about to do the same.
+        let _held = hold(folder_of(&self.path));
+        put(&self.path, &make(&self.former()))
     }
 
     /// What cannot be read is not kept: a later run tells it again. Whoever owns the directory may have put a pipe there,
@@ -196,13 +204,34 @@ fn plain(error: &io::Error, directory: &Path) -> String {
     }
 }
 
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Keeps other runs from changing files in a directory, for as long as the returned file is open; for a second at most
+/// it waits for them. Whoever may read the directory can hold it: that costs a value at worst.
+fn hold(directory: &Path) -> Option<File> {
+    let file = File::open(directory).ok()?;
+    for _ in 0..20 {
+        match sys::flock(&file, sys::FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(50)),
+            _ => return Some(file),
+        }
+    }
+    None
+}
+
 /// Refuses what is no regular file: a rename would put one in the place of `/dev/null`.
 fn refuse_other_kinds(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(facts) if !facts.is_file() => {
             let path = path.display();
-            Err(Error::usage(format!("{path} is not a regular file"))
-                .hint("name a file that ends in .prom with --metrics; it is made, and replaced, whole"))
+            Err(Error::usage(format!("{path} is not a regular file")).hint(
+                "name a file that ends in .prom with --metrics; it is made, and replaced, whole",
+            ))
         }
         _ => Ok(()),
     }
@@ -212,10 +241,7 @@ fn refuse_other_kinds(path: &Path) -> Result<()> {
 pub(super) fn put(path: &Path, text: &str) -> Result<()> {
     refuse_other_kinds(path)?;
     let failed = || format!("the metrics could not be written to {}", path.display());
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let directory = folder_of(path);
     // The collector looks at names that end in .prom only, and is another user.
     let mut file = tempfile::Builder::new()
         .prefix(".evenkeel-metrics-")

@@ -149,14 +149,16 @@ impl Store for LocalStore {
         let file = match making::kept_file(&self.root, name) {
             Ok(file) => file,
             // A repository that we may only read: a shared lock needs no more than that.
-            Err(error) if mode == LockMode::Shared && is_for_readers(&error) => match making::existing(&self.root, name) {
-                Ok(file) => file,
-                // Nobody who could change the repository has ever been here.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Some(Box::new(LocalLock { _file: None })));
+            Err(error) if mode == LockMode::Shared && is_for_readers(&error) => {
+                match making::existing(&self.root, name) {
+                    Ok(file) => file,
+                    // Nobody who could change the repository has ever been here.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        return Ok(Some(Box::new(LocalLock { _file: None })));
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
-            },
+            }
             Err(error) => return Err(error),
         };
         let operation = match mode {
@@ -195,7 +197,10 @@ impl Store for LocalStore {
 /// Whether writing is what was refused: to this user, or on this filesystem.
 fn is_for_readers(error: &io::Error) -> bool {
     use io::ErrorKind::{NotFound, PermissionDenied, ReadOnlyFilesystem};
-    matches!(error.kind(), NotFound | PermissionDenied | ReadOnlyFilesystem)
+    matches!(
+        error.kind(),
+        NotFound | PermissionDenied | ReadOnlyFilesystem
+    )
 }
 
 fn fine_if_missing(result: io::Result<()>) -> io::Result<()> {

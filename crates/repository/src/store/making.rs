@@ -56,7 +56,10 @@ pub(super) fn existing(root: &Path, name: &str) -> io::Result<File> {
     let file = File::from(openat(&folder, name, flags, Mode::empty())?);
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a regular file")),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "it is not a regular file",
+        )),
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn text(ended: &Ended<'_>, former: &str) -> String {
     {
         values.insert(name, value);
     }
-    write(kind, ended.repository, &values, info(ended, former))
+    write(kind, ended.repository, &values, info(ended, former), former)
 }
 
 /// Returns the whole file with one value changed, of a run that goes on.
@@ -47,10 +47,17 @@ pub(super) fn meanwhile(
 ) -> String {
     let mut values = kept(kind, repository, former);
     values.insert(name, value);
-    write(kind, repository, &values, former_info(kind, repository, former))
+    let info = former_info(kind, repository, former);
+    write(kind, repository, &values, info, former)
 }
 
-fn write(kind: &Kind, repository: &str, values: &Values, info: Option<String>) -> String {
+fn write(
+    kind: &Kind,
+    repository: &str,
+    values: &Values,
+    info: Option<String>,
+    former: &str,
+) -> String {
     let Kind { prefix, run, .. } = kind;
     let repository = escaped(repository);
     let success = format!("When the last {run} ended.");
@@ -72,18 +79,35 @@ fn write(kind: &Kind, repository: &str, values: &Values, info: Option<String>) -
              # TYPE {prefix}info gauge\n{info}\n"
         ));
     }
+    for line in of_other_verbs(kind, former) {
+        text.push_str(line);
+        text.push('\n');
+    }
     text
 }
 
-/// Whether a file has metrics of another repository or of another verb.
-pub(super) fn is_of_others(kind: &Kind, repository: &str, former: &str) -> bool {
+/// What each of our metrics begins with, whatever the verb.
+const ANY: &str = "evenkeel_";
+
+/// Whether a file has metrics of another repository.
+pub(super) fn is_of_others(repository: &str, former: &str) -> bool {
     let label = label(repository);
-    let mut values = former.lines().filter(|line| !line.starts_with('#'));
+    let mut values = former.lines().filter(|line| line.starts_with(ANY));
     values.any(|line| {
-        let of_ours = line
-            .strip_prefix(kind.prefix)
-            .and_then(|rest| rest.split_once('{'));
-        line.starts_with("evenkeel_") && !of_ours.is_some_and(|(_, rest)| rest.starts_with(&label))
+        let labels = line.split_once('{');
+        !labels.is_some_and(|(_, labels)| labels.starts_with(&label))
+    })
+}
+
+/// Returns what a file says of other verbs of this repository, which stays.
+fn of_other_verbs<'a>(kind: &Kind, former: &'a str) -> impl Iterator<Item = &'a str> {
+    let prefix = kind.prefix;
+    former.lines().filter(move |line| {
+        let metric = line
+            .strip_prefix("# HELP ")
+            .or(line.strip_prefix("# TYPE "));
+        let metric = metric.unwrap_or(line);
+        metric.starts_with(ANY) && !metric.starts_with(prefix)
     })
 }
 
@@ -225,17 +249,38 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_told_of_others_is_told_of_nobody_else() {
+    fn what_is_told_of_one_is_told_of_nobody_else() {
         let report = report();
         let told = text(&ended(&BACKUP, 0, 100.0, Some(&report)), "");
-        assert!(!is_of_others(&BACKUP, "/backup/shop", &told));
-        assert!(is_of_others(&BACKUP, "/backup/blog", &told));
-        assert!(is_of_others(&VERIFY, "/backup/shop", &told));
-        assert!(!is_of_others(&VERIFY, "/backup/shop", "somebody_elses{x=\"y\"} 1\n"));
+        assert!(!is_of_others("/backup/shop", &told));
+        assert!(is_of_others("/backup/blog", &told));
+        assert!(!is_of_others("/backup/blog", "somebody_elses{x=\"y\"} 1\n"));
         let mut failed = ended(&BACKUP, 2, 200.0, None);
         failed.repository = "/backup/blog";
         let failed = text(&failed, &told);
-        assert!(!failed.contains("generation") && !failed.contains("shop"), "{failed}");
+        assert!(
+            !failed.contains("generation{") && !failed.contains("shop"),
+            "{failed}"
+        );
+        // Of the same repository each verb has its lines.
+        let sound = serde_json::json!({"findings": []});
+        let both = text(&ended(&VERIFY, 0, 300.0, Some(&sound)), &told);
+        assert_eq!(
+            value(&both, "evenkeel_backup_generation"),
+            Some(7.0),
+            "{both}"
+        );
+        assert_eq!(
+            value(&both, "evenkeel_verify_findings"),
+            Some(0.0),
+            "{both}"
+        );
+        let again = text(&ended(&BACKUP, 0, 400.0, Some(&report)), &both);
+        assert_eq!(again.lines().count(), both.lines().count(), "{again}");
+        assert_eq!(
+            value(&again, "evenkeel_verify_last_run_timestamp_seconds"),
+            Some(300.0)
+        );
     }
 
     #[test]
