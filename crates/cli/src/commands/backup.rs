@@ -92,16 +92,21 @@ fn back_up_there(
     over_ssh::run_telling(verb, &args.remote, &words, face, &mut hear)?;
     let answer: BackupAnswer = serde_json::from_str(&told)
         .context(|| "the other host's program gave an answer that makes no sense")?;
-    let made = answer.report.generation;
-    // What is forgotten and told goes by it, and a host that was taken over says what it likes.
-    if made <= before || !numbers(args, face)?.contains(&made) {
-        return Err(Error::new(
-            ErrorKind::Differs,
-            format!("the other host says that it made generation {made}, and the repository has none that is new"),
-        )
-        .hint("nothing was forgotten: look at that host, and run 'evenkeel verify' on the repository"));
-    }
+    refuse_phantom(answer.report.generation, before, &numbers(args, face)?)?;
     Ok(answer)
+}
+
+/// Refuses an answer about a generation that the repository does not have, or had before the run. What is forgotten and
+/// told goes by it, and a host that was taken over says what it likes.
+fn refuse_phantom(made: u32, before: u32, there: &[u32]) -> Result<()> {
+    if made > before && there.contains(&made) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Differs,
+        format!("the other host says that it made generation {made}, and the repository has none of that number that is new"),
+    )
+    .hint("nothing was forgotten: look at that host, and run 'evenkeel verify' on the repository"))
 }
 
 /// More than this an answer does not have, in bytes, whatever another host sends.
@@ -206,5 +211,20 @@ fn lock(typed: BackupLock) -> LockWish {
         BackupLock::Auto => LockWish::Auto,
         BackupLock::Ftwrl => LockWish::GlobalRead,
         BackupLock::None => LockWish::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_that_another_host_names_has_to_be_there_and_new() {
+        assert!(refuse_phantom(3, 2, &[1, 2, 3]).is_ok());
+        assert!(refuse_phantom(1, 0, &[1]).is_ok());
+        for (made, before, there) in [(4711, 2, &[1, 2][..]), (2, 2, &[1, 2]), (1, 0, &[])] {
+            let refused = refuse_phantom(made, before, there).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Differs);
+        }
     }
 }

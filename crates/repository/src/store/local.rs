@@ -315,4 +315,17 @@ mod tests {
         drop((shared, second));
         assert!(store.try_lock("l", LockMode::Exclusive).unwrap().is_some());
     }
+
+    #[test]
+    fn no_folder_that_is_a_link_is_worked_in() {
+        let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(elsewhere.path().join("kept"), "kept").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("f")).unwrap();
+        let store = LocalStore::new(dir.path());
+        assert!(store.list("f").is_err());
+        assert!(store.open("f/kept").is_err());
+        assert!(store.remove("f/kept").is_err());
+        assert!(store.create("f/new", Existing::Replace).is_err());
+        assert!(elsewhere.path().join("kept").exists());
+    }
 }
