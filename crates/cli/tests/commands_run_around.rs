@@ -131,7 +131,33 @@ fn one_that_fails_counts() {
     let done = with("--run-after");
     assert_eq!(done.status.code(), Some(3), "{done:?}");
     assert!(here.join("r/generations/1").exists());
-    assert!(notes(here).is_empty());
+    assert_eq!(notes(here), ["failed"], "what ends with 3 is told of");
+    // Also where nothing else is said, and in the file of metrics.
+    let quiet = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args([
+            "--quiet",
+            "backup",
+            "r",
+            "--run-after",
+            "exit 7",
+            "--metrics",
+            "m.prom",
+        ])
+        .args(BACKUP)
+        .current_dir(here)
+        .output()
+        .unwrap();
+    assert_eq!(quiet.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&quiet.stderr);
+    assert!(
+        said.contains("the command of --run-after ended with exit code 7"),
+        "{said}"
+    );
+    let told = fs::read_to_string(here.join("m.prom")).unwrap();
+    assert!(
+        told.contains("evenkeel_backup_last_run_exit_code{repository=\"r\"} 3\n"),
+        "{told}"
+    );
 }
 
 /// Whoever is told of failures is told of runs that somebody stopped, with a message however long.

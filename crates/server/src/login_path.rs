@@ -32,6 +32,16 @@ const BLOCK: usize = 16;
 pub fn read(path: &Path, groups: &[&str]) -> Result<OptionFileResult> {
     let metadata = match fs::metadata(path) {
         Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(Default::default()),
+        // Another account's home, as `sudo -E` leaves it: the MySQL clients pass over it, too.
+        Err(error) if error.kind() == IoErrorKind::PermissionDenied => {
+            return Ok(OptionFileResult {
+                options: Vec::new(),
+                warnings: vec![format!(
+                    "{} is ignored: this user may not look at it",
+                    path.display()
+                )],
+            });
+        }
         other => other.context(|| format!("failed to look at {}", path.display()))?,
     };
     if !metadata.is_file() || metadata.permissions().mode() & 0o077 != 0 {

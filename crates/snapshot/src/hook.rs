@@ -94,21 +94,27 @@ fn outside(path: &Path) -> Error {
         .hint("a snapshot command covers the data directory only")
 }
 
+fn last_line(output: &str) -> &str {
+    let mut lines = output.lines().map(str::trim).rev();
+    lines.find(|line| !line.is_empty()).unwrap_or_default()
+}
+
 /// Returns the path that a snapshot command printed, after looking at whether it can be true.
 fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
-    let line = output.lines().rev().find(|line| !line.trim().is_empty());
-    let Some(path) = line
-        .map(|line| PathBuf::from(line.trim()))
-        .filter(|path| path.is_absolute())
-    else {
+    let path = PathBuf::from(last_line(output));
+    if !path.is_absolute() {
         return Err(
             Error::failed("the snapshot command did not print an absolute path").hint(
                 "its last line of output must be where the frozen data directory can be read",
             ),
         );
-    };
+    }
     let failed = || format!("failed to find the snapshot at {}", path.display());
-    let frozen = path.metadata().context(failed)?;
+    // Not as a file that went meanwhile: the command would be run again and again.
+    let frozen = path
+        .metadata()
+        .map_err(|error| format!("{error}"))
+        .context(failed)?;
     let live = datadir.metadata().context(failed)?;
     if frozen.is_dir() != live.is_dir() {
         let not = if live.is_dir() { "not " } else { "" };
@@ -163,7 +169,10 @@ impl Provider for HookProvider {
         let environment = [("EVENKEEL_DATADIR", self.datadir.as_os_str())];
         let output = command::run(&self.command.create, &environment, self.command.timeout)
             .context(|| "the snapshot command failed")?;
-        let printed = printed_path(&output, &self.datadir)?;
+        let printed = printed_path(&output, &self.datadir).inspect_err(|_| {
+            // The command ended well: what it made is released, whatever it said of it.
+            self.snapshot = Some(last_line(&output).into());
+        })?;
         // From there on no links are followed: what the server's user put there leads elsewhere.
         let found = printed.canonicalize();
         self.snapshot = Some(found.context(|| format!("failed to find {}", printed.display()))?);

@@ -191,6 +191,8 @@ impl MountReport {
             "--no-defaults".to_owned(),
             format!("--datadir={}", data.display()),
             format!("--socket={}", socket.display()),
+            // It has nothing of its option files: else a backup would answer on every interface of the host.
+            "--skip-networking".to_owned(),
         ];
         if rustix::process::geteuid().is_root() {
             let user = match uid {

@@ -17,7 +17,7 @@ use crate::facts::{DATA_ROOT as DATA, Facts};
 use crate::point::{self, Ground, Means, PointReport, Replay};
 use crate::{Run, throwaway};
 use entries::Where;
-use evenkeel_op::paths::absolute;
+use evenkeel_op::paths::{absolute, resolved};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::{FileMeta, Location, Reader, Repository};
 use evenkeel_server::launch::Account;
@@ -185,6 +185,24 @@ fn write_all(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<u64>
     Ok(written)
 }
 
+/// Refuses a target within the repository: what does not belong there counts as damage.
+fn refuse_within(target: &Path, repository: &Location) -> Result<()> {
+    let store = repository.store();
+    let Some(directory) = store.directory() else {
+        return Ok(());
+    };
+    match resolved(&absolute(target)).starts_with(resolved(&absolute(directory))) {
+        false => Ok(()),
+        true => {
+            let (target, directory) = (target.display(), directory.display());
+            Err(
+                Error::usage(format!("{target} is within the repository {directory}"))
+                    .hint("name a directory elsewhere"),
+            )
+        }
+    }
+}
+
 /// Looks at all that can be looked at before the first byte is written.
 fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     let repository = Repository::open(&request.repository)?;
@@ -207,6 +225,9 @@ fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
             Error::usage(format!("generation {generation} has no root '{unknown}'"))
                 .hint(format!("its roots are: {}", known.join(", "))),
         );
+    }
+    for place in request.map_roots.values().chain([&request.target]) {
+        refuse_within(place, &request.repository)?;
     }
     let mut roots = BTreeMap::new();
     let main = facts.main_root();

@@ -34,7 +34,7 @@ pub(super) fn run(verb: &Verb, face: &Face, work: impl FnOnce() -> Result<u8>) -
         Err(error) => {
             face.warn(&error.chain());
             match ended {
-                Ok(exit::DONE) => Ok(exit::PARTIAL),
+                Ok(exit::DONE) => Ok(hooks.fell_short(verb, &error, face)),
                 ended => ended,
             }
         }
@@ -102,11 +102,25 @@ impl Hooks {
             })
     }
 
+    /// Tells that what comes after the run failed, and returns the exit code that this makes.
+    fn fell_short(&self, verb: &Verb, error: &Error, face: &Face) -> u8 {
+        if let Some(watch) = Watch::of(verb) {
+            watch.fell_short();
+        }
+        if let Err(error) = self.failed(exit::PARTIAL, &error.chain(), face) {
+            face.warn(&error.chain());
+        }
+        exit::PARTIAL
+    }
+
     fn after(&self, ended: &Result<u8>, face: &Face) -> Result<()> {
         let code = exit_code(ended);
         if code != exit::DONE {
-            let why = ended.as_ref().err().map(Error::chain);
-            return self.failed(code, &why.unwrap_or_default(), face);
+            let why = match ended {
+                Ok(_) => face.warnings().join("; "),
+                Err(error) => error.chain(),
+            };
+            return self.failed(code, &why, face);
         }
         match &self.around.run_after {
             Some(command) => self.run("--run-after", command, &[ended_with(code)], face),

@@ -1,7 +1,7 @@
 //! `backup`.
 
 use super::metrics::Watch;
-use super::{over_ssh, retention, waiting};
+use super::{forget, over_ssh, retention, waiting};
 use crate::args::{Backup, BackupLock, SnapshotMethod, Verb};
 use crate::settings;
 use crate::show::Face;
@@ -30,6 +30,8 @@ pub(super) fn run_here_or_there(
     words: &[OsString],
     face: &Face,
 ) -> Result<u8> {
+    // Not only when the backup is made.
+    forget::refuse_nothing(&args.keep)?;
     let watch = Watch::of(verb);
     let made = match args.remote.ssh {
         Some(_) => back_up_there(args, verb, words, face),

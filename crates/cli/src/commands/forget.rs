@@ -38,6 +38,28 @@ fn forget(args: &Typed, face: &Face) -> Result<u8> {
     Ok(exit::DONE)
 }
 
+/// Refuses rules that were given and keep nothing.
+pub(super) fn refuse_nothing(typed: &TypedRules) -> Result<()> {
+    let numbers = [
+        typed.keep_last,
+        typed.keep_hourly,
+        typed.keep_daily,
+        typed.keep_weekly,
+        typed.keep_monthly,
+        typed.keep_yearly,
+    ];
+    let keeps = typed.keep_within.is_some() || numbers.iter().flatten().any(|number| *number > 0);
+    match typed.is_any() && !keeps {
+        true => Err(nothing_to_keep()),
+        false => Ok(()),
+    }
+}
+
+fn nothing_to_keep() -> Error {
+    Error::usage("nothing says what to keep")
+        .hint("give keep rules, for example --keep-daily 7 --keep-weekly 5")
+}
+
 /// Turns what was typed into rules; it is an error when nothing was.
 pub(super) fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepRules> {
     let number = |value: Option<usize>| value.map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX));
@@ -59,9 +81,7 @@ pub(super) fn rules(typed: &TypedRules, repository: &Repository) -> Result<KeepR
         ..KeepRules::default()
     };
     if rules == none && typed.keep_within.is_none() {
-        return Err(Error::usage("nothing says what to keep")
-            .hint("give keep rules, for example --keep-daily 7 --keep-weekly 5")
-            .hint("or name generations to forget with --generation N"));
+        return Err(nothing_to_keep().hint("or name generations to forget with --generation N"));
     }
     Ok(rules)
 }

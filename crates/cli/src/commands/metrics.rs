@@ -136,6 +136,13 @@ impl Watch {
         });
     }
 
+    /// Tells that a run that was told of as done is done in part.
+    pub(super) fn fell_short(&self) {
+        let code = (text::EXIT_CODE, f64::from(exit::PARTIAL));
+        // The exit code says it too.
+        let _ = self.update(|former| text::meanwhile(self.kind, &self.repository, code, former));
+    }
+
     /// Puts in the place of the file what `make` makes of it.
     fn update(&self, make: impl FnOnce(&str) -> String) -> Result<()> {
         // Another verb may be about to do the same.

@@ -1,13 +1,13 @@
 //! The side of the program that the user sees.
 
-use super::log::Log;
+use super::log::{Level, Log};
 use super::progress::{Bars, Lines, Overheard, Shown, Told};
 use super::{Answer, failure};
 use crate::args::{Cli, CompressAt, Output};
 use crate::settings;
 use crate::signals::Signals;
 use evenkeel_objects::Tell;
-use evenkeel_op::{Cancel, Error, Event, Progress, Result, Silent};
+use evenkeel_op::{Cancel, Error, Event, Progress, Result, Silent, exit};
 use evenkeel_repository::Location;
 use evenkeel_transport::{Far, Word};
 use serde::Serialize;
@@ -180,6 +180,11 @@ impl Face {
         self.quiet
     }
 
+    /// Returns what the user was told to look at.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.progress.warnings()
+    }
+
     /// Says what the user should look at.
     pub fn warn(&self, text: &str) {
         self.progress.event(Event::Warning(text.to_owned()));
@@ -275,7 +280,15 @@ impl Face {
     pub fn leave(&self, outcome: Result<u8, Error>) -> ExitCode {
         self.progress.event(Event::PhaseEnded);
         match outcome {
-            Ok(code) => ExitCode::from(code),
+            Ok(code) => {
+                // Nothing was said, and yet not all is well.
+                if self.quiet && code != exit::DONE {
+                    for text in self.warnings() {
+                        eprint!("{}", self.log.line(Level::Warning, &text));
+                    }
+                }
+                ExitCode::from(code)
+            }
             Err(error) => {
                 let document = failure::Document::of(&error);
                 if self.log.is_json() {

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 /// What is told of every run.
 const OF_RUNS: [(&str, &str); 3] = [
     ("last_run_timestamp_seconds", "When the last run ended."),
-    ("last_run_exit_code", "The last run's exit code."),
+    (EXIT_CODE, "The last run's exit code."),
     ("last_run_seconds", "How long the last run took."),
 ];
+pub(super) const EXIT_CODE: &str = "last_run_exit_code";
 const SUCCESS: &str = "last_success_timestamp_seconds";
 
 type Values = BTreeMap<&'static str, f64>;

@@ -1,7 +1,10 @@
 //! Progress that somebody besides the user hears of.
 
 use evenkeel_op::{Event, Progress};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// So many warnings are remembered.
+const WARNINGS_MAX: usize = 20;
 
 type Ear = Box<dyn Fn(&Event) + Send + Sync>;
 
@@ -9,12 +12,25 @@ type Ear = Box<dyn Fn(&Event) + Send + Sync>;
 pub(in crate::show) struct Overheard {
     shown: Arc<dyn Progress>,
     ear: OnceLock<Ear>,
+    /// The first of what the user should look at.
+    warnings: Mutex<Vec<String>>,
 }
 
 impl Overheard {
     pub(in crate::show) fn by(shown: Arc<dyn Progress>) -> Self {
-        let ear = OnceLock::new();
-        Self { shown, ear }
+        Self {
+            shown,
+            ear: OnceLock::new(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// Returns what the user should look at.
+    pub(in crate::show) fn warnings(&self) -> Vec<String> {
+        self.warnings
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .clone()
     }
 
     /// Has `ear` hear of each event; only the first does.
@@ -27,6 +43,12 @@ impl Progress for Overheard {
     fn event(&self, event: Event) {
         if let Some(ear) = self.ear.get() {
             ear(&event);
+        }
+        if let Event::Warning(text) = &event {
+            let mut warnings = self.warnings.lock().unwrap_or_else(|e| e.into_inner());
+            if warnings.len() < WARNINGS_MAX {
+                warnings.push(text.clone());
+            }
         }
         self.shown.event(event);
     }
