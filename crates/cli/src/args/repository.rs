@@ -89,6 +89,9 @@ pub struct Restore {
     #[arg(long = "threads", alias = "workers", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -165,6 +168,9 @@ pub struct Verify {
     /// may enter the directories above it: the server does not run as root].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -361,6 +367,9 @@ pub struct RepositoryCopy {
     /// Write in clear what is encrypted in FROM.
     #[arg(long, conflicts_with_all = ["encrypt_to", "encrypt_passphrase_file"])]
     pub decrypt: bool,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -392,4 +401,7 @@ pub struct Rebuild {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
 }

@@ -10,7 +10,7 @@ use evenkeel_backup::Run;
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
 };
-use evenkeel_op::{Context, Error, Result, exit};
+use evenkeel_op::{Error, Result, exit};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -30,8 +30,8 @@ pub(super) fn run_here_or_there(
     face: &Face,
 ) -> Result<u8> {
     let watch = Watch::of(args);
-    let made = match args.remote.ssh {
-        Some(_) => back_up_there(args, verb, words, face),
+    let made: Result<BackupAnswer> = match args.remote.ssh {
+        Some(_) => over_ssh::run_for_answer(verb, &args.remote, words, face),
         None => back_up(args, face),
     };
     let mut ended = made.map(|mut answer| {
@@ -56,23 +56,6 @@ fn code(answer: &BackupAnswer) -> u8 {
         true => exit::DONE,
         false => exit::PARTIAL,
     }
-}
-
-/// Backs up a server of another host. Its answer comes as JSON, whatever is shown here.
-fn back_up_there(
-    args: &Backup,
-    verb: &Verb,
-    words: &[OsString],
-    face: &Face,
-) -> Result<BackupAnswer> {
-    let mut words = words.to_vec();
-    if !face.is_json() {
-        words.insert(1.min(words.len()), "--json".into());
-    }
-    let mut told = String::new();
-    over_ssh::run_telling(verb, &args.remote, &words, face, &mut |text| told += &text)?;
-    serde_json::from_str(&told)
-        .context(|| "the other host's program gave an answer that makes no sense")
 }
 
 fn back_up(args: &Backup, face: &Face) -> Result<BackupAnswer> {

@@ -72,8 +72,10 @@ pub fn writes_for_itself(verb: &Verb) -> bool {
 
 /// Runs the verb on the host that is meant, and returns its exit code. `words` are the command line.
 pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result<u8> {
-    if let Verb::Backup(args) = verb {
-        return backup::run_here_or_there(args, verb, words, face);
+    match verb {
+        Verb::Backup(args) => return backup::run_here_or_there(args, verb, words, face),
+        Verb::Doctor(args) => return doctor::run_here_or_there(args, verb, words, face),
+        _ => {}
     }
     match verb.remote().filter(|remote| remote.ssh.is_some()) {
         Some(remote) => over_ssh::run(verb, remote, words, face),

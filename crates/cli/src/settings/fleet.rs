@@ -74,7 +74,7 @@ fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<Flee
         let words = Words { name, verb }
             .of(&options, typed)
             .context(|| format!("server '{name}'"))?;
-        if let Some(repository) = options.get("repository").filter(|_| verb != "doctor")
+        if let Some(repository) = options.get("repository")
             && !repositories.insert(filled(repository, name)?)
         {
             return Err(Error::usage(format!(
@@ -145,7 +145,6 @@ impl Words<'_> {
         let mut words: Vec<OsString> = vec![self.verb.into()];
         for (option, value) in options {
             match option.as_str() {
-                "repository" if self.verb == "doctor" => {}
                 "repository" => words.push(filled(value, self.name)?.into()),
                 "password" => return Err(no_password()),
                 "json" | "with-text" | "quiet" | "help" | "help-all" => {
@@ -254,7 +253,7 @@ mod tests {
             doctor[0].starts_with("doctor --defaults-file="),
             "{doctor:?}"
         );
-        assert!(!doctor[0].contains("/backup/shop"), "{doctor:?}");
+        assert!(doctor[0].contains(" /backup/shop "), "{doctor:?}");
     }
 
     #[test]
@@ -290,6 +289,7 @@ mod tests {
             ),
             ("[servers]", "backup", "not as it should be"),
             (twice, "backup", "the same repository"),
+            (twice, "doctor", "the same repository"),
         ] {
             let error = lines(list, command, &[]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.chain());
