@@ -193,7 +193,11 @@ fn a_killed_run_is_made_good_by_the_next() {
         }
         std::fs::write(&path, &damaged).expect("write");
     }
-    assert_eq!(heal(&evenkeel(), &site, &["--execute"]).code, Some(0));
+    let kept = site.fs.join("zwei Wörter");
+    let flag = format!("--keep-damaged={}", kept.display());
+    let ended = heal(&evenkeel(), &site, &["--execute", &flag]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(std::fs::read_dir(&kept).expect("it").next().is_some());
     assert_table_is_whole(&mut site);
 }
 

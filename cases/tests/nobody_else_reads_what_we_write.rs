@@ -83,6 +83,13 @@ fn neither_backups_nor_dumps_nor_logs() {
     let mut session = site.running().session().unwrap();
     make_table(&mut session);
     add(&mut session, 1);
+    assert_eq!(
+        told(&here),
+        (
+            "repository does not exist yet; the first backup makes it, closed to others".to_owned(),
+            false
+        )
+    );
     here.ask(&["backup", "repository"]);
     assert_eq!(archive(&here.evenkeel, &site, &[]).code, Some(0));
     here.run(&["binlog", "extract", "repository", "logs"]);
@@ -107,8 +114,22 @@ fn neither_backups_nor_dumps_nor_logs() {
 
     // What an earlier version left open is closed by the next run.
     fs::set_permissions(site.fs.join("repository"), everybody).unwrap();
+    let open = "repository can be read by others (0755); the next backup closes it";
+    assert_eq!(told(&here), (open.to_owned(), true));
     here.ask(&["backup", "repository"]);
     assert_eq!(read_by_nobody(&site.fs.join("repository")), "");
+    let closed = "repository is closed to others (0700)";
+    assert_eq!(told(&here), (closed.to_owned(), false));
+}
+
+/// What `doctor` says of the repository, and whether that is a warning.
+fn told(here: &Here<'_>) -> (String, bool) {
+    let answer = here.ask(&["doctor", "repository"]).answer;
+    let checks = answer["checks"].as_array().unwrap();
+    let mut checks = checks.iter().filter(|check| check["name"] == "repository");
+    let check = checks.next().unwrap();
+    let found = check["found"].as_str().unwrap();
+    (found.to_owned(), check["warning"].as_bool().unwrap())
 }
 
 /// Its owner could lead what root writes elsewhere.

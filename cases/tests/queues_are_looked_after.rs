@@ -302,7 +302,7 @@ fn is_salvaged(site: &mut Site) {
         part.to_str().unwrap()
     );
     let into = site.scratch.join("salvaged");
-    let words = [anchor.to_str().unwrap(), "--into", into.to_str().unwrap()];
+    let words = [anchor.to_str().unwrap(), "--output", into.to_str().unwrap()];
     let kept = site.program(&[&["queue", "salvage"][..], &words].concat());
     assert_eq!(kept.code, Some(3), "{kept:?}");
     let told = &kept.answer["tables"][0];

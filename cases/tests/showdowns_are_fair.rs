@@ -124,11 +124,14 @@ fn assert_proved(ended: &Ended, names: &[&str]) {
 fn mariadb_is_backed_up_in_every_way_and_who_fails_is_told() {
     let (server, scratch) = (mariadb_10_11(), Scratch::new());
     let (work, page) = (scratch.join("w"), scratch.join("page.html"));
+    let plot = scratch.join("left über.svg");
+    let (paged, plotted) = (page.to_str().unwrap(), plot.to_str().unwrap());
     let ended = run(command(
         &server,
         &work,
-        &["--report", page.to_str().unwrap()],
+        &["--report", paged, "--plot", plotted],
     ));
+    assert!(fs::read_to_string(&plot).expect("a plot").contains("<svg"));
     let all = [
         "mariadb-dump",
         "mariadb-dump-gzip",

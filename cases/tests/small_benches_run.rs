@@ -169,7 +169,12 @@ fn experiments(server: &TestServer, running: &Running, scratch: &Scratch) {
     assert!(file("COMPRESSED 8K") < file("DYNAMIC"), "{compression}");
 
     let words = [
-        "cache", "--rows", "50", "--time", "500ms", "--writes", "10", "--repeat", "1",
+        "cache",
+        "--rows=50",
+        "--time=500ms",
+        "--writes=10",
+        "--repeat=1",
+        "--memcached=/usr/bin/memcached",
     ];
     let cache = of(&words);
     let ways = arms(&cache, "reads_per_s");

@@ -115,7 +115,7 @@ mod tests {
             );
             assert!(!text(&error).contains("hunter2"), "{}", text(&error));
         }
-        let words: Vec<OsString> = ["evenkeel", "doctor", "-uroot", "hunter2"]
+        let words: Vec<OsString> = ["evenkeel", "settings", "-uroot", "hunter2"]
             .map(Into::into)
             .to_vec();
         let mut error = crate::parse(words.clone()).expect_err("a word too many");

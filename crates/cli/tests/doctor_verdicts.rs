@@ -2,6 +2,8 @@
 
 use evenkeel_testkit::servers::newer_servers;
 use evenkeel_testkit::{LoopFs, servers};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -90,6 +92,44 @@ fn on_xfs_every_server_is_ready_and_a_poor_account_is_told_what_to_grant() {
     }
 }
 
+/// The server is over there, and the repository is not.
+#[test]
+fn over_ssh_the_repository_is_looked_at_here() {
+    let disk = LoopFs::xfs(512 << 20);
+    let running = servers::mariadb_10_11().start(&disk.path().join("data"), &[]);
+    let repository = disk.join("repository");
+    fs::create_dir(&repository).unwrap();
+    fs::set_permissions(&repository, fs::Permissions::from_mode(0o755)).unwrap();
+    // The other host is this one.
+    let ssh = disk.join("ssh");
+    let script = "#!/bin/sh\n: > \"$0.used\"\nfor last; do :; done\nexec sh -c \"$last\"\n";
+    fs::write(&ssh, script).unwrap();
+    fs::set_permissions(&ssh, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = evenkeel("doctor", running.socket(), "root")
+        .args(["--ssh=there", "--no-ssh-keep-program"])
+        .arg(format!("--ssh-command={}", ssh.display()))
+        .arg(&repository)
+        .output()
+        .unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), &json["ready"]),
+        (Some(0), &true.into()),
+        "{json:#}"
+    );
+    assert!(disk.join("ssh.used").exists());
+    let found = check(&json, "repository");
+    assert_eq!(found["warning"], true, "{json:#}");
+    let told = found["found"].as_str().unwrap();
+    assert!(
+        told.ends_with("(0755); the next backup closes it"),
+        "{told}"
+    );
+    let checks = json["checks"].as_array().unwrap();
+    let of_it = checks.iter().filter(|one| one["name"] == "repository");
+    assert_eq!(of_it.count(), 1, "{json:#}");
+}
+
 #[test]
 fn where_nothing_can_freeze_files_it_says_what_else_there_is() {
     let disk = LoopFs::ext4(512 << 20);
@@ -113,7 +153,7 @@ fn a_redo_log_that_is_not_known_is_told_before_anything_is_copied() {
     let datadir = disk.path().join("data");
     let running = server.start(&datadir, &[]);
     // As MariaDB 13 has it.
-    std::fs::write(datadir.join("ib_0000000000003000.log"), "redo").unwrap();
+    fs::write(datadir.join("ib_0000000000003000.log"), "redo").unwrap();
     let (code, json) = doctor(running.socket(), "root");
     assert_eq!(code, Some(4), "{json:#}");
     let files = check(&json, "files");

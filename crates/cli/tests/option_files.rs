@@ -91,3 +91,25 @@ fn an_option_of_the_verb_may_stand_in_a_file() {
     ];
     assert_eq!(evenkeel(file, &typed).status.code(), Some(13));
 }
+
+/// Whom `doctor` calls ready is who will do the backup.
+#[test]
+fn doctor_looks_with_the_account_of_backup() {
+    let file = "[client]\nuser = app\n[evenkeel-backup]\nuser = keeper\nkeep-daily = 7\n\
+                socket = /nonexistent/keepers\n";
+    let of = |file: &str, verb: &str| one(&settings(file, &["--for", verb]), "user").0;
+    assert_eq!(of(file, "backup"), "keeper");
+    assert_eq!(of(file, "doctor"), "keeper");
+    assert_eq!(of(file, "dump"), "app");
+    // Itself, it goes where the backup would, and an option that it has not is no matter.
+    let refused = evenkeel(file, &["doctor"]);
+    assert_eq!(refused.status.code(), Some(13), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("/nonexistent/keepers"), "{said}");
+    // What is said for itself holds, before or behind.
+    let own = "[evenkeel-doctor]\nuser = visitor\n";
+    for both in [format!("{file}{own}"), format!("{own}{file}")] {
+        assert_eq!(of(&both, "doctor"), "visitor", "{both}");
+        assert_eq!(of(&both, "backup"), "keeper", "{both}");
+    }
+}

@@ -54,7 +54,7 @@ impl Mounted {
         let session = fuser::spawn_mount(filesystem, mountpoint, &config)
             .map_err(|error| cannot_mount(mountpoint, error))?;
         Ok(Self {
-            mountpoint: mountpoint.to_owned(),
+            mountpoint: whole(mountpoint),
             session,
         })
     }
@@ -89,10 +89,11 @@ pub fn heal(mountpoint: &Path) -> Result<bool> {
     // Attributes may come from the kernel's memory; for this it has to ask whoever serves it.
     let asked = rustix::fs::statvfs(mountpoint);
     let dead = matches!(asked, Err(rustix::io::Errno::NOTCONN));
-    if !dead || !is_ours(mountpoint) {
+    let place = whole(mountpoint);
+    if !dead || !is_ours(&place) {
         return Ok(false);
     }
-    run_unmount(mountpoint, true)?;
+    run_unmount(&place, true)?;
     Ok(true)
 }
 
@@ -167,15 +168,26 @@ fn kind_at(mountpoint: &Path) -> Option<(String, String)> {
     found.map(|(kind, source)| (kind.to_owned(), source.to_owned()))
 }
 
+/// How many links may lead to a mount point; the kernel's own limit.
+const LINKS: u32 = 40;
+
 /// Resolves a path without touching what is mounted there.
 fn whole(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    match (absolute.parent(), absolute.file_name()) {
-        (Some(parent), Some(name)) => parent
-            .canonicalize()
-            .map_or_else(|_| absolute.clone(), |parent| parent.join(name)),
-        _ => absolute,
+    let mut place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..LINKS {
+        if let (Some(parent), Some(name)) = (place.parent(), place.file_name())
+            && let Ok(parent) = parent.canonicalize()
+        {
+            place = parent.join(name);
+        }
+        // Fails for anything but a link, a dead mount too.
+        let Ok(target) = std::fs::read_link(&place) else {
+            break;
+        };
+        place.pop();
+        place.push(target);
     }
+    place
 }
 
 /// Undoes the table's `\040`.
@@ -208,6 +220,20 @@ mod tests {
         assert_eq!(unescaped("/a\\040b"), "/a b");
         assert_eq!(unescaped("/plain"), "/plain");
         assert_eq!(unescaped("/odd\\9"), "/odd\\9");
+    }
+
+    #[test]
+    fn links_are_followed_to_where_it_is_mounted() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(top.join("real")).unwrap();
+        for (link, target) in [("one", "real"), ("two", "./one"), ("ring", "ring")] {
+            std::os::unix::fs::symlink(target, top.join(link)).unwrap();
+        }
+        assert_eq!(whole(&top.join("two")), top.join("real"));
+        assert_eq!(whole(&top.join("missing")), top.join("missing"));
+        assert_eq!(whole(&top.join("ring")), top.join("ring"));
+        assert_eq!(whole(Path::new("/")), Path::new("/"));
     }
 
     #[test]

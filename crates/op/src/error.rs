@@ -106,6 +106,7 @@ pub struct Error {
     kind: ErrorKind,
     message: String,
     hints: Vec<String>,
+    holder: Option<String>,
     #[source]
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -117,6 +118,7 @@ impl Error {
             kind,
             message: message.into(),
             hints: Vec::new(),
+            holder: None,
             cause: None,
         }
     }
@@ -140,6 +142,13 @@ impl Error {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
+        self
+    }
+
+    /// Says who is in the way, in words: `process 4711`.
+    #[must_use]
+    pub fn held_by(mut self, holder: Option<String>) -> Self {
+        self.holder = holder;
         self
     }
 
@@ -175,6 +184,13 @@ impl Error {
             all.extend(inner.hints());
         }
         all
+    }
+
+    /// Returns who is in the way, where this error or one that it was caused by says so.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        let inner = self.cause.as_ref().and_then(|c| c.downcast_ref::<Self>());
+        self.holder.as_deref().or_else(|| inner?.holder())
     }
 
     /// Returns the message followed by every cause, joined by ": ".
@@ -229,10 +245,12 @@ mod tests {
 
     #[test]
     fn context_keeps_kind_and_collects_hints() {
-        let inner: Result<()> = Err(Error::new(ErrorKind::Busy, "locked").hint("wait"));
+        let inner = Error::new(ErrorKind::Busy, "locked").hint("wait");
+        let inner: Result<()> = Err(inner.held_by(Some("process 7".to_owned())));
         let outer = inner.context(|| "failed to open").unwrap_err();
         assert_eq!(outer.kind(), ErrorKind::Busy);
         assert_eq!(outer.hints(), ["wait"]);
+        assert_eq!(outer.holder(), Some("process 7"));
         assert_eq!(outer.chain(), "failed to open: locked");
     }
 

@@ -55,6 +55,21 @@ pub fn duration(duration: Duration) -> String {
     }
 }
 
+/// Returns a span of time as people set one: `"500 ms"`, `"1 s"`, `"30 m"`, `"1 d"`.
+#[must_use]
+pub fn span(span: Duration) -> String {
+    let ms = span.as_millis();
+    let units = [
+        (86_400_000, "d"),
+        (3_600_000, "h"),
+        (60_000, "m"),
+        (1000, "s"),
+    ];
+    let whole = units.into_iter().find(|(unit, _)| ms > 0 && ms % unit == 0);
+    let (unit, name) = whole.unwrap_or((1, "ms"));
+    format!("{} {name}", ms / unit)
+}
+
 /// Parses a size: a number, then nothing or K, M, G, T (binary, as the MySQL programs read them),
 /// optionally followed by `B` or `iB`.
 pub fn parse_bytes(text: &str) -> Result<u64> {
@@ -130,6 +145,20 @@ mod tests {
     fn one_is_singular() {
         let seen = [0, 1, 2].map(|number| count(number, "file"));
         assert_eq!(seen, ["0 files", "1 file", "2 files"]);
+    }
+
+    #[test]
+    fn spans_read_as_they_were_set() {
+        for (set, read) in [
+            ("1s", "1 s"),
+            ("90", "90 s"),
+            ("30m", "30 m"),
+            ("24h", "1 d"),
+            ("1.5", "1500 ms"),
+            ("0", "0 ms"),
+        ] {
+            assert_eq!(span(parse_duration(set).unwrap()), read);
+        }
     }
 
     #[test]

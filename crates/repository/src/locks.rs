@@ -26,13 +26,14 @@ fn take(store: &dyn Store, name: &str, mode: LockMode, wait: Duration) -> Result
                 (_, LockMode::Exclusive) => "a restore, verify or mount is running",
             };
             let holder = store.holder(name);
-            let holder = holder.map_or(String::new(), |holder| format!(" ({holder})"));
-            let place = store.place();
+            let shown = holder.as_ref().map(|holder| format!(" ({holder})"));
+            let (place, shown) = (store.place(), shown.unwrap_or_default());
             return Err(Error::new(
                 ErrorKind::Busy,
-                format!("the repository {place} is busy: {who}{holder}"),
+                format!("the repository {place} is busy: {who}{shown}"),
             )
-            .hint("run it again when that has ended; backup, forget and prune wait for it with --wait=30m"));
+            .held_by(holder)
+            .hint("run it again when that has ended"));
         }
         std::thread::sleep(RETRY.min(left));
     }

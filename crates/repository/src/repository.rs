@@ -9,7 +9,7 @@ use crate::manifest::{self, Kind, Manifest};
 use crate::names;
 use crate::read::Reader;
 use crate::sealed;
-use crate::store::{Existing, Location, Lock, Store};
+use crate::store::{Existing, Listed, Location, Lock, Store};
 use crate::write::{Begin, Writer};
 use evenkeel_op::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -172,6 +172,25 @@ impl Repository {
                 crypt::check_wish(at.encrypt(), at.credentials(), &opened)?;
                 Ok(opened)
             }
+        }
+    }
+
+    /// Looks whether a backup could go to a place: there is a repository, or one can be made. Nothing is made.
+    ///
+    /// Errors: `NoRepository` where other files are in the way.
+    pub fn fits(at: impl Into<Location>) -> Result<()> {
+        let store = at.into().store();
+        match Self::open_on(store.clone()) {
+            Err(error) if error.kind() == ErrorKind::NoRepository => {}
+            other => return other.map(|_| ()),
+        }
+        let place = store.place();
+        match store.list("") {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            found => is_vacant(
+                &place,
+                found.map_err(|error| store_failed("look at", &place, error))?,
+            ),
         }
     }
 
@@ -356,7 +375,20 @@ fn claim(store: &Arc<dyn Store>) -> Result<[Box<dyn Lock>; 2]> {
     let place = store.place();
     let failed = |error: io::Error| store_failed("make the repository", &place, error);
     store.make_folder("").map_err(failed)?;
-    let mut found = store.list("").map_err(failed)?;
+    is_vacant(&place, store.list("").map_err(failed)?)?;
+    let locks = locks::remover(&**store, Duration::ZERO)?;
+    let generations = store.list(names::GENERATIONS);
+    if generations.is_ok_and(|found| !found.is_empty()) {
+        return Err(
+            Error::failed(format!("{place} holds generations, but no identity file"))
+                .hint("this is a damaged repository: restore its 'repository' file from a copy"),
+        );
+    }
+    Ok(locks)
+}
+
+/// Fails where what was found at a place stands in a new repository's way.
+fn is_vacant(place: &str, mut found: Vec<Listed>) -> Result<()> {
     // What an interrupted creation leaves is not in the way; anything else might be.
     let leftovers = [
         "repository.tmp",
@@ -387,15 +419,7 @@ fn claim(store: &Arc<dyn Store>) -> Result<[Box<dyn Lock>; 2]> {
         )
         .hint("name a directory that is empty or not there yet"));
     }
-    let locks = locks::remover(&**store, Duration::ZERO)?;
-    let generations = store.list(names::GENERATIONS);
-    if generations.is_ok_and(|found| !found.is_empty()) {
-        return Err(
-            Error::failed(format!("{place} holds generations, but no identity file"))
-                .hint("this is a damaged repository: restore its 'repository' file from a copy"),
-        );
-    }
-    Ok(locks)
+    Ok(())
 }
 
 /// Founds a repository whose keys are there. The identity comes last: with it, the repository is

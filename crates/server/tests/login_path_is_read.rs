@@ -97,7 +97,7 @@ fn a_named_login_path_beats_option_files_and_not_the_command_line() {
         },
         ..Sources::default()
     };
-    let resolved = resolve(&sources, "backup", &[]).unwrap();
+    let resolved = resolve(&sources, &["backup"], &[]).unwrap();
     assert_eq!(resolved.connect.user.as_deref(), Some("backup"));
     assert_eq!(resolved.connect.host.as_deref(), Some("db1"));
     assert_eq!(resolved.connect.port, Some(3308));
@@ -105,7 +105,7 @@ fn a_named_login_path_beats_option_files_and_not_the_command_line() {
     let user = resolved.settings.iter().find(|s| s.name == "user").unwrap();
     assert_eq!(user.origin, Origin::LoginPath("prod".to_owned()));
     sources.login_path = None;
-    let resolved = resolve(&sources, "backup", &[]).unwrap();
+    let resolved = resolve(&sources, &["backup"], &[]).unwrap();
     assert_eq!(resolved.connect.user.as_deref(), Some("everyday"));
 }
 

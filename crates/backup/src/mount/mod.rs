@@ -22,6 +22,7 @@ use contents::{Contents, OneGeneration};
 use crossbeam_channel::Receiver;
 use evenkeel_mount::{Claim, Mounted, Overlay, Owner, Scratch, heal};
 use evenkeel_op::open_directory::OpenDirectory;
+use evenkeel_op::paths::resolved;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{Reader, Repository, Summary};
 use evenkeel_server::launch::{Account, hand_over};
@@ -228,8 +229,7 @@ fn refuse_bad_place(mountpoint: &Path) -> Result<()> {
 }
 
 fn refuse_one_in_the_other(scratch: &Path, mountpoint: &Path) -> Result<()> {
-    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let (scratch, mountpoint) = (whole(scratch), whole(mountpoint));
+    let (scratch, mountpoint) = (resolved(scratch), resolved(mountpoint));
     if scratch.starts_with(&mountpoint) || mountpoint.starts_with(&scratch) {
         return Err(
             Error::usage("the scratch directory and the mount point lie in each other")
@@ -292,5 +292,23 @@ fn known(number: u32, generations: &[Summary]) -> Result<u32> {
             Error::usage(format!("there is no generation {number} to mount"))
                 .hint("'evenkeel generations' lists those there are"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_scratch_in_the_mount_point_is_refused_by_a_link_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("mnt");
+        std::fs::create_dir(&place).unwrap();
+        symlink(&place, dir.path().join("link")).unwrap();
+        let refuse = |scratch: &str| refuse_one_in_the_other(&dir.path().join(scratch), &place);
+        assert!(refuse("mnt/scratch").is_err());
+        assert!(refuse("link/scratch").is_err());
+        refuse("scratch").unwrap();
     }
 }

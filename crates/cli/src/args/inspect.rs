@@ -10,7 +10,8 @@ Examples:
   evenkeel settings --for backup -h db1      Also reads the group [evenkeel-backup]
 
 Later wins: environment, system option files, --defaults-extra-file, ~/.my.cnf, login path, flags.
-Groups read: [client], [client-server], [client-mariadb], [evenkeel], and [evenkeel-VERB].
+Groups read: [client], [client-server], [client-mariadb], [evenkeel], and [evenkeel-VERB]; by
+doctor, [evenkeel-backup] too.
 Passwords are not shown.";
 
 /// Show every connection setting and where it came from.
@@ -28,6 +29,7 @@ pub struct Settings {
 const DOCTOR: &str = "\
 Examples:
   evenkeel doctor                            The server on this host, by its socket
+  evenkeel doctor /backup/shop               And whether others on this host can read its backups
   evenkeel doctor -u backup -p --snapshot-dir /var/lib/mysql-snapshots
   evenkeel doctor --ssh root@db1             The server on another host
   evenkeel doctor --json | jq '.methods[] | select(.usable)'
@@ -39,6 +41,9 @@ Exit code 4: a backup would be refused.";
 #[derive(Args, Debug)]
 #[command(after_help = DOCTOR)]
 pub struct Doctor {
+    /// The repository of its backups: look too whether a backup can go there, and whether others on this
+    /// host can read it. With --ssh it is on this host.
+    pub repository: Option<PathBuf>,
     /// Where snapshots would be kept; repeat for files that lie on several filesystems.
     #[arg(long, value_name = "DIR")]
     pub snapshot_dir: Vec<PathBuf>,

@@ -1,6 +1,6 @@
 //! `mount`.
 
-use super::Keys;
+use super::{Keys, Waiting};
 use clap::Args;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -56,6 +56,9 @@ pub struct Mount {
     /// it [default: mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE", requires = "writable_scratch")]
     pub engine_tool: Option<PathBuf>,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// What opens it.
     #[command(flatten)]
     pub keys: Keys,

@@ -92,6 +92,9 @@ pub struct Restore {
     /// What else to run.
     #[command(flatten)]
     pub around: Around,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -175,6 +178,9 @@ pub struct Verify {
     /// What else to run.
     #[command(flatten)]
     pub around: Around,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -388,6 +394,9 @@ pub struct RepositoryCopy {
     /// What else to run.
     #[command(flatten)]
     pub around: Around,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
@@ -419,4 +428,7 @@ pub struct Rebuild {
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
     pub execute: bool,
+    /// For other runs.
+    #[command(flatten)]
+    pub waiting: Waiting,
 }

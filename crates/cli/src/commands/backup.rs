@@ -10,7 +10,7 @@ use evenkeel_backup::Run;
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
 };
-use evenkeel_op::{Context, Error, ErrorKind, Result, exit};
+use evenkeel_op::{Error, ErrorKind, Result, exit};
 use evenkeel_repository::Repository;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -73,27 +73,15 @@ fn code(answer: &BackupAnswer) -> u8 {
     }
 }
 
-/// Backs up a server of another host. Its answer comes as JSON, whatever is shown here.
+/// Backs up a server of another host.
 fn back_up_there(
     args: &Backup,
     verb: &Verb,
     words: &[OsString],
     face: &Face,
 ) -> Result<BackupAnswer> {
-    let mut words = words.to_vec();
-    if !face.is_json() {
-        words.insert(1.min(words.len()), "--json".into());
-    }
     let before = newest(args, face)?;
-    let mut told = String::new();
-    let mut hear = |text: String| {
-        if told.len() < ANSWER_MAX {
-            told += &text;
-        }
-    };
-    over_ssh::run_telling(verb, &args.remote, &words, face, &mut hear)?;
-    let answer: BackupAnswer = serde_json::from_str(&told)
-        .context(|| "the other host's program gave an answer that makes no sense")?;
+    let answer: BackupAnswer = over_ssh::run_for_answer(verb, &args.remote, words, face)?;
     refuse_phantom(answer.report.generation, before, &numbers(args, face)?)?;
     Ok(answer)
 }
@@ -110,9 +98,6 @@ fn refuse_phantom(made: u32, before: u32, there: &[u32]) -> Result<()> {
     )
     .hint("nothing was forgotten: look at that host, and run 'evenkeel verify' on the repository"))
 }
-
-/// More than this an answer does not have, in bytes, whatever another host sends.
-const ANSWER_MAX: usize = 16 << 20;
 
 /// Returns the newest generation's number, as the repository has it; 0 where there is none.
 fn newest(args: &Backup, face: &Face) -> Result<u32> {

@@ -1,6 +1,9 @@
 //! `doctor`: looks without touching anything but what a killed run left behind.
 
-use crate::args::Doctor;
+mod repository;
+
+use super::over_ssh;
+use crate::args::{Doctor, Verb};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
@@ -12,6 +15,7 @@ use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::files::{self, ServerFiles};
 use evenkeel_server::tables::ServerTables;
 use evenkeel_snapshot::{Assessment, Atomicity, Settings, assess};
+use std::ffi::OsString;
 
 /// What a backup's account needs; a server that does not know one never lacks it.
 const NEEDED: [Privilege; 4] = [
@@ -24,8 +28,40 @@ const NEEDED: [Privilege; 4] = [
 /// How long a question may wait for DDL that is under way.
 const WAIT_S: u32 = 60;
 
-/// Looks at server, account, files and filesystem.
+/// Looks at server, account, files and filesystem, all of which are on this host; the repository may not be.
 pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
+    let answer = look(args, face)?;
+    face.answer(&answer);
+    Ok(code(&answer))
+}
+
+/// Looks at them on the host that is meant, and at the repository on this one.
+pub(super) fn run_here_or_there(
+    args: &Doctor,
+    verb: &Verb,
+    words: &[OsString],
+    face: &Face,
+) -> Result<u8> {
+    let mut answer: DoctorAnswer = match args.remote.ssh {
+        Some(_) => over_ssh::run_for_answer(verb, &args.remote, words, face)?,
+        None => look(args, face)?,
+    };
+    if let Some(path) = &args.repository {
+        answer.checks.push(repository::check(path));
+        answer.ready = answer.checks.iter().all(|check| check.ok);
+    }
+    face.answer(&answer);
+    Ok(code(&answer))
+}
+
+fn code(answer: &DoctorAnswer) -> u8 {
+    match answer.ready {
+        true => exit::DONE,
+        false => exit::DIFFERS,
+    }
+}
+
+fn look(args: &Doctor, face: &Face) -> Result<DoctorAnswer> {
     let options = settings::connect(&args.connection, "doctor", face)?;
     super::resume::resume(&options, face);
     let mut session = Session::open(&options)?;
@@ -51,25 +87,20 @@ pub fn run(args: &Doctor, face: &Face) -> Result<u8> {
         methods = assessed.into_iter().map(shown).collect();
         methods.push(shown_engine(engine));
     }
-    let answer = DoctorAnswer {
+    Ok(DoctorAnswer {
         ready: checks.iter().all(|check| check.ok),
         server: abilities.version_text,
         checks,
         layout: found.ok().map(shown_layout),
         methods,
-    };
-    face.answer(&answer);
-    Ok(if answer.ready {
-        exit::DONE
-    } else {
-        exit::DIFFERS
     })
 }
 
 fn fine(name: &'static str, found: impl Into<String>) -> Check {
     Check {
-        name,
+        name: name.to_owned(),
         ok: true,
+        warning: false,
         found: found.into(),
         hints: Vec::new(),
     }
@@ -78,8 +109,9 @@ fn fine(name: &'static str, found: impl Into<String>) -> Check {
 fn wrong(name: &'static str, error: &Error) -> Check {
     let hints = error.hints().into_iter().map(str::to_owned).collect();
     Check {
-        name,
+        name: name.to_owned(),
         ok: false,
+        warning: false,
         found: error.chain(),
         hints,
     }
@@ -187,16 +219,19 @@ fn shown_layout(found: ServerFiles) -> ShownLayout {
         left_out: found
             .excluded
             .into_iter()
-            .map(|(path, why)| LeftOut { path, why })
+            .map(|(path, why)| LeftOut {
+                path,
+                why: why.to_owned(),
+            })
             .collect(),
     }
 }
 
 fn shown_engine(assessed: Result<String>) -> ShownMethod {
     ShownMethod {
-        method: "engine",
+        method: "engine".to_owned(),
         usable: assessed.is_ok(),
-        instant_over: "everything",
+        instant_over: "everything".to_owned(),
         reads_changed_only: false,
         reason: assessed.unwrap_or_else(|error| error.chain()),
     }
@@ -206,13 +241,14 @@ fn shown_method(assessment: Assessment, abilities: &Abilities, found: &ServerFil
     let still = stands_still(abilities, found, assessment.atomicity);
     let still = still.filter(|_| assessment.usable);
     ShownMethod {
-        method: assessment.provider,
+        method: assessment.provider.to_owned(),
         usable: assessment.usable,
         instant_over: match assessment.atomicity {
             Atomicity::Whole | Atomicity::Synced => "everything",
             Atomicity::PerFile => "one file",
             Atomicity::Stopped => "stopped",
-        },
+        }
+        .to_owned(),
         reads_changed_only: assessment.change_list,
         reason: match still {
             Some(still) => format!("{}; {still}", assessment.reason),

@@ -76,6 +76,7 @@ pub fn run_here_or_there(verb: &Verb, words: &[OsString], face: &Face) -> Result
         }
         match (verb, watch) {
             (Verb::Backup(args), _) => backup::run_here_or_there(args, verb, words, face),
+            (Verb::Doctor(args), _) => doctor::run_here_or_there(args, verb, words, face),
             (_, Some(watch)) => watch.over(face, || run_where_meant(verb, words, face)),
             (_, None) => run_where_meant(verb, words, face),
         }

@@ -1,5 +1,6 @@
 //! `mount`.
 
+use super::waiting;
 use crate::args::{Mount, MountedGeneration};
 use crate::settings;
 use crate::show::Face;
@@ -30,7 +31,7 @@ pub fn run(args: &Mount, face: &Face) -> Result<u8> {
         progress: face.progress(),
         cancel: face.cancel(),
     };
-    let mounted = mount::mount(&request, run)?;
+    let mounted = waiting::for_others(&args.waiting, face, || mount::mount(&request, run))?;
     if mounted.report().healed {
         face.note("a dead mount at this place was taken away");
     }

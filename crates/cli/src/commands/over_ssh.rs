@@ -7,6 +7,7 @@ use evenkeel_op::{Context, Error, Event, Result, units};
 use evenkeel_repository::secrecy::ExposeSecret;
 use evenkeel_repository::{Access as KeyAccess, Repository};
 use evenkeel_transport::{Access, Near, Order, Patience, Ssh, Traffic, Word};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -43,7 +44,7 @@ pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face)
 }
 
 /// Does the same, and hands what is answered over there to `tell`.
-pub(super) fn run_telling(
+fn run_telling(
     verb: &Verb,
     remote: &Remote,
     words: &[OsString],
@@ -94,6 +95,31 @@ fn plain(event: Event) -> Event {
         },
         other => other,
     }
+}
+
+/// More than this an answer does not have, in bytes, whatever another host sends.
+const ANSWER_MAX: usize = 16 << 20;
+
+/// Does the same for an answer to go on with here: it comes as JSON, whatever is shown to the user.
+pub(super) fn run_for_answer<A: DeserializeOwned>(
+    verb: &Verb,
+    remote: &Remote,
+    words: &[OsString],
+    face: &Face,
+) -> Result<A> {
+    let mut words = words.to_vec();
+    if !face.is_json() {
+        words.insert(1.min(words.len()), "--json".into());
+    }
+    let mut told = String::new();
+    let mut hear = |text: String| {
+        if told.len() < ANSWER_MAX {
+            told += &text;
+        }
+    };
+    run_telling(verb, remote, &words, face, &mut hear)?;
+    serde_json::from_str(&told)
+        .context(|| "the other host's program gave an answer that makes no sense")
 }
 
 fn storage_class(verb: &Verb) -> Option<&str> {

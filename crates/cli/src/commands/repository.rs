@@ -1,5 +1,6 @@
 //! `repository`: care for a repository itself.
 
+use super::waiting;
 use crate::args::{Rebuild, RepositoryCare, RepositoryCopy, RepositoryVerb};
 use crate::settings;
 use crate::show::Face;
@@ -12,7 +13,9 @@ use std::time::{Duration, Instant};
 pub fn run(args: &RepositoryCare, face: &Face) -> Result<u8> {
     match &args.verb {
         RepositoryVerb::Copy(args) => copy(args, face),
-        RepositoryVerb::Rebuild(args) => rebuild(args, face),
+        RepositoryVerb::Rebuild(args) => {
+            waiting::for_others(&args.waiting, face, || rebuild(args, face))
+        }
     }
 }
 
@@ -41,7 +44,9 @@ fn copy(args: &RepositoryCopy, face: &Face) -> Result<u8> {
         rate_bytes_per_s: args.rate.unwrap_or(0),
         wait: Duration::ZERO,
     };
-    let report = from.copy_to(&to, &how, face.progress(), face.cancel())?;
+    let report = waiting::for_others(&args.waiting, face, || {
+        from.copy_to(&to, &how, face.progress(), face.cancel())
+    })?;
     face.answer(&CopyAnswer {
         from: args.from.display().to_string(),
         to: args.to.display().to_string(),

@@ -1,11 +1,12 @@
 //! `restore`.
 
+use super::waiting;
 use crate::args::{GoBack, Restore};
 use crate::settings;
 use crate::show::Face;
 use evenkeel_backup::Run;
 use evenkeel_backup::point::{self, Point, Replay, TimesGoBack};
-use evenkeel_backup::restore::{self, OntoRequest, RestoreRequest};
+use evenkeel_backup::restore::{self, OntoRequest, RestoreReport, RestoreRequest};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_repository::Repository;
 use std::path::Path;
@@ -19,6 +20,17 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
         .target
         .as_ref()
         .ok_or_else(|| Error::usage("no target is named").hint("--target DIR or --onto PATH"))?;
+    let report = waiting::for_others(&args.waiting, face, || restore_to(target, args, face))?;
+    let point = report.point.as_ref();
+    let is_less = point.is_some_and(|point| point.two_places.is_some() || !point.unmade.is_empty());
+    face.answer(&report);
+    Ok(match is_less {
+        true => exit::PARTIAL,
+        false => exit::DONE,
+    })
+}
+
+fn restore_to(target: &Path, args: &Restore, face: &Face) -> Result<RestoreReport> {
     let place = settings::unlock(face.repository(&args.repository)?, &args.keys, "restore")?;
     let mut request = RestoreRequest::new(place, args.generation, target);
     for root in &args.map_root {
@@ -36,14 +48,7 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
         progress: face.progress(),
         cancel: face.cancel(),
     };
-    let report = restore::restore(&request, run)?;
-    let point = report.point.as_ref();
-    let is_less = point.is_some_and(|point| point.two_places.is_some() || !point.unmade.is_empty());
-    face.answer(&report);
-    Ok(match is_less {
-        true => exit::PARTIAL,
-        false => exit::DONE,
-    })
+    restore::restore(&request, run)
 }
 
 /// Finds the way to a point in time.
@@ -75,7 +80,8 @@ fn onto(args: &Restore, target: &Path, face: &Face) -> Result<u8> {
     if let Some(workers) = args.workers {
         request.workers = usize::from(workers);
     }
-    let plan = restore::plan_onto(&request)?;
+    // Once it is made, nobody can be in its way.
+    let plan = waiting::for_others(&args.waiting, face, || restore::plan_onto(&request))?;
     if !args.execute {
         face.answer(&plan.report);
         return Ok(exit::DONE);

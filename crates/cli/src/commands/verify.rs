@@ -1,5 +1,6 @@
 //! `verify`.
 
+use super::waiting;
 use crate::args::{Amount, Part, Verify};
 use crate::settings;
 use crate::show::Face;
@@ -36,10 +37,13 @@ pub fn run(args: &Verify, face: &Face) -> Result<u8> {
     let begun = Instant::now();
     let mut request = ReadRequest::new(place(args, face)?, generations);
     request.sample = sample(args)?;
-    let read = verify::read(&request, run)?;
+    let read = waiting::for_others(&args.waiting, face, || verify::read(&request, run))?;
     let seconds = begun.elapsed().as_secs_f64();
     let boot = match proof {
-        Some(request) if read.is_sound() => Some(verify::boot(&request, run)?),
+        Some(request) if read.is_sound() => {
+            let boot = || verify::boot(&request, run);
+            Some(waiting::for_others(&args.waiting, face, boot)?)
+        }
         Some(_) => {
             face.warn("the repository is damaged, so no server was started on it");
             None

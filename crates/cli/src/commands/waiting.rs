@@ -2,7 +2,7 @@
 
 use crate::args::Waiting;
 use crate::show::Face;
-use evenkeel_op::{ErrorKind, Result, units};
+use evenkeel_op::{Error, ErrorKind, Result, units};
 use std::time::{Duration, Instant};
 
 /// How long to rest before the next try.
@@ -18,21 +18,21 @@ pub(super) fn for_others<T>(
     mut work: impl FnMut() -> Result<T>,
 ) -> Result<T> {
     let Some(wait) = waiting.wait else {
-        return work();
+        return work().map_err(or_wait);
     };
-    let until = Instant::now() + wait;
+    let begun = Instant::now();
     let mut told = false;
     loop {
         let error = match work() {
             Err(error) if error.kind() == ErrorKind::Busy => error,
             ended => return ended,
         };
-        let left = until.saturating_duration_since(Instant::now());
+        let left = wait.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            return Err(error);
+            return Err(in_vain(&error, wait));
         }
         if !std::mem::replace(&mut told, true) {
-            let (why, wait) = (error.chain(), units::duration(wait));
+            let (why, wait) = (error.chain(), units::span(wait));
             face.note(&format!("{why}; waiting for it, up to {wait}"));
         }
         let next = Instant::now() + REST.min(left);
@@ -40,5 +40,24 @@ pub(super) fn for_others<T>(
             face.cancel().check()?;
             std::thread::sleep(LOOK);
         }
+    }
+}
+
+/// Names the way out to who did not wait.
+fn or_wait(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Busy => error.hint("or wait for it: --wait=30m"),
+        _ => error,
+    }
+}
+
+/// Says that the time was up, and not that one could wait.
+fn in_vain(error: &Error, wait: Duration) -> Error {
+    let (wait, why) = (units::span(wait), error.chain());
+    let told = Error::new(ErrorKind::Busy, format!("still busy after {wait}: {why}"));
+    let longer = "give it longer: --wait=30m";
+    match error.holder() {
+        Some(holder) => told.hint(format!("{longer}, or look at {holder}")),
+        None => told.hint(longer),
     }
 }

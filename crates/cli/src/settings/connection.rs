@@ -28,7 +28,16 @@ pub fn connect(typed: &Connection, verb: &str, face: &Face) -> Result<ConnectOpt
 pub fn resolved(typed: &Connection, verb: &str) -> Result<Resolved> {
     let known = super::own::known();
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    resolve(&sources(typed)?, verb, &known)
+    resolve(&sources(typed)?, &groups(verb), &known)
+}
+
+/// Returns the verbs whose groups of option files a verb reads, its own last. `doctor` answers for `backup`, so
+/// it looks with the same account.
+fn groups(verb: &str) -> Vec<&str> {
+    match verb {
+        "doctor" => vec!["doctor"],
+        other => vec![other],
+    }
 }
 
 fn sources(typed: &Connection) -> Result<Sources> {

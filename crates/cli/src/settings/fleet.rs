@@ -75,7 +75,7 @@ fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<Flee
             .of(&options, typed)
             .context(|| format!("server '{name}'"))?;
         for option in ["repository", "metrics"] {
-            let value = options.get(option).filter(|_| verb != "doctor");
+            let value = options.get(option);
             let Some(value) = value.map(|value| filled(value, name)).transpose()? else {
                 continue;
             };
@@ -149,7 +149,6 @@ impl Words<'_> {
         let mut words: Vec<OsString> = vec![self.verb.into()];
         for (option, value) in options {
             match option.as_str() {
-                "repository" if self.verb == "doctor" => {}
                 "repository" => words.push(filled(value, self.name)?.into()),
                 "password" => return Err(no_password()),
                 "json" | "with-text" | "quiet" | "help" | "help-all" => {
@@ -258,7 +257,7 @@ mod tests {
             doctor[0].starts_with("doctor --defaults-file="),
             "{doctor:?}"
         );
-        assert!(!doctor[0].contains("/backup/shop"), "{doctor:?}");
+        assert!(doctor[0].contains(" /backup/shop "), "{doctor:?}");
     }
 
     #[test]
@@ -294,6 +293,7 @@ mod tests {
             ),
             ("[servers]", "backup", "not as it should be"),
             (twice, "backup", "the same repository"),
+            (twice, "doctor", "the same repository"),
         ] {
             let error = lines(list, command, &[]).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Usage, "{}", error.chain());

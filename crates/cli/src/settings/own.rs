@@ -1,4 +1,5 @@
-//! Options of a verb that stand in option files, in the groups `[evenkeel]` and `[evenkeel-VERB]`.
+//! Options of a verb that stand in option files, in the groups `[evenkeel]` and `[evenkeel-VERB]`. `doctor` reads
+//! those of `backup` too, and passes over what only that knows.
 //!
 //! They are put in front of what was typed and parsed with it, so a file may hold any option that
 //! the command line may, with the same checks, and what is typed later wins.

@@ -13,22 +13,27 @@ use std::time::Duration;
 /// Groups of option files that say how to reach a server, besides evenkeel's own.
 const CLIENT_GROUPS: [&str; 3] = ["client", "client-server", "client-mariadb"];
 
-/// Works out how to connect, for one verb. `known` are the names (with `-`) that the `[evenkeel]`
-/// groups may hold besides the connection's: those of all verbs.
+/// Works out how to connect, for a verb that reads the groups of `verbs`, its own last: what that says
+/// holds against the others, wherever in the files both stand. `known` are the names (with `-`) that the
+/// `[evenkeel]` groups may hold besides the connection's: those of all verbs.
 ///
 /// Errors: `Usage` for an unknown name in an `[evenkeel]` group, a value that makes no sense, or an
 /// option file that the MySQL programs would refuse.
-pub fn resolve(sources: &Sources, verb: &str, known: &[&str]) -> Result<Resolved> {
-    let own_group = format!("evenkeel-{verb}");
-    let groups = [&CLIENT_GROUPS[..], &["evenkeel", &own_group]].concat();
+pub fn resolve(sources: &Sources, verbs: &[&str], known: &[&str]) -> Result<Resolved> {
+    let own: Vec<String> = verbs
+        .iter()
+        .map(|verb| format!("evenkeel-{verb}"))
+        .collect();
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let groups = [&CLIENT_GROUPS[..], &["evenkeel"], &own].concat();
     let files = option_file::read(&sources.defaults, &groups)?;
     let mut merge = Merge {
         warnings: files.warnings,
         ..Merge::default()
     };
     merge.all_given(&sources.environment, &Origin::Environment);
-    for option in files.options {
-        merge.line(option, known)?;
+    for option in &files.options {
+        merge.line(strongest(option, &files.options, &own).clone(), known)?;
     }
     merge.login_path(sources)?;
     merge.all_given(&sources.given, &Origin::CommandLine);
@@ -148,6 +153,20 @@ impl Merge {
         })
         .into()
     }
+}
+
+/// Returns what holds in the place of a line of one verb's group: what a later verb's group says of the same,
+/// if it does.
+fn strongest<'a>(option: &'a OptionLine, all: &'a [OptionLine], groups: &[&str]) -> &'a OptionLine {
+    let rank = |one: &OptionLine| {
+        let group = one.group.to_ascii_lowercase();
+        // A suffix may stand behind it.
+        groups.iter().rposition(|known| group.starts_with(known))
+    };
+    let name = |one: &OptionLine| keys::Name::of(&one.name).key;
+    let (of, what) = (rank(option), name(option));
+    let stronger = |one: &&OptionLine| of.is_some() && rank(one) > of && name(one) == what;
+    all.iter().rfind(stronger).unwrap_or(option)
 }
 
 fn own_setting(key: &str, option: &OptionLine) -> Setting {

@@ -8,6 +8,7 @@ use super::note::{self, Process};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::{ConnectOptions, Secret};
+use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, exit};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -67,14 +68,16 @@ struct Place {
 
 impl Place {
     fn of(options: &ConnectOptions) -> Self {
+        // The watchdog works in another directory.
+        let whole = |path: &Option<PathBuf>| path.as_deref().map(absolute);
         Self {
             host: options.host.clone(),
             port: options.port,
-            socket: options.socket.clone(),
+            socket: whole(&options.socket),
             user: options.user.clone(),
             password: options.password.as_ref().map(|one| one.reveal().to_owned()),
             ssl_mode: options.ssl_mode.name().to_owned(),
-            ssl_files: [&options.ssl_ca, &options.ssl_cert, &options.ssl_key].map(Clone::clone),
+            ssl_files: [&options.ssl_ca, &options.ssl_cert, &options.ssl_key].map(whole),
             connect_timeout: options.connect_timeout,
         }
     }
@@ -311,5 +314,24 @@ impl Guard {
             std::thread::sleep(LOOK_PAUSE);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_down_means_the_same_elsewhere() {
+        let options = ConnectOptions {
+            socket: Some("run/server.sock".into()),
+            ssl_ca: Some("./ca.pem".into()),
+            ..ConnectOptions::default()
+        };
+        let there = Place::of(&options).options().unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(there.socket, Some(here.join("run/server.sock")));
+        assert_eq!(there.ssl_ca, Some(here.join("ca.pem")));
+        assert_eq!(there.ssl_key, None);
     }
 }

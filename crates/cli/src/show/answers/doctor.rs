@@ -3,11 +3,11 @@
 use super::Answer;
 use crate::show::{Align, Table};
 use evenkeel_op::units;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// What a backup of this server would need, and what each snapshot method can do here.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DoctorAnswer {
     /// Whether a backup without further flags would start.
     pub ready: bool,
@@ -22,12 +22,14 @@ pub struct DoctorAnswer {
 }
 
 /// One thing that was looked at.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Check {
     /// What it is about.
-    pub name: &'static str,
-    /// Whether it is as it should be.
+    pub name: String,
+    /// Whether a backup could do with it.
     pub ok: bool,
+    /// Whether it is not as it should be all the same.
+    pub warning: bool,
     /// What was found.
     pub found: String,
     /// What to do about it.
@@ -35,7 +37,7 @@ pub struct Check {
 }
 
 /// Where a server keeps its files.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShownLayout {
     /// Name and directory of each root.
     pub roots: Vec<ShownRoot>,
@@ -50,7 +52,7 @@ pub struct ShownLayout {
 }
 
 /// A directory in which the server keeps files.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShownRoot {
     /// Its name in a generation.
     pub id: String,
@@ -59,23 +61,23 @@ pub struct ShownRoot {
 }
 
 /// A file that a backup leaves out.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The file.
     pub path: PathBuf,
     /// Why it is not needed.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// What a snapshot method can do for this server here.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ShownMethod {
     /// `btrfs`, `reflink`, `lvm`, `copy` or `hook`.
-    pub method: &'static str,
+    pub method: String,
     /// Whether it works here.
     pub usable: bool,
     /// What one instant is over: `everything`, `one file`, or `stopped` when nothing changes.
-    pub instant_over: &'static str,
+    pub instant_over: String,
     /// Whether a later run can read only what changed.
     pub reads_changed_only: bool,
     /// What it would do, or why it cannot.
@@ -96,7 +98,11 @@ impl Answer for DoctorAnswer {
         }
         text.push('\n');
         for check in &self.checks {
-            let mark = if check.ok { "ok" } else { "NO" };
+            let mark = match (check.ok, check.warning) {
+                (false, _) => "NO",
+                (true, true) => "!!",
+                (true, false) => "ok",
+            };
             text.push_str(&format!("{mark:3} {}: {}\n", check.name, check.found));
             for hint in &check.hints {
                 text.push_str(&format!("    hint: {hint}\n"));
@@ -122,9 +128,9 @@ impl DoctorAnswer {
         let mut table = Table::new(&columns.map(|name| (name, Align::Left)));
         for method in &self.methods {
             table.row([
-                method.method.to_owned(),
+                method.method.clone(),
                 if method.usable { "yes" } else { "no" }.to_owned(),
-                method.instant_over.to_owned(),
+                method.instant_over.clone(),
                 if method.reads_changed_only {
                     "what changed"
                 } else {
@@ -147,23 +153,37 @@ mod tests {
         let answer = DoctorAnswer {
             ready: false,
             server: "10.11.14-MariaDB".into(),
-            checks: vec![Check {
-                name: "privileges",
-                ok: false,
-                found: "RELOAD is missing".into(),
-                hints: vec!["GRANT RELOAD ON *.* TO 'a'@'b'".into()],
-            }],
+            checks: vec![
+                Check {
+                    name: "privileges".into(),
+                    ok: false,
+                    warning: false,
+                    found: "RELOAD is missing".into(),
+                    hints: vec!["GRANT RELOAD ON *.* TO 'a'@'b'".into()],
+                },
+                Check {
+                    name: "repository".into(),
+                    ok: true,
+                    warning: true,
+                    found: "/r can be read by others".into(),
+                    hints: Vec::new(),
+                },
+            ],
             layout: None,
             methods: vec![ShownMethod {
-                method: "btrfs",
+                method: "btrfs".into(),
                 usable: false,
-                instant_over: "everything",
+                instant_over: "everything".into(),
                 reads_changed_only: true,
                 reason: "not btrfs".into(),
             }],
         };
         let text = answer.text();
         assert!(text.contains("NO  privileges: RELOAD is missing\n    hint: GRANT RELOAD"));
+        assert!(
+            text.contains("!!  repository: /r can be read by others\n"),
+            "{text}"
+        );
         assert!(
             text.contains("btrfs     no     everything    what changed  not btrfs\n"),
             "{text}"

@@ -18,7 +18,11 @@ fn with_file(text: &str, given: Given) -> Result<Resolved> {
         given,
         ..Sources::default()
     };
-    resolve(&sources, "backup", &["repository", "rate", "skip-verify"])
+    resolve(
+        &sources,
+        &["backup"],
+        &["repository", "rate", "skip-verify"],
+    )
 }
 
 fn setting<'a>(resolved: &'a Resolved, name: &str) -> &'a Setting {
@@ -132,10 +136,10 @@ fn the_environment_is_weakest() {
     sources.environment.port = Some(3307);
     sources.environment.host = Some("h".to_owned());
     sources.defaults.no_defaults = true;
-    let resolved = resolve(&sources, "backup", &[]).unwrap();
+    let resolved = resolve(&sources, &["backup"], &[]).unwrap();
     assert_eq!(resolved.connect.port, Some(3307));
     assert_eq!(setting(&resolved, "port").origin, Origin::Environment);
     sources.given.port = Some(1);
-    let resolved = resolve(&sources, "backup", &[]).unwrap();
+    let resolved = resolve(&sources, &["backup"], &[]).unwrap();
     assert_eq!(resolved.connect.port, Some(1));
 }

@@ -1,0 +1,27 @@
+//! Paths that mean something only to a server that runs, and the test in `cases/` that has one.
+
+pub(crate) const PATHS: [(&str, &str); 23] = [
+    ("backup --engine-tool", "relative_paths_mean_the_same"),
+    ("backup --snapshot-dir", "relative_paths_mean_the_same"),
+    ("bench cache --memcached", "small_benches_run"),
+    ("bench recovery --plot", "recoveries_are_timed"),
+    ("bench recovery --work", "recoveries_are_timed"),
+    ("bench showdown --plot", "showdowns_are_fair"),
+    ("bench showdown --report", "showdowns_are_fair"),
+    ("bench showdown --work", "showdowns_are_fair"),
+    ("binlog extract into", "relative_paths_mean_the_same"),
+    ("check --keep-damaged", "checks_heal_what_is_proven"),
+    ("doctor --snapshot-dir", "relative_paths_mean_the_same"),
+    ("doctor repository", "relative_paths_mean_the_same"),
+    ("dump --output", "relative_paths_mean_the_same"),
+    ("mount --engine-tool", "relative_paths_mean_the_same"),
+    ("plugin install --plugin-dir", "url_functions_agree"),
+    ("plugin uninstall --plugin-dir", "url_functions_agree"),
+    ("queue salvage --output", "queues_are_looked_after"),
+    ("queue status --metrics", "queues_are_looked_after"),
+    ("restore --engine-tool", "relative_paths_mean_the_same"),
+    ("restore --map-root", "every_layout_restores"),
+    ("restore --server-binary", "relative_paths_mean_the_same"),
+    ("verify --engine-tool", "relative_paths_mean_the_same"),
+    ("verify --scratch", "relative_paths_mean_the_same"),
+];

@@ -1,0 +1,163 @@
+//! What command lines name besides the path: made once, and copied into the room of each run.
+
+use super::server::Server;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What is written into the room, with the places of what is in it.
+const TEMPLATES: [(&str, &str); 3] = [
+    ("client.cnf", "[client]\nsocket = {socket}\n"),
+    ("server.cnf", "[mysqld]\ndatadir = {datadir}\n"),
+    (
+        "fleet.toml",
+        "[[server]]\nname = 'a'\nrepository = '{repository}'\n",
+    ),
+];
+
+/// Four runs of a bench, as it tells them.
+const RUNS: &str = r#"
+{"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
+{"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
+{"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
+{"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
+"#;
+
+/// Runs what it is told to on another host, here.
+const SSH: &str = "#!/bin/sh\nfor last; do :; done\nexec sh -c \"$last\"\n";
+
+/// As mydumper writes them.
+const METADATA: &str = "Started dump at: 2026-01-01 00:00:00\n\
+                        Finished dump at: 2026-01-01 00:00:01\n";
+const SCHEMA: &str = "CREATE DATABASE /*!32312 IF NOT EXISTS*/ `shop` \
+                      /*!40100 DEFAULT CHARACTER SET utf8mb4 */;\n";
+
+pub(crate) struct Ground {
+    dir: tempfile::TempDir,
+    /// Words by their names.
+    words: BTreeMap<&'static str, String>,
+    _server: Server,
+}
+
+impl Ground {
+    pub(crate) fn make() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::on_a_port();
+        let mut ground = Self {
+            words: BTreeMap::from([("port", server.port().to_string())]),
+            dir,
+            _server: server,
+        };
+        ground.files();
+        ground.datadir();
+        for (word, file) in [("recipient", "key"), ("other-recipient", "other-key")] {
+            let made = ground.run(&format!("keys generate --output {file}"));
+            let made: serde_json::Value = serde_json::from_slice(&made).unwrap();
+            let recipient = made["recipient"].as_str().unwrap();
+            ground.words.insert(word, recipient.to_owned());
+        }
+        let backup = "backup --no-defaults --snapshot=copy --volume=disk";
+        ground.run(&format!("{backup} repository"));
+        ground.run(&format!("{backup} encrypted --encrypt-to={{recipient}}"));
+        ground.run("url train urls --output table --table-size 64K --no-held-out");
+        for (codes, table) in [("codes", ""), ("codes-of-table", "--table=table")] {
+            let made = ground.run(&format!("url compress urls {table}"));
+            fs::write(ground.at(codes), made).unwrap();
+        }
+        ground
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn files(&self) {
+        let urls = "https://example.com/\nhttps://example.com/a\n".repeat(50);
+        let disk = [b"evenkeel".repeat(8192), vec![7; 1 << 16]].concat();
+        for (name, content) in [
+            ("disk", disk.as_slice()),
+            ("empty", b""),
+            ("library", b"\x7fELF and no more"),
+            ("no-program", b"#!/bin/sh\necho nothing\n"),
+            ("runs", RUNS.as_bytes()),
+            ("ssh", SSH.as_bytes()),
+            ("statements", b"SELECT 1;\n"),
+            ("urls", urls.as_bytes()),
+        ] {
+            fs::write(self.at(name), content).unwrap();
+        }
+        for program in ["no-program", "ssh"] {
+            fs::set_permissions(self.at(program), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        fs::create_dir(self.at("directory")).unwrap();
+        fs::create_dir(self.at("dump")).unwrap();
+        fs::write(self.at("dump/metadata"), METADATA).unwrap();
+        fs::write(self.at("dump/shop-schema-create.sql"), SCHEMA).unwrap();
+    }
+
+    /// The least that is taken for a stopped server's files.
+    fn datadir(&self) {
+        let datadir = self.dir.path().join("datadir");
+        fs::create_dir(&datadir).unwrap();
+        let mut header = vec![0; 4096];
+        header[16..16 + 16].copy_from_slice(b"MariaDB 10.11.19");
+        fs::write(datadir.join("ib_logfile0"), header).unwrap();
+        fs::write(datadir.join("ibdata1"), vec![0; 1 << 16]).unwrap();
+    }
+
+    /// Runs a command that is to go well, where everything is made; returns what it says.
+    fn run(&self, line: &str) -> Vec<u8> {
+        let words = line.split_whitespace();
+        let output = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+            .current_dir(self.dir.path())
+            .arg("--json")
+            .args(words.map(|word| self.filled(word, self.dir.path())))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        output.stdout
+    }
+
+    /// Puts a copy of something in a place in a room.
+    pub(crate) fn put(&self, what: &str, place: &Path, room: &Path) {
+        if let Some((_, text)) = TEMPLATES.iter().find(|(name, _)| *name == what) {
+            return fs::write(place, self.filled(text, room)).unwrap();
+        }
+        let mut copy = Command::new("cp");
+        let copied = copy.arg("-a").arg(self.at(what)).arg(place).status();
+        assert!(copied.unwrap().success(), "{what}");
+    }
+
+    /// Returns a text with words in the places of their names: `{recipient}`; `{disk}` is a copy in the
+    /// room, and what there is none of is a path in it that is free.
+    pub(crate) fn filled(&self, text: &str, room: &Path) -> String {
+        let mut whole = String::new();
+        let mut rest = text;
+        while let Some((before, name, after)) = next_name(rest) {
+            whole += before;
+            whole += &match self.words.get(name) {
+                Some(word) => word.clone(),
+                None => self.copy(name, room).display().to_string(),
+            };
+            rest = after;
+        }
+        whole + rest
+    }
+
+    fn copy(&self, name: &str, room: &Path) -> PathBuf {
+        let place = room.join(name);
+        if !place.exists() && self.at(name).exists() {
+            self.put(name, &place, room);
+        }
+        place
+    }
+}
+
+/// Splits a text at the first `{name}`.
+fn next_name(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    Some((before, name, after))
+}

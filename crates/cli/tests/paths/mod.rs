@@ -1,0 +1,132 @@
+//! A path in five spellings: made, typed, and taken out of what is said.
+
+pub(crate) mod elsewhere;
+mod ground;
+pub(crate) mod rows;
+mod said;
+mod server;
+
+use ground::Ground;
+use rows::Row;
+use said::Said;
+use server::Server;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// How a path is spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spelling {
+    Absolute,
+    Relative,
+    Blanks,
+    Letters,
+    Link,
+}
+
+const OTHERS: [Spelling; 4] = [
+    Spelling::Relative,
+    Spelling::Blanks,
+    Spelling::Letters,
+    Spelling::Link,
+];
+
+/// Runs every row in every spelling; panics with all that differ.
+pub(crate) fn run_all(rows: &[Row]) {
+    let ground = Ground::make();
+    let mut wrong = Vec::new();
+    for row in rows {
+        let first = run(row, Spelling::Absolute, &ground);
+        if first.code != Some(row.code) || !first.text.contains(&row.told) {
+            wrong.push(format!("it ends otherwise: {row:#?}\n{first:#?}"));
+            continue;
+        }
+        for spelling in OTHERS {
+            let other = run(row, spelling, &ground);
+            if other != first {
+                wrong.push(format!(
+                    "{}, {spelling:?}: {other:#?}\nnot {first:#?}",
+                    row.of
+                ));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// Runs a row in a room of its own, in which nothing else is.
+fn run(row: &Row, spelling: Spelling, ground: &Ground) -> Said {
+    let room = tempfile::tempdir().unwrap();
+    let room = room.path();
+    let place = Place::make(row, spelling, room, ground);
+    let words: Vec<OsString> = row
+        .line
+        .split_whitespace()
+        .map(|word| match word.split_once("{}") {
+            Some((before, after)) => {
+                let mut whole = OsString::from(before);
+                whole.push(&place.typed);
+                whole.push(after);
+                whole
+            }
+            None => ground.filled(word, room).into(),
+        })
+        .collect();
+    let _server = Server::at(&room.join("socket"));
+    let said = Said::by(&words, room, row.serves());
+    said.without(&place, room)
+}
+
+/// Where something is, and how that is typed.
+pub(crate) struct Place {
+    pub(crate) real: PathBuf,
+    pub(crate) typed: PathBuf,
+    _server: Option<Server>,
+}
+
+impl Place {
+    fn make(row: &Row, spelling: Spelling, room: &Path, ground: &Ground) -> Self {
+        let (folder, name) = match spelling {
+            Spelling::Absolute | Spelling::Relative => ("place", "qwz"),
+            Spelling::Blanks => ("two words", "q w z"),
+            Spelling::Letters => ("Größe", "слово"),
+            Spelling::Link => ("real", "qwz"),
+        };
+        let name = format!("{name}{}", row.suffix());
+        let real = room.join(folder).join(&name);
+        fs::create_dir(room.join(folder)).unwrap();
+        let server = match row.there.as_str() {
+            "-" => None,
+            "socket" => Some(Server::at(&real)),
+            what => {
+                ground.put(what, &real, room);
+                None
+            }
+        };
+        let typed = match spelling {
+            Spelling::Relative => Path::new(".").join(folder).join(&name),
+            // What is there is itself behind a link; what is not is in a directory that is.
+            Spelling::Link if real.exists() => {
+                let link = room.join(format!("link{}", row.suffix()));
+                symlink(&real, &link).unwrap();
+                link
+            }
+            Spelling::Link => {
+                symlink(room.join(folder), room.join("link")).unwrap();
+                room.join("link").join(&name)
+            }
+            _ => real.clone(),
+        };
+        Self {
+            real,
+            typed,
+            _server: server,
+        }
+    }
+}

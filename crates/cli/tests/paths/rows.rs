@@ -1,0 +1,254 @@
+//! How each path is run: what is there before, the command line, and how it ends.
+
+/// A path in a command line.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// Which: `backup --metrics`, `generations repository`.
+    pub(crate) of: String,
+    /// What is there before, by its name on the ground; `-` for nothing.
+    pub(crate) there: String,
+    pub(crate) code: i32,
+    /// A part of the answer that is there only if the path was found.
+    pub(crate) told: String,
+    /// The command line; `{}` is the path, `{name}` a copy of what the ground has, or a free place.
+    pub(crate) line: String,
+}
+
+impl Row {
+    /// Whether it works until it is told to end.
+    pub(crate) fn serves(&self) -> bool {
+        self.of.starts_with("mount ") && self.code == 0
+    }
+
+    /// How the path's name has to end.
+    pub(crate) fn suffix(&self) -> &'static str {
+        match self.of.ends_with("--metrics") {
+            true => ".prom",
+            false => "",
+        }
+    }
+}
+
+/// Reads a table: path, what is there, exit code, what is told, command line.
+fn read(table: &str) -> impl Iterator<Item = Row> {
+    table.trim().lines().map(|line| {
+        let cells: Vec<&str> = line.splitn(5, '|').map(str::trim).collect();
+        let [of, there, code, told, line] = cells[..] else {
+            panic!("not five cells: {line}");
+        };
+        Row {
+            of: of.to_owned(),
+            there: there.to_owned(),
+            code: code.parse().unwrap(),
+            told: told.to_owned(),
+            line: line.to_owned(),
+        }
+    })
+}
+
+/// Verbs that talk to a server, with what they need besides.
+const CONNECTING: &str = "
+backup {new}
+baseline drop x
+baseline list
+baseline rollback
+baseline save
+bench cache
+bench compression
+bench inserts
+bench oltp load
+bench oltp run
+bench tpcc check
+bench tpcc load -w1
+bench tpcc run
+binlog archive {new}
+check
+doctor
+dump --output={new}
+import {statements}
+load {dump}
+lock -- true
+plugin install url --library={library}
+plugin status url
+plugin uninstall url
+queue compact a.b
+queue peek a.b
+queue status
+";
+
+/// The options of a connection, for each verb that has them: what listens in the end refuses everybody.
+pub(crate) fn connections() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for line in CONNECTING.trim().lines() {
+        let is_name = |word: &&str| word.bytes().all(|b| b.is_ascii_lowercase());
+        let line = line.split_once(" -- ").unwrap_or((line, ""));
+        let words: Vec<&str> = line.0.split(' ').collect();
+        let depth = match words[0] {
+            "bench" if matches!(words[1], "oltp" | "tpcc") => 3,
+            "baseline" | "bench" | "binlog" | "plugin" | "queue" => 2,
+            _ => 1,
+        };
+        assert!(words[..depth].iter().all(is_name));
+        let verb = words[..depth].join(" ");
+        for (option, there, more) in [
+            ("--socket", "socket", "--no-defaults"),
+            ("--defaults-file", "client.cnf", ""),
+            ("--defaults-extra-file", "client.cnf", ""),
+            ("--ssl-ca", "empty", "--no-defaults -h 127.0.0.1 -P {port}"),
+            (
+                "--ssl-cert",
+                "empty",
+                "--no-defaults -h 127.0.0.1 -P {port}",
+            ),
+            ("--ssl-key", "empty", "--no-defaults -h 127.0.0.1 -P {port}"),
+        ] {
+            let after = if line.1.is_empty() { "" } else { " -- true" };
+            rows.push(Row {
+                of: format!("{verb} {option}"),
+                there: there.to_owned(),
+                code: 14,
+                told: "nobody is let in here".to_owned(),
+                line: format!("{} {option}={{}} {more}{after}", line.0),
+            });
+        }
+    }
+    rows.extend(read(SETTINGS));
+    rows
+}
+
+/// It connects to nothing, and shows what it would connect with.
+const SETTINGS: &str = r#"
+settings --socket              | socket     | 0 | "value": "PATH"       | settings --no-defaults --socket={}
+settings --defaults-file       | client.cnf | 0 | PATH, line 2 [client] | settings --defaults-file={}
+settings --defaults-extra-file | client.cnf | 0 | PATH, line 2 [client] | settings --defaults-extra-file={}
+settings --ssl-ca              | empty      | 0 | "value": "PATH"       | settings --no-defaults --ssl-ca={}
+settings --ssl-cert            | empty      | 0 | "value": "PATH"       | settings --no-defaults --ssl-cert={}
+settings --ssl-key             | empty      | 0 | "value": "PATH"       | settings --no-defaults --ssl-key={}
+"#;
+
+/// What opens a repository, and how that ends with the key.
+const WITH_KEY: &str = r#"
+backup --identity          | key | 0  | "generation": 2      | backup {encrypted} --no-defaults --new-source --snapshot=copy --volume={disk} --identity={}
+binlog archive --identity  | key | 14 | nobody is let in     | binlog archive {encrypted} --no-defaults --socket={socket} --identity={}
+binlog extract --identity  | key | 14 | no such binary log   | binlog extract {encrypted} {new} --identity={}
+binlog list --identity     | key | 0  | "sources": []        | binlog list {encrypted} --identity={}
+check --identity           | key | 2  | no InnoDB files      | check --repository={encrypted} --identity={}
+generations --identity     | key | 0  | "bytes_read": 131072 | generations {encrypted} --identity={}
+keys add --identity        | key | 0  | "executed": true     | keys add {encrypted} --recipient={other-recipient} --identity={}
+keys remove --identity     | key | 2  | cannot open this     | keys remove {encrypted} --recipient={other-recipient} --identity={}
+mount --identity           | key | 0  | "generations": 1     | mount {encrypted} {directory} --identity={}
+prune --identity           | key | 0  | "executed": false    | prune {encrypted} --identity={}
+repository copy --identity | key | 0  | "becomes": 1         | repository copy {encrypted} {new} --decrypt --identity={}
+restore --identity         | key | 0  | "files": 1           | restore {encrypted} --target={new} --identity={}
+verify --identity          | key | 0  | "unchecked": []      | verify {encrypted} --identity={}
+"#;
+
+/// Who may open a repository that is made, or has to.
+const PASSPHRASES: &str = "
+backup --encrypt-passphrase-file          | empty | 12 | PATH holds no passphrase | backup {new} --no-defaults --snapshot=copy --volume={disk} --encrypt-passphrase-file={}
+binlog archive --encrypt-passphrase-file  | empty | 12 | PATH holds no passphrase | binlog archive {new} --no-defaults --socket={socket} --encrypt-passphrase-file={}
+repository copy --encrypt-passphrase-file | empty | 12 | PATH holds no passphrase | repository copy {repository} {new} --encrypt-passphrase-file={}
+keys add --new-passphrase-file            | empty | 12 | PATH holds no passphrase | keys add {encrypted} --identity={key} --new-passphrase-file={}
+";
+
+/// The keys of each verb that opens a repository, and of those that may make one.
+pub(crate) fn keys() -> Vec<Row> {
+    let mut rows: Vec<Row> = read(WITH_KEY).chain(read(PASSPHRASES)).collect();
+    // Of one that holds none: to try a passphrase takes its time.
+    let empty = read(WITH_KEY).map(|row| Row {
+        of: row.of.replace("--identity", "--passphrase-file"),
+        line: row.line.replace("--identity", "--passphrase-file"),
+        there: "empty".to_owned(),
+        code: 12,
+        told: "PATH holds no passphrase".to_owned(),
+    });
+    rows.extend(empty);
+    rows
+}
+
+/// All others.
+pub(crate) fn others() -> Vec<Row> {
+    read(OTHERS).collect()
+}
+
+const OTHERS: &str = r#"
+backup --datadir | datadir | 0 | "generation": 1 | backup --no-defaults --snapshot=copy --datadir={} {new}
+backup --metrics | - | 0 | "generation": 1 | backup --no-defaults --snapshot=copy --volume={disk} --metrics={} {new}
+backup --ssh-program | no-program | 13 | the connection ended | backup {new} --no-defaults --snapshot=copy --volume={disk} --ssh=there --ssh-command={ssh} --ssh-program={}
+backup --volume | disk | 0 | "generation": 1 | backup --no-defaults --snapshot=copy --volume={} {new}
+backup repository | - | 0 | "generation": 1 | backup --no-defaults --snapshot=copy --volume={disk} {}
+backup repository | repository | 0 | "generation": 2 | backup --no-defaults --new-source --snapshot=copy --volume={disk} {}
+baseline drop --datadir | datadir | 14 | there is no baseline | baseline drop x --no-defaults --datadir={}
+baseline list --datadir | datadir | 0 | "datadir": "PATH" | baseline list --no-defaults --datadir={}
+baseline rollback --datadir | datadir | 14 | there is no baseline | baseline rollback --no-defaults --datadir={}
+baseline save --datadir | datadir | 0 | "files": 2 | baseline save --no-defaults --datadir={}
+bench cache --report | - | 14 | nobody is let in | bench cache --no-defaults --socket={socket} --report={}
+bench compare first | runs | 0 | "p": 1.0 | bench compare {} {runs}
+bench compare second | runs | 0 | "p": 1.0 | bench compare {runs} {}
+bench compression --report | - | 14 | nobody is let in | bench compression --no-defaults --socket={socket} --report={}
+bench inserts --report | - | 14 | nobody is let in | bench inserts --no-defaults --socket={socket} --report={}
+bench oltp run --plot | - | 14 | nobody is let in | bench oltp run --no-defaults --socket={socket} --plot={}
+bench oltp run --report | - | 14 | nobody is let in | bench oltp run --no-defaults --socket={socket} --report={}
+bench recovery --server | no-program | 14 | PATH is not a MySQL | bench recovery --tables=1 --server={}
+bench showdown --server | no-program | 14 | PATH is not a MySQL | bench showdown --quick --server={}
+bench tpcc run --plot | - | 14 | nobody is let in | bench tpcc run --no-defaults --socket={socket} --plot={}
+bench tpcc run --report | - | 14 | nobody is let in | bench tpcc run --no-defaults --socket={socket} --report={}
+bench tpcc run -f | - | 2 | -f FILE | bench tpcc run -f {}
+bench tpcc run -t | - | 2 | -t FILE | bench tpcc run -t {}
+binlog archive --ssh-program | no-program | 13 | the connection ended | binlog archive {new} --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
+binlog archive repository | - | 14 | nobody is let in | binlog archive --no-defaults --socket={socket} {}
+binlog extract repository | repository | 14 | no such binary log | binlog extract {} {new}
+binlog list repository | repository | 0 | "sources": [] | binlog list {}
+check --datadir | datadir | 0 | "place": "PATH" | check --no-defaults --datadir={}
+check --heal-from | repository | 0 | "kept_in" | check --no-defaults --datadir={datadir} --heal-from={}
+check --repository | repository | 2 | no InnoDB files in PATH | check --no-defaults --repository={}
+check paths | datadir | 0 | "place": "PATH" | check {}
+check paths | no-program | 2 | PATH is not an InnoDB tablespace | check {}
+cron --lock | - | 0 | | cron --lock={} -- true
+cron --log | - | 0 | | cron --log={} -- true
+demo --dir | empty | 1 | create PATH | demo --dir={}
+demo --server-binary | no-program | 14 | PATH is not a MySQL | demo --server-binary={}
+doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
+fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations
+forget repository | repository | 0 | "last" | forget {} --keep-last=1 --execute
+generations repository | repository | 0 | "generation": 1 | generations {}
+import file | statements | 14 | nobody is let in | import --no-defaults --socket={socket} {}
+keys add repository | encrypted | 0 | "executed": true | keys add {} --identity={key} --recipient={other-recipient}
+keys generate --output | - | 0 | "file": "PATH" | keys generate --output={}
+keys list repository | encrypted | 0 | "role": "reader" | keys list {}
+keys remove repository | repository | 2 | not encrypted | keys remove {} --recipient={other-recipient}
+load input | dump | 14 | nobody is let in | load --no-defaults --socket={socket} {}
+mount --writable-scratch | - | 0 | "scratch": "PATH" | mount {repository} {directory} --writable-scratch={}
+mount mountpoint | directory | 0 | "mountpoint": "PATH" | mount {repository} {}
+mount repository | repository | 0 | "generations": 1 | mount {} {directory}
+plugin install --library | library | 14 | nobody is let in | plugin install url --no-defaults --socket={socket} --library={}
+plugin install --table | table | 14 | nobody is let in | plugin install url --no-defaults --socket={socket} --library={library} --table={}
+prewarm --datadir | datadir | 0 | "datadir": "PATH" | prewarm --no-defaults --datadir={}
+prewarm --defaults-extra-file | server.cnf | 0 | "datadir": "ROOM/datadir" | prewarm --defaults-extra-file={}
+prewarm --defaults-file | server.cnf | 0 | "datadir": "ROOM/datadir" | prewarm --defaults-file={}
+prune repository | repository | 0 | "executed": true | prune {} --execute
+queue check path | datadir | 2 | no queue in PATH | queue check {}
+queue salvage path | datadir | 2 | no queue in PATH | queue salvage {} --output={new}
+repository copy --ssh-program | no-program | 13 | the connection ended | repository copy {repository} {new} --ssh=there --ssh-command={ssh} --ssh-program={}
+repository copy from | repository | 0 | "from": "PATH" | repository copy {} {new}
+repository copy to | - | 0 | "to": "PATH" | repository copy {repository} {}
+repository rebuild repository | repository | 0 | "live": [ | repository rebuild {} --execute
+restore --onto | statements | 0 | "bytes_written": 131072 | restore {repository} --onto={} --execute
+restore --ssh-program | no-program | 13 | the connection ended | restore {repository} --target={new} --ssh=there --ssh-command={ssh} --ssh-program={}
+restore --target | - | 0 | "target": "PATH" | restore {repository} --target={}
+restore --target | directory | 0 | "target": "PATH" | restore {repository} --target={}
+restore repository | repository | 0 | "files": 1 | restore {} --target={new}
+url compress --table | table | 0 | | url compress {urls} --table={}
+url compress file | urls | 0 | | url compress {}
+url decompress --table | table | 0 | https://example.com/a | url decompress {codes-of-table} --table={}
+url decompress file | codes | 0 | https://example.com/a | url decompress {}
+url grep --table | table | 0 | | url grep https://example.com/ {codes-of-table} --table={}
+url grep file | codes | 0 | | url grep https://example.com/ {}
+url stats --table | table | 0 | "table_bytes": | url stats {urls} --table={}
+url stats file | urls | 0 | "urls": 100 | url stats {}
+url train --output | - | 0 | "table": "PATH" | url train {urls} --output={} --table-size=64K --no-held-out
+url train file | urls | 0 | "urls": 100 | url train {} --output={new} --table-size=64K --no-held-out
+verify --server-binary | no-program | 14 | PATH is not a MySQL | verify {repository} --boot --server-binary={}
+verify --ssh-program | no-program | 13 | the connection ended | verify {repository} --ssh=there --ssh-command={ssh} --ssh-program={}
+verify repository | repository | 0 | "sound": true | verify {}
+"#;
