@@ -35,7 +35,7 @@ pub fn resolved(typed: &Connection, verb: &str) -> Result<Resolved> {
 /// it looks with the same account.
 fn groups(verb: &str) -> Vec<&str> {
     match verb {
-        "doctor" => vec!["doctor"],
+        "doctor" => vec!["backup", "doctor"],
         other => vec![other],
     }
 }

@@ -43,7 +43,7 @@ fn look(path: &Path) -> Result<Check> {
 /// Says who may read a directory of this mode that `owner` has, when the account `own` looks.
 fn said(path: &Path, mode: u32, owner: u32, own: u32) -> Check {
     let shown = path.display();
-    let (mode, others, group) = (mode & 0o777, 0, 0);
+    let (mode, others, group) = (mode & 0o777, mode & 0o007, mode & 0o070);
     let whose = match owner == own {
         true => String::new(),
         false => format!(" and belongs to the user with id {owner}"),
