@@ -177,7 +177,7 @@ fn read_paths(file: &mut File, place: &Path) -> Result<Vec<u8>> {
 }
 
 /// Gives the paths in a file, those below a root, their new places: old and new directory of each. What
-/// is no file of its own, because a server put a link there, is refused.
+/// is not a file of its own, because a server put a link there, is refused.
 pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
     let place = shown(path);
     let failed = || format!("failed to change the paths in {}", place.display());
@@ -186,7 +186,7 @@ pub(crate) fn repoint(path: &Path, moved: &[(PathBuf, PathBuf)]) -> Result<()> {
     let found = file.metadata().context(failed)?;
     if !found.is_file() || found.nlink() > 1 {
         let place = place.display();
-        return Err(Error::failed(format!("{place} is no file of its own"))
+        return Err(Error::failed(format!("{place} is not a file of its own"))
             .hint("something else than a server has worked on it: look who runs as its user"));
     }
     let text = read_paths(&mut file, &place)?;

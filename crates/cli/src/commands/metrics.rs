@@ -79,11 +79,8 @@ impl Watch {
             },
         );
         if let Err(error) = &written {
-            let why = error.chain();
-            face.warn(&match made {
-                Some(_) => format!("the backup is done, but {why}"),
-                None => why,
-            });
+            let begin = made.map_or("", |_| "the backup is done, but ");
+            face.warn_of(begin, error);
         }
         written
     }

@@ -95,7 +95,7 @@ impl RedoShape {
 
 fn unknown(path: &Path) -> Error {
     Error::refused(format!(
-        "{} is no part of a redo log as this server has it, and evenkeel knows no other",
+        "{} is not part of a redo log as this server has it, and evenkeel knows no other",
         path.display()
     ))
     .hint("if an older server or somebody left it there, move it away; else dump the databases")
