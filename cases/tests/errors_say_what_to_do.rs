@@ -115,6 +115,48 @@ const FILES: &[(&str, &str)] = &[
         "verify /backup/vm --boot --server-binary=/nowhere",
     ),
     ("no-prewarm", "prewarm --no-defaults --datadir=/nowhere"),
+    (
+        "no-authority",
+        "doctor --no-defaults --host=127.0.0.1 --ssl-ca=/nowhere.pem",
+    ),
+    (
+        "no-ssh-program",
+        "doctor --ssh=root@db1 --ssh-program=/nowhere",
+    ),
+    ("no-server-of-a-bench", "bench recovery --server=/nowhere"),
+    (
+        "no-new-passphrase",
+        "keys add /backup/vm --new-passphrase-file=/nowhere.txt",
+    ),
+    (
+        "no-library",
+        "plugin install url --no-defaults --library=/nowhere.so",
+    ),
+    (
+        "not-a-library",
+        "plugin install url --no-defaults --library=/srv/etc/passwd",
+    ),
+    (
+        "no-table-of-a-plugin",
+        "plugin install url --no-defaults --library=/usr/bin/true --table=/nowhere.table",
+    ),
+    ("mount-on-a-full-directory", "mount /backup/vm /srv/etc"),
+    (
+        "dump-into-a-full-directory",
+        "dump --no-defaults --output=/srv/etc",
+    ),
+    (
+        "another-source",
+        "backup --no-defaults --snapshot=copy --volume=/srv/other.img /backup/vm",
+    ),
+    (
+        "encrypted-without-a-key",
+        "restore /backup/secret --target=/restored",
+    ),
+    (
+        "encrypted-with-another-key",
+        "restore /backup/secret --target=/restored --identity=/srv/other.key",
+    ),
     ("no-queue", "queue check /nowhere.QUE"),
     ("no-urls", "url compress /nowhere.txt"),
     (
@@ -143,8 +185,14 @@ fn of_files_and_repositories() {
     let image = scratch.join("vm.img");
     fs::write(&image, vec![7; 1 << 20]).unwrap();
     said.call(repository.display(), "/backup/vm");
+    said.call(scratch.join("secret").display(), "/backup/secret");
     said.call(image.display(), "/srv/vm.img");
     said.call(full.display(), "/srv/etc");
+    said.call(scratch.path().display(), "/srv");
+    let other = scratch.join("other.img");
+    fs::write(&other, vec![8; 1 << 20]).unwrap();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    said.call(format!(" {}:", host.trim()), " kvm7.example:");
     // It is this test that is in the way.
     said.call(
         format!("(process {})", std::process::id()),
@@ -152,6 +200,7 @@ fn of_files_and_repositories() {
     );
     let backup = "backup --no-defaults --snapshot=copy --volume=/srv/vm.img /backup/vm";
     said.prepare(backup);
+    encrypted(&mut said, &scratch);
 
     for (name, line) in FILES {
         said.say(name, line);
@@ -179,10 +228,41 @@ fn of_files_and_repositories() {
         }
         said.say(name, line);
     }
-    let identity = fs::File::options()
-        .write(true)
-        .open(repository.join("repository"));
-    identity.unwrap().write_at(b"????", 40).unwrap();
-    said.say("damaged-repository", "generations /backup/vm");
+    damaged(&mut said, &scratch);
     said.assert_all();
+}
+
+/// Makes a repository that one key opens, and the key of somebody else.
+fn encrypted(said: &mut WrittenDown, scratch: &Scratch) {
+    said.prepare("keys generate --output=/srv/own.key");
+    said.prepare("keys generate --output=/srv/other.key");
+    let public = |name: &str| {
+        let text = fs::read_to_string(scratch.join(name)).unwrap();
+        let mut words = text.split_whitespace();
+        words
+            .find(|word| word.starts_with("age1"))
+            .unwrap()
+            .to_owned()
+    };
+    said.call(public("other.key"), "age1other");
+    let backup = "backup --no-defaults --snapshot=copy --volume=/srv/vm.img /backup/secret";
+    said.prepare(&format!("{backup} --encrypt-to={}", public("own.key")));
+}
+
+/// Damages what is read first, and does what the hints say: it is enough.
+fn damaged(said: &mut WrittenDown, scratch: &Scratch) {
+    let spoil = |name: &str| {
+        let file = fs::File::options().write(true).open(scratch.join(name));
+        file.unwrap().write_at(b"????", 40).unwrap();
+    };
+    said.prepare("repository copy /backup/vm /srv/copy");
+    spoil("repository/repository");
+    said.say("damaged-repository", "generations /backup/vm");
+    let (copy, own) = ("copy/repository", "repository/repository");
+    fs::copy(scratch.join(copy), scratch.join(own)).unwrap();
+    said.prepare("verify /backup/vm");
+    spoil("repository/head");
+    said.say("damaged-head", "generations /backup/vm");
+    said.prepare("repository rebuild /backup/vm --execute");
+    said.prepare("verify /backup/vm");
 }

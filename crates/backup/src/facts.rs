@@ -90,7 +90,7 @@ impl Facts {
             count => format!("{count} corrupt pages, stored as the server had them"),
         };
         Some(format!(
-            "generation {generation} has {pages}; `evenkeel generations` with its number names what is corrupt"
+            "generation {generation} has {pages}; 'evenkeel generations' with its number names what is corrupt"
         ))
     }
 

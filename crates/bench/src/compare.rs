@@ -71,7 +71,7 @@ pub fn compare(first: &[f64], second: &[f64]) -> Result<Verdict> {
             )));
         }
         if side.iter().any(|value| !value.is_finite()) {
-            return Err(Error::usage("a run's value is no number"));
+            return Err(Error::usage("a run's value is not a number"));
         }
     }
     let ranks = ranks_doubled(first, second);

@@ -253,7 +253,7 @@ impl FromStr for GtidSet {
                 {
                     set.add_range(server, number, last);
                 } else {
-                    return Err(Error::usage(format!("'{part}' is no set of GTIDs")));
+                    return Err(Error::usage(format!("'{part}' is not a set of GTIDs")));
                 }
             }
         }

@@ -1,10 +1,58 @@
 //! What is wrong with a command line, in the words of the other failures.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use evenkeel_op::Error;
 use std::ffi::OsString;
+
+/// What stands for a password in what will be said.
+const HIDDEN: &str = "the word after -p";
+
+/// Returns what is wrong as one of our failures: the sentence, and what to do as its hints.
+pub(crate) fn failure(error: &clap::Error) -> Error {
+    let failure = Error::usage(sentence(error));
+    tips(error).into_iter().fold(failure, Error::hint)
+}
+
+/// Returns what to do, where we know it better than the parser.
+pub(crate) fn tips(error: &clap::Error) -> Vec<String> {
+    match error.kind() {
+        ErrorKind::ValueValidation => said_of_value(error)
+            .map(|ours| ours.hints().into_iter().map(str::to_owned).collect())
+            .unwrap_or_default(),
+        ErrorKind::MissingRequiredArgument if lacks(error, "--target ") => vec![
+            "name an empty directory, or one that is not there yet: --target /restored".to_owned(),
+            "a volume can go back to its device or file instead: --onto PATH".to_owned(),
+        ],
+        ErrorKind::UnknownArgument if is_hidden(error) => vec![
+            "-p alone asks for it".to_owned(),
+            "--password= is the empty password".to_owned(),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether an argument that begins so was needed, and was not given.
+fn lacks(error: &clap::Error, begin: &str) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(all)) => all.iter().any(|one| one.starts_with(begin)),
+        _ => false,
+    }
+}
+
+fn is_hidden(error: &clap::Error) -> bool {
+    matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(text)) if text == HIDDEN)
+}
+
+/// What one of our own parsers said of a value.
+fn said_of_value(error: &clap::Error) -> Option<&Error> {
+    std::error::Error::source(error)?.downcast_ref()
+}
 
 /// Returns what is wrong in one sentence, without a full stop.
 pub(crate) fn sentence(error: &clap::Error) -> String {
+    if is_hidden(error) {
+        return "a password must be glued to -p: -pSECRET".to_owned();
+    }
     if let Some(text) = wrong_value(error) {
         return text;
     }
@@ -24,20 +72,19 @@ pub(crate) fn text(error: &clap::Error) -> String {
 }
 
 /// Where a password was given as a word of its own (`-p SECRET`), which the parser cannot place, takes it out of
-/// what will be said, and returns how to give one.
-pub(crate) fn hide_password(error: &mut clap::Error, words: &[OsString]) -> Option<&'static str> {
+/// what will be said.
+pub(crate) fn hide_password(error: &mut clap::Error, words: &[OsString]) {
     let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidArg) else {
-        return None;
+        return;
     };
     let is_one = error.kind() == ErrorKind::UnknownArgument
         && words
             .windows(2)
             .any(|pair| pair[0] == "--password" && pair[1] == wrong.as_str());
-    is_one.then(|| {
-        let instead = ContextValue::String("the word after -p".to_owned());
+    if is_one {
+        let instead = ContextValue::String(HIDDEN.to_owned());
         error.insert(ContextKind::InvalidArg, instead);
-        "a password is glued on, -pSECRET; -p alone asks for it, and --password= is the empty one"
-    })
+    }
 }
 
 /// A value that an option cannot take: where a number belongs, the parser has only a programmer's words for it.
@@ -108,18 +155,17 @@ mod tests {
             let run = ["evenkeel", "bench", "tpcc", "run", "-p", secret, "-w1"];
             let words = crate::argv::spell_out(run.map(Into::into).to_vec());
             let mut error = crate::parse(words.clone()).expect_err("a word too many");
-            assert!(hide_password(&mut error, &words).is_some(), "'{secret}'");
-            assert_eq!(
-                sentence(&error),
-                "unexpected argument 'the word after -p' found"
-            );
+            hide_password(&mut error, &words);
+            assert_eq!(sentence(&error), "a password must be glued to -p: -pSECRET");
+            assert_eq!(tips(&error).len(), 2);
             assert!(!text(&error).contains("hunter2"), "{}", text(&error));
         }
         let words: Vec<OsString> = ["evenkeel", "settings", "-uroot", "hunter2"]
             .map(Into::into)
             .to_vec();
         let mut error = crate::parse(words.clone()).expect_err("a word too many");
-        assert_eq!(hide_password(&mut error, &words), None);
+        hide_password(&mut error, &words);
+        assert_eq!(sentence(&error), "unexpected argument 'hunter2' found");
     }
 
     #[test]

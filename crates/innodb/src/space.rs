@@ -90,7 +90,7 @@ impl SpaceFormat {
             );
         }
         if be16(page0, TYPE) != PageType::FSP_HDR.0 {
-            return Probe::NotCheckable("its first page is no tablespace header");
+            return Probe::NotCheckable("its first page is not a tablespace header");
         }
         if be32(page0, DATA) != be32(page0, SPACE_ID) {
             return Probe::NotCheckable("its first page gives two different tablespace ids");

@@ -204,7 +204,7 @@ fn refuse_another_table(found: &Found, install: &Install, here: Option<&Path>) -
         }
         None => (
             "a table that does not say its name".to_owned(),
-            "see why with `evenkeel plugin status url`".to_owned(),
+            "see why with 'evenkeel plugin status url'".to_owned(),
         ),
     };
     Err(Error::refused(format!(

@@ -45,7 +45,7 @@ pub(crate) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
     match back() {
         Ok(()) => why.hint("the server has the functions that it had before, and no others"),
         Err(error) => why.hint(format!(
-            "the server may lack functions now ({error}): see `evenkeel plugin status url`"
+            "the server may lack functions now ({error}): see 'evenkeel plugin status url'"
         )),
     }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong in a store, as an I/O error that says what to do.
 
-use crate::way::{OF_THE_MACHINE, Unreached};
+use crate::way::{OF_GOOGLES, OF_MICROSOFTS, OF_THE_MACHINE, Unreached};
 use evenkeel_op::{Error, ErrorKind};
 use object_store::Error as Fault;
 use std::io;
@@ -12,9 +12,41 @@ const NO_BUCKET: [&str; 3] = [
     "The specified bucket does not exist",
 ];
 
+/// What was asked of a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Read,
+    List,
+    Write,
+    Remove,
+}
+
+impl Asked {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::List => "list",
+            Self::Write => "write",
+            Self::Remove => "remove",
+        }
+    }
+
+    /// What to do about credentials that may not do it.
+    fn rights(self) -> &'static str {
+        match self {
+            Self::Read | Self::List => {
+                "these credentials may not read: give them the rights to read and list, or use others"
+            }
+            Self::Write | Self::Remove => {
+                "these credentials may not write: give them the rights to write, list and delete, or use others"
+            }
+        }
+    }
+}
+
 /// Translates an error about an object. Where there is something to do about it, the error carries an
 /// [`Error`] with a kind and hints.
-pub(crate) fn io_error(error: Fault) -> io::Error {
+pub(crate) fn io_error(asked: Asked, error: Fault) -> io::Error {
     let kind = match &error {
         Fault::NotFound { .. } => io::ErrorKind::NotFound,
         Fault::AlreadyExists { .. } => io::ErrorKind::AlreadyExists,
@@ -26,7 +58,7 @@ pub(crate) fn io_error(error: Fault) -> io::Error {
     };
     let said = said(&error);
     if is_without_credentials(&said) {
-        return io::Error::other(without_credentials());
+        return io::Error::other(without_credentials(&said));
     }
     if is_without_bucket(&said) {
         // Not as an object that is not there: nothing could be put in its place.
@@ -36,12 +68,12 @@ pub(crate) fn io_error(error: Fault) -> io::Error {
         return io::Error::other(unreachable(unreached));
     }
     if is_refused(&error, &said) {
-        let refused = refused(&said, "the list of what is there");
+        let refused = refused(&said, asked, "what is there");
         return io::Error::new(io::ErrorKind::PermissionDenied, refused);
     }
     let text = match &error {
         Fault::Unauthenticated { path, .. } | Fault::PermissionDenied { path, .. } => {
-            return io::Error::new(kind, refused(&said, path));
+            return io::Error::new(kind, refused(&said, asked, path));
         }
         Fault::Precondition { path, .. } => {
             format!("{path} was changed by someone else meanwhile")
@@ -90,10 +122,19 @@ fn unreached(error: &Fault) -> Option<&Unreached> {
     None
 }
 
-fn without_credentials() -> Error {
-    Error::refused("no credentials for the object store were given, and this machine has none of its own")
-        .hint("for S3, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile in ~/.aws/credentials")
-        .hint("for Google set GOOGLE_SERVICE_ACCOUNT, for Azure AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY")
+/// Whose machine was asked in vain tells whose credentials are missing.
+fn without_credentials(said: &str) -> Error {
+    let hint = if said.contains(OF_GOOGLES) {
+        "set GOOGLE_SERVICE_ACCOUNT to the key file of a service account"
+    } else if said.contains(OF_MICROSOFTS) {
+        "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"
+    } else {
+        "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile in ~/.aws/credentials"
+    };
+    Error::refused(
+        "no credentials for the object store were given, and this machine has none of its own",
+    )
+    .hint(hint)
 }
 
 fn without_bucket(said: &str) -> Error {
@@ -123,7 +164,7 @@ fn unreachable(unreached: &Unreached) -> Error {
     }
 }
 
-fn refused(said: &str, path: &str) -> Error {
+fn refused(said: &str, asked: Asked, path: &str) -> Error {
     let is = |code: &str| said.contains(code);
     if is("SignatureDoesNotMatch") {
         Error::refused("the store rejected the secret key")
@@ -141,8 +182,8 @@ fn refused(said: &str, path: &str) -> Error {
     } else {
         let why = between(said, "<Message>", "</Message>");
         let why = why.map_or_else(|| cut(said), |why| why.trim_end_matches('.').to_owned());
-        Error::refused(format!("the store does not allow this at {path}: {why}"))
-            .hint("give these credentials the right to it, or use others")
+        let word = asked.word();
+        Error::refused(format!("the store refuses to {word} {path}: {why}")).hint(asked.rights())
     }
 }
 
@@ -190,10 +231,11 @@ mod tests {
     use super::*;
 
     fn denied(body: &str) -> io::Error {
-        io_error(Fault::PermissionDenied {
+        let denied = Fault::PermissionDenied {
             path: "db/x".to_owned(),
             source: format!("403: <Error>{body}</Error>").into(),
-        })
+        };
+        io_error(Asked::Write, denied)
     }
 
     #[test]
@@ -209,7 +251,7 @@ mod tests {
             ),
             (
                 "<Code>AccessDenied</Code><Message>Access Denied.</Message>",
-                "the store does not allow this at db/x: Access Denied",
+                "the store refuses to write db/x: Access Denied",
             ),
         ] {
             let error = denied(body);
@@ -217,6 +259,24 @@ mod tests {
             assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
             let carried = Error::carried_by(&error).expect("an error of ours");
             assert_eq!(carried.kind(), ErrorKind::Refused);
+        }
+    }
+
+    #[test]
+    fn credentials_are_those_of_the_store_in_use() {
+        for (path, variable) in [
+            ("/latest/api/token", "AWS_ACCESS_KEY_ID"),
+            (OF_GOOGLES, "GOOGLE_SERVICE_ACCOUNT"),
+            (OF_MICROSOFTS, "AZURE_STORAGE_ACCOUNT_NAME"),
+        ] {
+            let nobody = Fault::Generic {
+                store: "S3",
+                source: format!("http://169.254.169.254{path}: no answer").into(),
+            };
+            let error = io_error(Asked::Read, nobody);
+            let hints = Error::carried_by(&error).expect("an error of ours").hints();
+            assert_eq!(hints.len(), 1);
+            assert!(hints[0].contains(variable), "{hints:?}");
         }
     }
 
@@ -232,7 +292,7 @@ mod tests {
             };
             assert!(!is_passing(&fault()));
             assert_eq!(
-                io_error(fault()).to_string(),
+                io_error(Asked::Read, fault()).to_string(),
                 "the bucket 'shop' does not exist"
             );
         }
@@ -241,7 +301,12 @@ mod tests {
             source: "non-2xx status code: 403 Forbidden: <Message>No</Message>".into(),
         };
         assert!(!is_passing(&refused));
-        assert_eq!(io_error(refused).kind(), io::ErrorKind::PermissionDenied);
+        let refused = io_error(Asked::List, refused);
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            refused.to_string(),
+            "the store refuses to list what is there: No"
+        );
         let trouble = Fault::Generic {
             store: "S3",
             source: "503".into(),

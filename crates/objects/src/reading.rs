@@ -2,7 +2,7 @@
 //! that little is asked for at once: the beginning comes with the opening, short reads in pieces
 //! that are kept, long ones that follow each other ahead of being wanted.
 
-use crate::fault::io_error;
+use crate::fault::{Asked, io_error};
 use crate::patience::patiently;
 use crate::store::{Shared, TOGETHER, head_of};
 use crate::window::Version;
@@ -60,7 +60,7 @@ impl Reading {
         name: &str,
         found: Result<(ObjectMeta, Bytes), Fault>,
     ) -> io::Result<Self> {
-        let (meta, beginning) = found.map_err(io_error)?;
+        let (meta, beginning) = found.map_err(|error| io_error(Asked::Read, error))?;
         shared.saw(name, meta.e_tag.clone(), meta.version);
         Ok(Self {
             size: meta.size,
@@ -81,7 +81,7 @@ impl Reading {
             let start = at - at % length;
             let end = (start + length).min(self.size);
             let block = self.shared.windows.get(&self.shared, &self.of, start..end);
-            let block = block.map_err(io_error)?;
+            let block = block.map_err(|error| io_error(Asked::Read, error))?;
             let from = block.get((at - start) as usize..).unwrap_or_default();
             if from.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -140,7 +140,10 @@ impl StoredObject for Reading {
             return self.read_blocks(RUN, offset, buffer);
         }
         let read = self.of.read(&*self.shared.objects, offset..end);
-        let bytes = self.shared.wait(read).map_err(io_error)?;
+        let bytes = self
+            .shared
+            .wait(read)
+            .map_err(|error| io_error(Asked::Read, error))?;
         buffer.copy_from_slice(&bytes);
         Ok(())
     }

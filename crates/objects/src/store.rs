@@ -1,6 +1,6 @@
 //! The store itself.
 
-use crate::fault::{io_error, is_passing};
+use crate::fault::{Asked, io_error, is_passing};
 use crate::lease::{self, Lease};
 use crate::patience::{Tries, patiently};
 use crate::reading::Reading;
@@ -180,7 +180,9 @@ impl Shared {
         let attributes = self.attributes(large);
         let path = self.path(name);
         let put = put_surely(&*self.objects, &path, bytes.into(), mode, attributes);
-        let made = self.wait(put).map_err(io_error)?;
+        let made = self
+            .wait(put)
+            .map_err(|error| io_error(Asked::Write, error))?;
         self.saw(name, made.e_tag, made.version);
         Ok(())
     }
@@ -291,7 +293,7 @@ impl Store for ObjectsStore {
         let removal = async { patiently!(objects.delete(&path)) };
         match self.0.wait(removal) {
             Ok(()) | Err(Fault::NotFound { .. }) => Ok(()),
-            Err(error) => Err(io_error(error)),
+            Err(error) => Err(io_error(Asked::Remove, error)),
         }
     }
 
@@ -317,7 +319,7 @@ impl Store for ObjectsStore {
             Err(Fault::PermissionDenied { .. }) if mode == LockMode::Shared => {
                 Ok(Some(Box::new(NoLease)))
             }
-            Err(error) => Err(io_error(error)),
+            Err(error) => Err(io_error(Asked::Write, error)),
         }
     }
 
@@ -352,7 +354,7 @@ async fn listing(objects: Arc<dyn ObjectStore>, folder: Path) -> Result<Vec<List
 
 /// A folder is there when something is in it; the place itself always is.
 fn listed(folder: &str, found: Result<Vec<Listed>, Fault>) -> io::Result<Vec<Listed>> {
-    let all = found.map_err(io_error)?;
+    let all = found.map_err(|error| io_error(Asked::List, error))?;
     if all.is_empty() && !folder.is_empty() {
         return Err(io::ErrorKind::NotFound.into());
     }

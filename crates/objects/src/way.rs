@@ -15,9 +15,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub(crate) const OF_THE_MACHINE: [&str; 4] = [
     "/latest/api/token",
     "/latest/meta-data",
-    "/computeMetadata/",
-    "/metadata/identity/",
+    OF_GOOGLES,
+    OF_MICROSOFTS,
 ];
+/// Where Google's are.
+pub(crate) const OF_GOOGLES: &str = "/computeMetadata/";
+/// Where Microsoft's are.
+pub(crate) const OF_MICROSOFTS: &str = "/metadata/identity/";
 
 /// How often a machine is asked that never answered: most have nobody there.
 const TRIES_OF_THE_MACHINE: u32 = 2;

@@ -1,6 +1,6 @@
 //! An object on its way: kept back while it is small, in parts when it is not.
 
-use crate::fault::io_error;
+use crate::fault::{Asked, io_error};
 use crate::patience::patiently;
 use crate::store::Shared;
 use evenkeel_repository::store::{Existing, NewObject};
@@ -79,7 +79,7 @@ impl NewObject for Writing {
             // between this question and the answer.
             match self.shared.wait(self.shared.meta(&self.name)) {
                 Err(object_store::Error::NotFound { .. }) => {}
-                Err(error) => return Err(io_error(error)),
+                Err(error) => return Err(io_error(Asked::Read, error)),
                 Ok(_) => return Err(io::ErrorKind::AlreadyExists.into()),
             }
         }
@@ -99,7 +99,11 @@ impl Parts {
         Ok(Self {
             name: name.to_owned(),
             size: 0,
-            upload: Some(shared.wait(begun).map_err(io_error)?),
+            upload: Some(
+                shared
+                    .wait(begun)
+                    .map_err(|error| io_error(Asked::Write, error))?,
+            ),
             shared: shared.clone(),
             sending: JoinSet::new(),
         })
@@ -138,7 +142,7 @@ impl Parts {
             if let Err(error) = done {
                 let there = self.shared.wait(self.shared.meta(&self.name));
                 if !there.is_ok_and(|meta| meta.size == self.size) {
-                    return Err(io_error(error));
+                    return Err(io_error(Asked::Write, error));
                 }
             }
         }
@@ -148,7 +152,8 @@ impl Parts {
 }
 
 fn told(sent: Result<object_store::Result<()>, tokio::task::JoinError>) -> io::Result<()> {
-    sent.map_err(io::Error::other)?.map_err(io_error)
+    sent.map_err(io::Error::other)?
+        .map_err(|error| io_error(Asked::Write, error))
 }
 
 impl Drop for Parts {

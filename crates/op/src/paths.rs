@@ -11,9 +11,7 @@ pub fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     let shown = path.display();
     match error.kind() {
-        NotFound | NotADirectory => {
-            Error::usage(format!("the {what} {shown} does not exist")).hint("check the path")
-        }
+        NotFound | NotADirectory => absent(what, path).hint("check the path"),
         IsADirectory => Error::usage(format!("{shown} is a directory, not a {what}")),
         io::ErrorKind::PermissionDenied => {
             Error::failed(format!("failed to read the {what} {shown}"))
@@ -22,6 +20,13 @@ pub fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
         }
         _ => Error::failed(format!("failed to read the {what} {shown}")).because(error),
     }
+}
+
+/// Makes the error for a path that the user named, and where nothing is. It has no hint: whoever knows a better
+/// one than to check the path gives it.
+#[must_use]
+pub fn absent(what: &str, path: &Path) -> Error {
+    Error::usage(format!("the {what} {} does not exist", path.display()))
 }
 
 /// Returns a path that means the same in any directory: servers that are started go to one of their own.

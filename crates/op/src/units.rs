@@ -102,7 +102,8 @@ pub fn parse_bytes(text: &str) -> Result<u64> {
 /// Parses a duration: a number, then `ms`, `s` (or nothing), `m`, `h` or `d`.
 pub fn parse_duration(text: &str) -> Result<Duration> {
     let bad = || {
-        Error::usage(format!("'{text}' is not a duration")).hint("write it like 500ms, 30s, 10m")
+        Error::usage(format!("'{text}' is not a duration"))
+            .hint("write it like 500ms, 30s, 10m, 2h or 7d")
     };
     let trimmed = text.trim();
     let digits = trimmed

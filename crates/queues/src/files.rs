@@ -1,6 +1,7 @@
 //! The files of queues whose server does not run.
 
 use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_queue::salvage::{self, Checked};
 use evenkeel_queue::store::{ROOT, SUFFIX};
@@ -179,8 +180,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
 impl Place {
     fn of(path: &Path) -> Result<Self> {
         let seen = fs::canonicalize(path).map_err(|error| {
-            Error::usage(format!("failed to find {}", path.display()))
-                .because(error)
+            unreadable("file or directory", path, error)
                 .hint("give a data directory, or the file of one table in it: shop/jobs.QUE")
         })?;
         if seen.is_dir() {
@@ -204,7 +204,7 @@ impl Place {
                 anchors: vec![seen.clone()],
             }),
             None => Err(
-                Error::usage(format!("{} is no queue's file", path.display()))
+                Error::usage(format!("{} is not the file of a queue", path.display()))
                     .hint("they end in .QUE and lie in their database's directory: shop/jobs.QUE"),
             ),
         }

@@ -171,13 +171,17 @@ fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
     );
     match session.value(&sql)?.as_deref() {
         Some("QUEUE") => Ok(()),
-        _ => Err(no_queue(name)),
+        Some(_) => {
+            Err(Error::refused(format!("{name} is not a queue (ENGINE=QUEUE)")).hint(LIST_THEM))
+        }
+        None => Err(no_queue(name)),
     }
 }
 
+const LIST_THEM: &str = "'evenkeel queue status' lists those that this account may see";
+
 fn no_queue(name: &QueueName) -> Error {
-    Error::refused(format!("there is no queue {name}"))
-        .hint("`evenkeel queue status` lists those that this account may see")
+    Error::refused(format!("there is no queue {name}")).hint(LIST_THEM)
 }
 
 /// What the server counts of a queue; nothing where it is gone.
@@ -200,7 +204,7 @@ fn told(error: Error, name: &QueueName) -> Error {
     let text = error.to_string();
     if text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046") {
         return Error::refused(text)
-            .hint("the server lacks the queues' functions: `evenkeel plugin install queue`");
+            .hint("the server lacks the queues' functions: 'evenkeel plugin install queue'");
     }
     match error.kind() {
         ErrorKind::Refused => error.hint(format!("the account needs SELECT and DELETE on {name}")),

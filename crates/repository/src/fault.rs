@@ -1,6 +1,7 @@
 //! How this crate fails: damage to the repository, and a store that cannot do what was asked.
 
-use evenkeel_op::{Error, ErrorKind};
+use crate::names;
+use evenkeel_op::{Error, ErrorKind, units};
 use std::io;
 
 const DAMAGED: &str = " is damaged: ";
@@ -29,17 +30,33 @@ pub(crate) fn is_stop(error: &Error) -> bool {
 
 /// Makes the error for bytes that are not what was written.
 pub(crate) fn damaged(object: &str, what: impl std::fmt::Display) -> Error {
-    let message = format!("{object}{DAMAGED}{what}");
-    Error::new(ErrorKind::Differs, message)
-        .hint("run 'evenkeel verify' to see what else is damaged and which generations it affects")
+    let error = Error::new(ErrorKind::Differs, format!("{object}{DAMAGED}{what}"));
+    match object {
+        // Verify cannot begin without them, and would say the same.
+        names::IDENTITY | names::HEAD => error,
+        _ => error.hint(
+            "run 'evenkeel verify' to see what else is damaged and which generations it affects",
+        ),
+    }
+}
+
+/// Makes the error for a repository whose identity file is damaged, as `error` says: nothing of it can be opened.
+pub(crate) fn unopenable(place: &str, error: &Error) -> Error {
+    let (object, what) = describe(error);
+    Error::new(
+        error.kind(),
+        format!("{place} cannot be opened: its file '{object}' is damaged ({what})"),
+    )
+    .hint("copy that file from a copy of this repository: it is the same there, unless the copy has other keys")
+    .hint("the backups are in other files: leave them where they are")
 }
 
 /// Makes the error for a store that keeps what it was told to remove.
 pub(crate) fn refused(objects: &[String]) -> Error {
     let first = objects.first().map_or("", String::as_str);
     Error::refused(format!(
-        "the store refuses to remove {} objects that nothing needs any more; the first is {first}",
-        objects.len()
+        "the store refuses to remove {} that nothing needs any more; the first is {first}",
+        units::count(objects.len(), "object")
     ))
     .hint("nothing is lost, and nothing refers to them: everything else was done")
     .hint("when they may be removed (a retention has ended, these credentials may delete), run 'evenkeel prune --execute' again")

@@ -52,7 +52,7 @@ impl Repository {
                     .iter()
                     .find(|number| all.iter().all(|one| one.generation != **number));
                 if let Some(number) = unknown {
-                    return Err(no_generation(*number));
+                    return Err(no_generation(&**self.store(), *number));
                 }
                 let others = all.iter().map(|one| one.generation);
                 let others = others.filter(|number| !numbers.contains(number));

@@ -57,8 +57,8 @@ pub(crate) struct Head {
 /// Says how a lost head comes back.
 pub(crate) fn rebuild_hint(store: &dyn Store) -> String {
     format!(
-        "the head can be made anew from the generations that are there: evenkeel repository \
-         rebuild {}",
+        "the head can be made anew from the generations that are there: \
+         'evenkeel repository rebuild {}'",
         store.place()
     )
 }

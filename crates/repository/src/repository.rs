@@ -1,7 +1,7 @@
 //! The repository itself: made, opened, listed.
 
 use crate::crypt::{self, Access, Credentials, Encrypt, Keyring, KeysDocument};
-use crate::fault::{damaged, store_failed};
+use crate::fault::{damaged, store_failed, unopenable};
 use crate::head::{Head, Proof};
 use crate::ids::{Digest, RepositoryId};
 use crate::locks;
@@ -206,15 +206,15 @@ impl Repository {
         if let Err(error) = &opened
             && error.kind() == io::ErrorKind::NotFound
         {
-            let place = store.place();
-            return Err(Error::new(
-                ErrorKind::NoRepository,
-                format!("there is no repository at {place}"),
-            )
-            .hint("check the path; 'evenkeel backup' makes a repository in an empty directory"));
+            return Err(not_there(&store.place()));
         }
         let bytes = sealed::whole(names::IDENTITY, opened)?;
-        let identity: Identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes)?;
+        let identity: Identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes).map_err(
+            |error| match error.kind() {
+                ErrorKind::Differs => unopenable(&store.place(), &error),
+                _ => error,
+            },
+        )?;
         let keys = match identity.cipher.as_deref() {
             None => Keyring::plain(),
             Some(CIPHER) => Keyring::locked(),
@@ -316,7 +316,7 @@ impl Repository {
         let head = self.head()?;
         let live = head
             .live(generation)
-            .ok_or_else(|| no_generation(generation))?;
+            .ok_or_else(|| no_generation(&*self.store, generation))?;
         self.checked_manifest(generation, live.manifest)
     }
 
@@ -364,7 +364,7 @@ impl Repository {
         let mut live = head.live.iter_mut();
         let live = live
             .find(|live| live.generation == generation)
-            .ok_or_else(|| no_generation(generation))?;
+            .ok_or_else(|| no_generation(&*self.store, generation))?;
         live.proven = Some(proof);
         head.write(&*self.store)
     }
@@ -460,7 +460,27 @@ impl About {
     }
 }
 
-pub(crate) fn no_generation(generation: u32) -> Error {
-    Error::usage(format!("there is no generation {generation}"))
-        .hint("'evenkeel generations' lists those there are")
+fn not_there(place: &str) -> Error {
+    let error = Error::new(
+        ErrorKind::NoRepository,
+        format!("there is no repository at {place}"),
+    );
+    match place.contains("://") {
+        true => error.hint(format!(
+            "check bucket and folder; the first 'evenkeel backup {place}' makes it"
+        )),
+        false => {
+            error.hint("check the path; 'evenkeel backup' makes a repository in an empty directory")
+        }
+    }
+}
+
+/// Makes the error for a generation that a store does not have.
+pub(crate) fn no_generation(store: &dyn Store, generation: u32) -> Error {
+    Error::usage(format!("there is no generation {generation}")).hint(list_hint(&store.place()))
+}
+
+/// Says where the numbers of the generations are seen.
+pub(crate) fn list_hint(place: &str) -> String {
+    format!("'evenkeel generations {place}' lists them")
 }

@@ -135,7 +135,7 @@ impl BinlogStream {
             Some(0) => Ok(Received::Event(packet[1..].to_vec())),
             Some(0xfe) if packet.len() < 9 => Ok(Received::End),
             Some(0xff) => Err(self.told(&packet)),
-            _ => Err(Error::failed("the server sent what is no event")),
+            _ => Err(Error::failed("the server sent what is not an event")),
         }
     }
 

@@ -7,6 +7,7 @@ mod peer;
 mod row;
 
 pub use attempt::socket_path;
+use error::query_error_of;
 pub use error::{connect_error, query_error};
 pub use mysql;
 pub use peer::server_behind;
@@ -86,29 +87,44 @@ impl Session {
     /// Errors: `LockTimeout` when the server gave up waiting, `Unreachable` when the connection is
     /// lost, `Refused` when a privilege is missing, else `Failed`; code and text are in the message.
     pub fn run(&mut self, sql: &str) -> Result<()> {
-        let failed = |e: mysql::Error| query_error(&e, sql);
-        let mut result = self.conn.query_iter(sql).map_err(failed)?;
+        self.ran(sql).map_err(|error| self.failed(&error, sql))
+    }
+
+    fn ran(&mut self, sql: &str) -> mysql::Result<()> {
+        let mut result = self.conn.query_iter(sql)?;
         // A statement may fail behind its first row; dropping the rest would not tell.
         while let Some(rows) = result.iter() {
             for row in rows {
-                row.map_err(failed)?;
+                row?;
             }
         }
         Ok(())
     }
 
+    /// Turns a statement's error into ours; the account is asked for where the server does not name it.
+    fn failed(&mut self, error: &mysql::Error, sql: &str) -> Error {
+        let account: Option<String> = match error::lacks_account(error) {
+            // Where this fails, the first error says enough.
+            true => self
+                .conn
+                .query_first("SELECT CURRENT_USER()")
+                .unwrap_or_default(),
+            false => None,
+        };
+        query_error_of(error, sql, account.as_deref())
+    }
+
     /// Runs a statement and returns all its rows. Errors as [`Session::run`].
     pub fn rows(&mut self, sql: &str) -> Result<Vec<Row>> {
-        let rows: Vec<mysql::Row> = self.conn.query(sql).map_err(|e| query_error(&e, sql))?;
+        let rows: mysql::Result<Vec<mysql::Row>> = self.conn.query(sql);
+        let rows = rows.map_err(|error| self.failed(&error, sql))?;
         Ok(rows.into_iter().map(Row::from_driver).collect())
     }
 
     /// Runs a statement and returns its first row. Errors as [`Session::run`].
     pub fn one(&mut self, sql: &str) -> Result<Option<Row>> {
-        let row: Option<mysql::Row> = self
-            .conn
-            .query_first(sql)
-            .map_err(|e| query_error(&e, sql))?;
+        let row: mysql::Result<Option<mysql::Row>> = self.conn.query_first(sql);
+        let row = row.map_err(|error| self.failed(&error, sql))?;
         Ok(row.map(Row::from_driver))
     }
 

@@ -171,7 +171,8 @@ pub(crate) fn probe(place: &Place) -> Result<()> {
             Some(libc::EOPNOTSUPP | libc::ENOTTY | libc::EINVAL | libc::ENOSYS) => Error::refused(
                 format!("{source} is on {kind}, which cannot clone files here"),
             )
-            .hint("files can be cloned on XFS made with reflink=1 and on btrfs"),
+            .hint("files can be cloned on XFS made with reflink=1 and on btrfs")
+            .hint("'evenkeel doctor' says which other ways to freeze files work here"),
             Some(libc::EXDEV) => Error::refused(format!(
                 "files of {source} cannot be cloned to {}",
                 place.parent.display()

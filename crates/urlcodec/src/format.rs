@@ -87,7 +87,7 @@ fn checksum(head: &[u8], payload: &[u8]) -> [u8; 32] {
 pub(crate) fn opened(bytes: &[u8]) -> Result<(Mode, [u8; 8], &[u8])> {
     let refused = |what: &str| {
         Error::usage(format!("this is not a table for URLs: {what}"))
-            .hint("give a file that `evenkeel url train` wrote, copied whole")
+            .hint("give a file that 'evenkeel url train' wrote, copied whole")
     };
     let (head, payload) = bytes
         .split_at_checked(HEAD)
@@ -123,5 +123,5 @@ pub(crate) fn opened(bytes: &[u8]) -> Result<(Mode, [u8; 8], &[u8])> {
 /// What a payload is refused with that has a right checksum and makes no sense.
 pub(crate) fn senseless(_bad: Bad) -> Error {
     Error::usage("this is not a table for URLs: its parts do not fit each other")
-        .hint("train it again with `evenkeel url train`")
+        .hint("train it again with 'evenkeel url train'")
 }

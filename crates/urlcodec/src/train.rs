@@ -53,7 +53,7 @@ pub fn train(
         return Err(Error::usage(format!(
             "{total} bytes are more than a table is trained on, {MAX_TRAINING}"
         ))
-        .hint("give a sample, for example with `shuf -n 1000000`"));
+        .hint("give a sample, for example with 'shuf -n 1000000'"));
     }
     if training.bytes < MIN_TABLE {
         return Err(

@@ -36,7 +36,7 @@ pub fn extract(
         entries => entries.context(failed)?.next().is_none(),
     };
     if !is_empty {
-        return Err(Error::refused(format!("{} is not empty", into.display()))
+        return Err(Error::usage(format!("{} is not empty", into.display()))
             .hint("name a directory that is not there yet"));
     }
     let dir = make_private(into)?;

@@ -9,7 +9,7 @@ use crate::Run;
 use crate::report::CorruptPage;
 use evenkeel_innodb::doublewrite::DoublewriteCopies;
 use evenkeel_innodb::{PageSize, Probe, SpaceFormat};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use evenkeel_server::files::{FileClass, FoundFile};
 use std::collections::HashMap;
 use std::fs::File;
@@ -67,16 +67,18 @@ pub(super) fn judge(
         run.progress.warn(sentence(page));
     }
     if more > 0 {
-        run.progress
-            .warn(format!("{more} more pages failed their checksum"));
+        run.progress.warn(format!(
+            "{} failed their checksum",
+            units::count(more, "more page")
+        ));
     }
     if !corrupt.is_empty() && !request.keep_corrupt {
         let first = corrupt.first().map(sentence).unwrap_or_default();
         let mut error = Error::new(
             ErrorKind::Differs,
             format!(
-                "{} corrupt pages; nothing was stored. The first: {first}",
-                corrupt.len() as u64 + more
+                "{}; nothing was stored. The first: {first}",
+                units::count(corrupt.len() as u64 + more, "corrupt page")
             ),
         );
         for remedy in corrupt

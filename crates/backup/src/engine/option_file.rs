@@ -84,7 +84,7 @@ fn text(connect: &ConnectOptions) -> Result<String> {
 
 fn path(path: &Path) -> Result<&str> {
     path.to_str()
-        .ok_or_else(|| Error::refused(format!("{} is no text", path.display())))
+        .ok_or_else(|| Error::refused(format!("{} is not text", path.display())))
 }
 
 /// Writes a value as it reads back: in quotes, so that `#` is no comment and spaces stay.

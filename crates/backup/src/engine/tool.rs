@@ -1,5 +1,6 @@
 //! Which hot-copy tool fits a server, and where it is.
 
+use evenkeel_op::paths::absent;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::{Flavour, Version};
 use std::io;
@@ -54,8 +55,7 @@ impl Wanted {
     pub fn find(self, given: Option<&Path>) -> Result<Tool> {
         if let Some(program) = given {
             return self.inspect(program)?.ok_or_else(|| {
-                Error::usage(format!("{} is not there", program.display()))
-                    .hint("name a program with --engine-tool")
+                absent("program", program).hint("name a program with --engine-tool")
             });
         }
         let names: &[&str] = match self.flavour {

@@ -22,7 +22,7 @@ use contents::{Contents, OneGeneration};
 use crossbeam_channel::Receiver;
 use evenkeel_mount::{Claim, Mounted, Overlay, Owner, Scratch, heal};
 use evenkeel_op::open_directory::OpenDirectory;
-use evenkeel_op::paths::resolved;
+use evenkeel_op::paths::{absent, resolved};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::{Reader, Repository, Summary};
 use evenkeel_server::launch::{Account, hand_over};
@@ -58,7 +58,7 @@ pub fn mount(request: &MountRequest, run: Run<'_>) -> Result<Mount> {
     let generations = of_source(repository.generations()?, request.source.as_deref())?;
     let newest = newest(&generations, &repository)?;
     let one = match (request.generation, &request.scratch) {
-        (Some(number), _) => Some(known(number, &generations)?),
+        (Some(number), _) => Some(known(number, &generations, &repository)?),
         (None, Some(_)) => Some(newest),
         (None, None) if request.latest => Some(newest),
         (None, None) => None,
@@ -218,11 +218,11 @@ fn refuse_bad_place(mountpoint: &Path) -> Result<()> {
     match std::fs::read_dir(mountpoint) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Error::refused(format!("{place} is not empty"))
+            Some(_) => Err(Error::usage(format!("{place} is not empty"))
                 .hint("what is in it could not be seen: give an empty directory")),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Error::usage(format!("{place} does not exist")).hint("make it: mkdir"))
+            Err(absent("directory", mountpoint).hint(format!("make it: mkdir {place}")))
         }
         Err(error) => Err(error).context(|| format!("failed to read {place}")),
     }
@@ -285,12 +285,14 @@ fn newest(generations: &[Summary], repository: &Repository) -> Result<u32> {
     }
 }
 
-fn known(number: u32, generations: &[Summary]) -> Result<u32> {
+fn known(number: u32, generations: &[Summary], repository: &Repository) -> Result<u32> {
     match generations.iter().any(|one| one.generation == number) {
         true => Ok(number),
         false => Err(
-            Error::usage(format!("there is no generation {number} to mount"))
-                .hint("'evenkeel generations' lists those there are"),
+            Error::usage(format!("there is no generation {number} to mount")).hint(format!(
+                "'evenkeel generations {}' lists them",
+                repository.place()
+            )),
         ),
     }
 }

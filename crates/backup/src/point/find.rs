@@ -71,7 +71,11 @@ pub fn find(
     if known.is_empty() {
         return Err(
             Error::refused("no binary log is archived in this repository")
-                .hint("archive them from now on: evenkeel binlog archive REPOSITORY"),
+                .hint("without them only whole generations can be restored: leave out --to")
+                .hint(format!(
+                    "archive them from now on: 'evenkeel binlog archive {}'",
+                    opened.place()
+                )),
         );
     }
     let mut reason = None;

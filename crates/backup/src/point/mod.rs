@@ -65,7 +65,7 @@ impl Point {
             return Ok(Self::Time(time));
         }
         let local: DateTime = text.parse().map_err(|_| {
-            Error::usage(format!("'{text}' is no point in time"))
+            Error::usage(format!("'{text}' is not a point in time"))
                 .hint("a time: '2026-11-20 10:41:07', or with its zone: 2026-11-20T10:41:07Z")
                 .hint("a transaction: gtid:0-1-23 (with it) or before:0-1-23 (without it)")
                 .hint("a position: binlog.000042:1234")

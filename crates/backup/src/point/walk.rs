@@ -298,9 +298,13 @@ impl<'a> Walk<'a> {
                 format!("the point is beyond the archive, which reaches to {reach}")
             }
         });
-        match self.so_far.last.as_ref().and_then(|last| last.time) {
+        let last = self.so_far.last.as_ref().and_then(|last| last.time);
+        let error = match last {
             Some(time) => error.hint(format!("its last transaction is of {time}")),
             None => error,
-        }
+        };
+        error.hint(
+            "name an earlier point, or archive what the server still has: 'evenkeel binlog archive'",
+        )
     }
 }

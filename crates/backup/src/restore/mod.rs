@@ -377,7 +377,10 @@ pub(crate) fn newest(repository: &Repository) -> Result<u32> {
                 ErrorKind::Failed,
                 format!("{} has no generation yet", repository.place()),
             )
-            .hint("make one with: evenkeel backup REPOSITORY")
+            .hint(format!(
+                "'evenkeel backup {}' makes one",
+                repository.place()
+            ))
         })
 }
 

@@ -56,7 +56,7 @@ impl Places {
         Ok(())
     }
 
-    /// Gives the paths in a file, those below a root, their new places. What is no file of its own,
+    /// Gives the paths in a file, those below a root, their new places. What is not a file of its own,
     /// because a server put a link there, is refused.
     ///
     /// Errors: `Refused` for an `.isl` file that leads to no root.
@@ -68,7 +68,7 @@ impl Places {
         let found = file.metadata().context(failed)?;
         if !found.is_file() || found.nlink() > 1 {
             let place = place.display();
-            return Err(Error::failed(format!("{place} is no file of its own"))
+            return Err(Error::failed(format!("{place} is not a file of its own"))
                 .hint("something else than a server has worked on it: look who runs as its user"));
         }
         let text = read_paths(&mut file, &place)?;

@@ -117,7 +117,7 @@ impl Staging {
             if name == "lost+found" || replaceable {
                 continue;
             }
-            return Err(Error::refused(format!(
+            return Err(Error::usage(format!(
                 "{} is not empty (it holds {})",
                 self.target.display(),
                 name.display()

@@ -9,7 +9,7 @@ use crate::restore::{self, RestoreRequest};
 use crate::tables;
 use crate::throwaway;
 use evenkeel_op::paths::absolute;
-use evenkeel_op::{Context, Error, Result, Unit};
+use evenkeel_op::{Context, Error, Result, Unit, units};
 use evenkeel_repository::{Location, Proof, Repository};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
@@ -293,7 +293,7 @@ fn missing_tables(server: &Running, facts: &Facts, report: &mut BootReport) -> R
     if more > 0 {
         report
             .problems
-            .push(format!("{more} more tables are missing"));
+            .push(format!("missing: {}", units::count(more, "more table")));
     }
     Ok(())
 }

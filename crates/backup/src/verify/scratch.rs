@@ -33,7 +33,7 @@ impl Scratch {
         let failed = || format!("failed to read {}", path.display());
         let used = std::fs::read_dir(&anchor).context(failed)?.next().is_some();
         if used && !is_left {
-            return Err(Error::refused(format!("{} is not empty", path.display()))
+            return Err(Error::usage(format!("{} is not empty", path.display()))
                 .hint("give an empty or new directory with --scratch"));
         }
         let Some(living) = Living::hold(directory) else {
@@ -108,7 +108,7 @@ mod tests {
         drop((first, second));
         assert!(!at("r.boot-1").exists() && !at("r.boot-5").exists());
         let error = Scratch::claim(&at("r.boot-4")).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         Scratch::claim(&at("q.boot-3")).unwrap();
     }
 

@@ -1,6 +1,7 @@
 //! The report to pass on.
 
 use super::report::{OltpReport, OltpSample};
+use evenkeel_op::units;
 use evenkeel_report::page::number;
 use evenkeel_report::{About, Axis, Cell, Event, Fact, Page, Part, Plot, Point, Series, Table};
 
@@ -9,10 +10,10 @@ use evenkeel_report::{About, Axis, Cell, Event, Fact, Page, Part, Plot, Point, S
 pub fn page(report: &OltpReport, about: About) -> Page {
     let rate = number(report.transactions_per_s, 0);
     let mut lead = vec![format!(
-        "The server did {rate} transactions of {} a second from {} connections, over {} seconds; 95 of 100 \
+        "The server did {rate} transactions of {} a second from {}, over {} seconds; 95 of 100 \
          took at most {} ms.",
         report.mode.name(),
-        report.threads,
+        units::count(report.threads, "connection"),
         number(report.seconds, 0),
         number(report.p95_ms, 1),
     )];
@@ -43,9 +44,9 @@ pub fn page(report: &OltpReport, about: About) -> Page {
     ];
     if !report.failures.is_empty() || report.sessions_lost > 0 {
         parts.push(Part::Heading("What went wrong".to_owned()));
-        let lost = format!("sessions were lost {} times", report.sessions_lost);
+        let lost = format!("{} lost", units::count(report.sessions_lost, "session"));
         let told = report.failures.iter();
-        let told = told.map(|(told, times)| format!("{times} times: {told}"));
+        let told = told.map(|(told, times)| format!("{}: {told}", units::count(times, "time")));
         parts.push(Part::Points(std::iter::once(lost).chain(told).collect()));
     }
     Page {
@@ -111,7 +112,7 @@ fn events(intervals: &[OltpSample]) -> Vec<Event> {
     });
     let lost = intervals.iter().filter(|one| one.lost > 0);
     let lost = lost.map(|one| Event {
-        name: format!("{} sessions lost", one.lost),
+        name: format!("{} lost", units::count(one.lost, "session")),
         from: one.at_s - one.seconds,
         to: Some(one.at_s),
     });

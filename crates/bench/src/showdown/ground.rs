@@ -175,7 +175,7 @@ impl Drop for Ground {
     }
 }
 
-/// Fails with `Refused` where somebody keeps other things: some of them may have our names.
+/// Fails with `Usage` where somebody keeps other things: some of them may have our names.
 fn refuse_others(top: &Path) -> Result<()> {
     let entries = fs::read_dir(top).context(|| format!("failed to look into {}", top.display()))?;
     // One that was killed at its very beginning had made nothing but the lock.
@@ -183,7 +183,7 @@ fn refuse_others(top: &Path) -> Result<()> {
     let is_ours = top.join("lock").exists() && top.join("baseline").exists();
     match others.next().is_none() || is_ours {
         true => Ok(()),
-        false => Err(Error::refused(format!(
+        false => Err(Error::usage(format!(
             "{} holds other things than what a showdown left there",
             top.display()
         ))

@@ -246,9 +246,9 @@ fn tell(round: &Round, run: Run<'_>) {
                 format!(", restored in {}", units::duration(seconds))
             });
             run.progress.note(format!(
-                "{name}: {:.0} TpmC, {} backups{restored}",
+                "{name}: {:.0} TpmC, {}{restored}",
                 round.tpmc,
-                round.backups.len()
+                units::count(round.backups.len(), "backup")
             ));
         }
     }

@@ -125,8 +125,8 @@ fn chance(told: &compare::Verdict) -> String {
     match told.p_least >= LEVEL {
         true if one.max(other) == 1 => "one round each shows no spread".to_owned(),
         true => format!(
-            "{} rounds each are too few to tell from chance: --repeat 4 at least",
-            one.min(other)
+            "{} each: too few to tell from chance (--repeat 4 at least)",
+            evenkeel_op::units::count(one.min(other), "round")
         ),
         false => compare::p_value(told.p),
     }
@@ -409,7 +409,7 @@ mod tests {
         let three = Verdict::of(&rounds(3));
         assert_eq!(three.least_disturbing, None);
         assert!(
-            three.says[0].contains("3 rounds each are too few"),
+            three.says[0].contains("3 rounds each: too few"),
             "{three:?}"
         );
         let mut methods = rounds(4);

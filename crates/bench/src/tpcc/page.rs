@@ -1,6 +1,7 @@
 //! The report to pass on.
 
 use super::report::{KindReport, SampleReport, TpccReport};
+use evenkeel_op::units;
 use evenkeel_report::page::number;
 use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
@@ -10,17 +11,11 @@ use evenkeel_report::{
 #[must_use]
 pub fn page(report: &TpccReport, about: About) -> Page {
     let mut lead = vec![format!(
-        "The server took {} new orders a minute from {} connections, over {} seconds, with the tables of \
-         {} warehouse{}.",
+        "The server took {} new orders a minute from {}, over {} seconds, with the tables of {}.",
         number(report.tpmc, 0),
-        report.connections,
+        units::count(report.connections, "connection"),
         number(report.seconds, 0),
-        report.scale.warehouses,
-        if report.scale.warehouses == 1 {
-            ""
-        } else {
-            "s"
-        },
+        units::count(report.scale.warehouses, "warehouse"),
     )];
     if let Some(like) = report.like {
         lead.push(format!(
@@ -39,9 +34,9 @@ pub fn page(report: &TpccReport, about: About) -> Page {
     ];
     if !report.failures.is_empty() || report.sessions_lost > 0 {
         parts.push(Part::Heading("What went wrong".to_owned()));
-        let lost = format!("sessions were lost {} times", report.sessions_lost);
+        let lost = format!("{} lost", units::count(report.sessions_lost, "session"));
         let failures = report.failures.iter();
-        let told = failures.map(|(told, times)| format!("{times} times: {told}"));
+        let told = failures.map(|(told, times)| format!("{}: {told}", units::count(times, "time")));
         parts.push(Part::Points(std::iter::once(lost).chain(told).collect()));
     }
     parts.push(Part::Heading("How far it is TPC-C".to_owned()));

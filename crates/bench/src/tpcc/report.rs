@@ -7,6 +7,7 @@ use super::terminal::Told;
 use super::{Kind, Scale};
 use crate::repeated::{Repeatable, Value};
 use evenkeel_drive::{Ended, KindTally, Run as Driven, Sample};
+use evenkeel_op::units;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -295,14 +296,16 @@ fn deviations(
         all.push("nobody types or thinks, and each transaction is of any warehouse".to_owned());
     } else if request.connections != scale.warehouses as usize * 10 {
         all.push(format!(
-            "{} terminals, not ten for each of {} warehouses",
-            request.connections, scale.warehouses
+            "{}, not ten for each of {}",
+            units::count(request.connections, "terminal"),
+            units::count(scale.warehouses, "warehouse")
         ));
     }
     if scale != loaded {
         all.push(format!(
-            "only the first {} of {} warehouses in the tables used",
-            scale.warehouses, loaded.warehouses
+            "only the first {} of {} in the tables used",
+            scale.warehouses,
+            units::count(loaded.warehouses, "warehouse")
         ));
     }
     let ceiling = CEILING_PER_WAREHOUSE * f64::from(scale.warehouses);

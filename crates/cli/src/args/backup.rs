@@ -35,7 +35,7 @@ pub struct Backup {
     #[arg(long, conflicts_with = "against")]
     pub full: bool,
     /// Store what changed since generation N instead of since the newest one.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::generation)]
     pub against: Option<u32>,
     /// The server moved here, or was set up anew: go on in a repository that holds backups of another
     /// host, data directory or server_uuid.

@@ -12,6 +12,7 @@ pub use showdown::{BenchShowdown, FilesystemKind};
 
 use super::Connection;
 use clap::{Args, Subcommand};
+use evenkeel_op::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -221,7 +222,7 @@ pub struct TpccCheck {
 }
 
 /// Parses a span of time; without a unit it is seconds, as tpcc-mysql has them.
-pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, Error> {
     match text.parse::<u32>() {
         Ok(seconds) => Ok(Duration::from_secs(seconds.into())),
         Err(_) => super::span(text),

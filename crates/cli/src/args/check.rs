@@ -35,7 +35,7 @@ pub struct Check {
     pub repository: Option<PathBuf>,
     /// Which generation: to check with --repository, to take copies from with --heal-from [default: the
     /// newest; with --heal-from, any].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::generation)]
     pub generation: Option<u32>,
     /// Look for good copies of damaged pages in this repository, and with --execute write them back.
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = ["repository", "paths"],

@@ -66,7 +66,9 @@ pub use repository::{
 };
 pub use ssh::{CompressAt, Remote};
 pub use url::{Url, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
-pub use values::{Amount, Hidden, MappedRoot, Part, amount, percent, recipient, size, span};
+pub use values::{
+    Amount, Hidden, MappedRoot, Part, amount, generation, percent, recipient, size, span,
+};
 pub use waiting::Waiting;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};

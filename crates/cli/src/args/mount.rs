@@ -2,6 +2,7 @@
 
 use super::{Keys, Waiting};
 use clap::Args;
+use evenkeel_op::Error;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -74,15 +75,14 @@ pub enum MountedGeneration {
 }
 
 impl FromStr for MountedGeneration {
-    type Err = String;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         match text {
             "latest" => Ok(Self::Latest),
-            _ => text
-                .parse()
+            _ => super::generation(text)
                 .map(Self::Number)
-                .map_err(|_| "give a number, or latest".to_owned()),
+                .map_err(|error| error.hint("or give the word latest, for the newest")),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::DataDirectory;
 use clap::{Args, ValueEnum};
+use evenkeel_op::Error;
 use std::time::Duration;
 
 const PREWARM: &str = "\
@@ -59,9 +60,10 @@ pub enum Reader {
 }
 
 /// Parses seconds: `90`, or with a unit, `1m`.
-fn seconds(text: &str) -> Result<Duration, String> {
+fn seconds(text: &str) -> Result<Duration, Error> {
     match text.parse::<f64>() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
+        Ok(seconds) => Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Error::usage(format!("'{text}' is not a duration"))),
         Err(_) => super::span(text),
     }
 }

@@ -18,7 +18,7 @@ pub struct Generations {
     /// The repository.
     pub repository: PathBuf,
     /// Show this generation in detail.
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = super::generation)]
     pub generation: Option<u32>,
     /// What opens it.
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct Restore {
     )]
     pub target: Option<PathBuf>,
     /// The generation to restore [default: the newest; with --to, the nearest before the point].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::generation)]
     pub generation: Option<u32>,
     /// Go on to a point in time, with binary logs that were archived: up to a time
     /// ('2026-11-20 10:41:07'), with a transaction (gtid:0-1-23), before it (before:0-1-23), or up to
@@ -137,7 +137,7 @@ pub struct Verify {
     /// The repository.
     pub repository: PathBuf,
     /// The generation to verify [default: the newest].
-    #[arg(long, value_name = "N", conflicts_with = "all")]
+    #[arg(long, value_name = "N", value_parser = super::generation, conflicts_with = "all")]
     pub generation: Option<u32>,
     /// Verify every generation.
     #[arg(long)]
@@ -208,7 +208,7 @@ pub struct Forget {
     #[command(flatten)]
     pub keep: KeepRules,
     /// Forget exactly this generation; repeat for more.
-    #[arg(long, value_name = "N", conflicts_with = "KeepRules")]
+    #[arg(long, value_name = "N", value_parser = super::generation, conflicts_with = "KeepRules")]
     pub generation: Vec<u32>,
     /// Do it; without this the plan is shown and nothing happens.
     #[arg(long)]
@@ -369,7 +369,7 @@ pub struct RepositoryCopy {
     /// it is on the other host.
     pub to: PathBuf,
     /// Copy this generation; repeat for more [default: all newer than what TO has].
-    #[arg(long, value_name = "N", conflicts_with = "latest")]
+    #[arg(long, value_name = "N", value_parser = super::generation, conflicts_with = "latest")]
     pub generation: Vec<u32>,
     /// Copy the newest N.
     #[arg(long = "last", alias = "latest", value_name = "N",

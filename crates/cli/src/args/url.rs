@@ -12,8 +12,8 @@ Examples:
 
 Codes compare, byte by byte, as the URLs do, so that indexes, ranges and ORDER BY work on them. One
 line is one URL, in bytes, without the line's end; a code's line is its bytes as hexadecimal digits.
-What was compressed with a table is read with that table only: keep it as long as the codes. Exit codes: 1 a line is no code of this table;
-2 a file cannot be read, is no table, or is there already.";
+What was compressed with a table is read with that table only: keep it as long as the codes. Exit codes: 1 a line is not a code of this table;
+2 a file is not there, is not a table, or is one that would be overwritten.";
 
 /// Compress URLs so that they sort and are searched as before.
 #[derive(Args, Debug)]

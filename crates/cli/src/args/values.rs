@@ -1,5 +1,6 @@
 //! Values that are more than a word.
 
+use evenkeel_op::Error;
 use evenkeel_repository::Recipient;
 use std::fmt;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ pub struct MappedRoot {
 }
 
 impl FromStr for MappedRoot {
-    type Err = String;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text.split_once('=') {
@@ -42,19 +43,30 @@ impl FromStr for MappedRoot {
                 id: id.to_owned(),
                 dir: PathBuf::from(dir),
             }),
-            _ => Err("write it as ID=DIR, for example redo=/fast/redo".to_owned()),
+            _ => Err(Error::usage(format!("'{text}' is not of the form ID=DIR"))
+                .hint("write it like redo=/fast/redo")
+                .hint("'evenkeel generations REPOSITORY N' names the roots")),
         }
     }
 }
 
 /// Parses a size in bytes: `64M`, `1.5G`.
-pub fn size(text: &str) -> Result<u64, String> {
-    evenkeel_op::units::parse_bytes(text).map_err(|error| explain(&error))
+pub fn size(text: &str) -> Result<u64, Error> {
+    evenkeel_op::units::parse_bytes(text)
 }
 
 /// Parses a span of time: `500ms`, `30s`, `10m`.
-pub fn span(text: &str) -> Result<Duration, String> {
-    evenkeel_op::units::parse_duration(text).map_err(|error| explain(&error))
+pub fn span(text: &str) -> Result<Duration, Error> {
+    evenkeel_op::units::parse_duration(text)
+}
+
+/// Parses the number of a generation.
+pub fn generation(text: &str) -> Result<u32, Error> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| {
+        Error::usage(format!("'{text}' is not a generation"))
+            .hint("generations are numbered from 1; 'evenkeel generations REPOSITORY' lists them")
+    })
 }
 
 /// How much of something: a share of it, or an amount.
@@ -67,10 +79,13 @@ pub enum Amount {
 }
 
 /// Parses a share, `5` or `2.5%`, or a size in bytes, `10G`.
-pub fn amount(text: &str) -> Result<Amount, String> {
+pub fn amount(text: &str) -> Result<Amount, Error> {
     match text.trim_end_matches('%').parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(Amount::Share(share / 100.0)),
-        Ok(_) => Err("write a percentage from 0 to 100, or a size with its unit: 10G".to_owned()),
+        Ok(_) => Err(
+            Error::usage(format!("'{text}' is not a percentage or a size"))
+                .hint("write a percentage from 0 to 100, or a size with its unit: 10G"),
+        ),
         Err(_) => size(text).map(Amount::Bytes),
     }
 }
@@ -85,14 +100,15 @@ pub struct Part {
 }
 
 impl FromStr for Part {
-    type Err = String;
+    type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let both = text.split_once('/');
         let both = both.and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
         match both {
             Some((part, of)) if (1..=of).contains(&part) => Ok(Self { part, of }),
-            _ => Err("write it as K/N, for example 3/30 for the third of thirty".to_owned()),
+            _ => Err(Error::usage(format!("'{text}' is not of the form K/N"))
+                .hint("write it like 3/30 for the third of thirty parts")),
         }
     }
 }
@@ -106,16 +122,8 @@ pub fn percent(text: &str) -> Result<u8, String> {
 }
 
 /// Parses the public key of an age identity.
-pub fn recipient(text: &str) -> Result<Recipient, String> {
-    text.parse().map_err(|error| explain(&error))
-}
-
-fn explain(error: &evenkeel_op::Error) -> String {
-    let mut text = error.chain();
-    for hint in error.hints() {
-        text = format!("{text}; {hint}");
-    }
-    text
+pub fn recipient(text: &str) -> Result<Recipient, Error> {
+    text.parse()
 }
 
 #[cfg(test)]
@@ -140,13 +148,22 @@ mod tests {
 
     #[test]
     fn amounts_are_shares_or_sizes() {
-        assert_eq!(amount("5"), Ok(Amount::Share(0.05)));
-        assert_eq!(amount("2.5%"), Ok(Amount::Share(0.025)));
-        assert_eq!(amount("1K"), Ok(Amount::Bytes(1024)));
+        assert_eq!(amount("5").unwrap(), Amount::Share(0.05));
+        assert_eq!(amount("2.5%").unwrap(), Amount::Share(0.025));
+        assert_eq!(amount("1K").unwrap(), Amount::Bytes(1024));
         assert!(amount("101%").is_err());
-        assert_eq!("3/30".parse(), Ok(Part { part: 3, of: 30 }));
+        let third: Part = "3/30".parse().unwrap();
+        assert_eq!(third, Part { part: 3, of: 30 });
         for wrong in ["0/3", "4/3", "3", "a/b", "1/0"] {
             assert!(wrong.parse::<Part>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn generations_begin_with_one() {
+        assert_eq!(generation("1").unwrap(), 1);
+        for wrong in ["0", "-1", "latest", "4294967296"] {
+            assert!(generation(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -68,7 +68,7 @@ fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, face: &Face) -> Result<u8
     let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
     let cli = crate::parse(words.clone()).map_err(|error| {
         Error::usage("the other side does not understand the command line")
-            .because(wrong_use::sentence(&error))
+            .because(wrong_use::failure(&error))
     })?;
     let far_face = Face::far(&cli, face.signals().clone(), far.clone(), place);
     // What is over there for the other side is here for us.

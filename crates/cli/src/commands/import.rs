@@ -5,6 +5,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::ImportAnswer;
 use evenkeel_logical::import::{self, Input, Request};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,9 +39,7 @@ fn input(path: &Path) -> Result<Input> {
         });
     }
     let failed = |error: io::Error| {
-        Error::usage(format!("failed to open {}", path.display()))
-            .because(error)
-            .hint("give the path of a file of SQL statements, or - for standard input")
+        unreadable("SQL file", path, error).hint("to read standard input, give -")
     };
     let file = File::open(path).map_err(failed)?;
     let facts = file.metadata().map_err(failed)?;

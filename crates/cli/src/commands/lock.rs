@@ -67,7 +67,7 @@ fn describe(choice: &LockChoice, abilities: &Abilities) -> String {
 fn coordinates(locker: &mut Locker<'_>, face: &Face) -> Result<Coordinates> {
     match locker.coordinates() {
         Err(error) if error.kind() == ErrorKind::Refused => {
-            face.warn(&format!("the coordinates are not known: {}", error.chain()));
+            face.warn_of("the coordinates are not known: ", &error);
             Ok(Coordinates::default())
         }
         other => other,

@@ -107,11 +107,8 @@ impl Watch {
         };
         let written = self.update(|former| text::text(&ended, former));
         if let Err(error) = &written {
-            let why = told(error);
-            face.warn(&match answer {
-                Some(_) => format!("the work is done, but {why}"),
-                None => why,
-            });
+            let begin = answer.map_or("", |_| "the work is done, but ");
+            face.warn_of(begin, error);
         }
         written
     }
@@ -177,15 +174,6 @@ pub(super) fn exit_code(ended: &Result<u8>) -> u8 {
 /// Returns the seconds since 1970.
 fn now() -> f64 {
     jiff::Timestamp::now().as_duration().as_secs_f64()
-}
-
-/// Says what went wrong, and what to do.
-fn told(error: &Error) -> String {
-    let hints = error.hints();
-    match hints.first() {
-        Some(hint) => format!("{} ({hint})", error.chain()),
-        None => error.chain(),
-    }
 }
 
 /// A run that has ended.

@@ -206,7 +206,7 @@ fn ssh(remote: &Remote) -> Result<Ssh> {
     let destination = remote.ssh.clone().unwrap_or_default();
     // ssh itself would take it for an option.
     if destination.is_empty() || destination.starts_with('-') {
-        return Err(Error::usage(format!("'{destination}' is no host"))
+        return Err(Error::usage(format!("'{destination}' is not a host"))
             .hint("name it as ssh does: --ssh root@db1"));
     }
     let command = shell_words::split(&remote.ssh_command)
@@ -232,7 +232,8 @@ fn told(ssh: &Ssh, traffic: Traffic, questions: u64) -> String {
         units::bytes(traffic.received)
     );
     if questions > 0 {
-        text.push_str(&format!(", {questions} questions to the repository"));
+        let questions = units::count(questions, "question");
+        text.push_str(&format!(", {questions} to the repository"));
     }
     if traffic.connections > 1 {
         text.push_str(&format!(

@@ -11,6 +11,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
 use evenkeel_install::{Install, Place};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::connect::Session;
 use std::fs::{self, File};
@@ -112,16 +113,14 @@ fn library(named: Option<&Path>) -> Result<Vec<u8>> {
 /// Reads a library.
 fn elf(path: &Path) -> Result<Vec<u8>> {
     let failed = |error| {
-        Error::usage(format!("failed to read {}", path.display()))
-            .because(error)
-            .hint("give the library of this release with --library")
+        unreadable("library", path, error).hint("give the library of this release with --library")
     };
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LIBRARY_MAX).read_to_end(&mut bytes))
         .map_err(failed)?;
     if !bytes.starts_with(b"\x7fELF") {
-        return Err(Error::usage(format!("{} is no library", path.display()))
+        return Err(Error::usage(format!("{} is not a library", path.display()))
             .hint("give the library of this release with --library"));
     }
     Ok(bytes)
@@ -149,6 +148,6 @@ fn beside_the_program() -> Result<PathBuf> {
                 program.display()
             ))
             .hint("install the package evenkeel-plugin-url, or name the library with --library")
-            .hint("from source, `make build` makes it")
+            .hint("from source, 'make build' makes it")
         })
 }

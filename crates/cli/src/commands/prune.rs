@@ -6,7 +6,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::PruneAnswer;
 use evenkeel_backup::archive;
-use evenkeel_op::{Result, exit};
+use evenkeel_op::{Result, exit, units};
 use evenkeel_repository::{Prune, Repository};
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ fn prune(args: &Typed, face: &Face) -> Result<u8> {
     };
     if plan.unreadable > 0 {
         face.warn(&format!(
-            "{} packs are mostly dead, but rewriting them takes a reader's key",
-            plan.unreadable
+            "rewriting what is mostly dead takes a reader's key: {} left as before",
+            units::count(plan.unreadable, "pack")
         ));
     }
     face.answer(&PruneAnswer::new(&plan, &logs, freed));

@@ -24,13 +24,13 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bo
         // The generations before may be the last good ones.
         false => Err(
             Error::failed("nothing was forgotten: this generation holds corrupt pages")
-                .hint("see to the pages, then run `evenkeel forget`"),
+                .hint("see to the pages, then run 'evenkeel forget'"),
         ),
     };
     let Err(error) = outcome else {
         return true;
     };
-    face.warn(&format!("the backup is done, but {}", error.chain()));
+    face.warn_of("the backup is done, but ", &error);
     answer.retention_failure = Some(Failure::of(&error));
     false
 }

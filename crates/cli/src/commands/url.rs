@@ -3,6 +3,7 @@
 use crate::args::{self, UrlCoded, UrlGrep, UrlMode, UrlStats, UrlTable, UrlTrain, UrlVerb};
 use crate::show::Face;
 use crate::show::answers::{UrlStatsAnswer, UrlTrainAnswer};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Unit, exit};
 use evenkeel_urlcodec::lines::{self, Measure};
 use evenkeel_urlcodec::{MAX_LEN, MAX_TRAINING, Mode, Table, Training, by_host, train};
@@ -154,7 +155,7 @@ fn stats(args: &UrlStats, face: &Face) -> Result<u8> {
 
 fn code(line: &[u8]) -> Result<Vec<u8>> {
     lines::read(line).ok_or_else(|| {
-        Error::failed("a line is no code").hint("give what `evenkeel url compress` wrote")
+        Error::failed("a line is not a code").hint("give what 'evenkeel url compress' wrote")
     })
 }
 
@@ -167,7 +168,7 @@ pub(super) fn table_at(path: Option<&Path>) -> Result<Table> {
     match path {
         None => Table::shipped(),
         Some(path) => {
-            let file = fs::read(path).map_err(|error| unread(path, error))?;
+            let file = fs::read(path).map_err(|error| unreadable("table file", path, error))?;
             Table::read(file)
         }
     }
@@ -235,7 +236,5 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 }
 
 fn unread(path: &Path, error: io::Error) -> Error {
-    Error::usage(format!("failed to read {}", path.display()))
-        .because(error)
-        .hint("give the path of a file that can be read, or - for standard input")
+    unreadable("file", path, error).hint("to read standard input, give -")
 }

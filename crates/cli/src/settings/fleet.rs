@@ -51,15 +51,26 @@ pub fn fleet(typed: &Fleet) -> Result<Vec<FleetMember>> {
     let path = typed.file.display();
     let text = fs::read_to_string(&typed.file)
         .map_err(|error| unreadable("list of servers", &typed.file, error))?;
-    members(&text, &typed.command, &typed.only).context(|| format!("{path} and the command"))
+    let list = list_in(&path.to_string(), &text)?;
+    members(&list, &typed.command, &typed.only).context(|| format!("{path} and the command"))
 }
 
-fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<FleetMember>> {
-    let list: List = toml::from_str(text).map_err(|error| {
-        Error::usage("the list of servers is not as it should be")
-            .because(error)
-            .hint("evenkeel fleet --help shows one")
-    })?;
+/// What to do about a list that is none.
+const LIST_SHOWN: &str = "'evenkeel fleet --help' shows a list";
+
+/// Reads a list; `name` is its file, for messages.
+fn list_in(name: &str, text: &str) -> Result<List> {
+    toml::from_str(text).map_err(|error| {
+        // The parser shows the line with marks below it, which is much for a file that is something else.
+        let before = error.span().and_then(|span| text.get(..span.start));
+        let line = before.map_or(String::new(), |before| {
+            format!(", line {}", before.matches('\n').count() + 1)
+        });
+        Error::usage(format!("{name}{line}: {}", error.message())).hint(LIST_SHOWN)
+    })
+}
+
+fn members(list: &List, command: &[OsString], only: &[String]) -> Result<Vec<FleetMember>> {
     let (verb, typed) = split(command)?;
     let mut members = Vec::new();
     let (mut names, mut own) = (BTreeSet::new(), BTreeSet::new());
@@ -98,9 +109,7 @@ fn members(text: &str, command: &[OsString], only: &[String]) -> Result<Vec<Flee
     }
     members.retain(|member| only.is_empty() || only.contains(&member.name));
     match members.is_empty() {
-        true => {
-            Err(Error::usage("the list has no servers").hint("evenkeel fleet --help shows one"))
-        }
+        true => Err(Error::usage("the list has no servers").hint(LIST_SHOWN)),
         false => Ok(members),
     }
 }
@@ -166,7 +175,7 @@ impl Words<'_> {
         }
         words.extend_from_slice(typed);
         let line = [&[OsString::from("evenkeel")], words.as_slice()].concat();
-        crate::parse(line).map_err(|error| Error::usage(wrong_use::sentence(&error)))?;
+        crate::parse(line).map_err(|error| wrong_use::failure(&error))?;
         Ok(words)
     }
 }
@@ -231,7 +240,7 @@ mod tests {
                 .collect();
             words.join(" ")
         };
-        let found = members(list, &words(command), &only)?;
+        let found = members(&list_in("list", list)?, &words(command), &only)?;
         Ok(found.iter().map(line).collect())
     }
 
@@ -291,7 +300,11 @@ mod tests {
                 "backup",
                 "a value is",
             ),
-            ("[servers]", "backup", "not as it should be"),
+            (
+                "\n[servers]",
+                "backup",
+                "list, line 2: unknown field `servers`",
+            ),
             (twice, "backup", "the same repository"),
             (twice, "doctor", "the same repository"),
         ] {

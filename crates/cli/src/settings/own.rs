@@ -112,13 +112,11 @@ pub fn with_files_here(typed: Cli, words: &[OsString]) -> Result<(Cli, Vec<OsStr
     let (before, after) = words.split_at(at + 1);
     let whole = [before, &extra, after].concat();
     let parsed = crate::parse(whole.clone()).map_err(|error| {
-        Error::usage(format!(
-            "with what the option files say: {}",
-            wrong_use::sentence(&error)
-        ))
-        .hint(format!(
-            "`evenkeel settings --for {verb}` shows what comes from where"
-        ))
+        Error::usage("with what the option files say")
+            .because(wrong_use::failure(&error))
+            .hint(format!(
+                "'evenkeel settings --for {verb}' shows what comes from where"
+            ))
     })?;
     Ok((parsed, whole))
 }

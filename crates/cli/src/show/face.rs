@@ -190,6 +190,15 @@ impl Face {
         self.progress.event(Event::Warning(text.to_owned()));
     }
 
+    /// Says what went wrong beside the work, which goes on, and what to do about it.
+    pub fn warn_of(&self, begin: &str, error: &Error) {
+        let mut text = format!("{begin}{}", error.chain());
+        for hint in error.hints() {
+            text.push_str(&format!("\nhint: {hint}"));
+        }
+        self.warn(&text);
+    }
+
     /// Says what the user may want to know.
     pub fn note(&self, text: &str) {
         self.progress.event(Event::Note(text.to_owned()));

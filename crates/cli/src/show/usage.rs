@@ -81,9 +81,8 @@ pub fn usage(mut error: clap::Error, words: &[OsString]) -> ExitCode {
     let mut tips: Vec<String> = verbs
         .map(|verb| format!("did you mean 'evenkeel {verb}'?"))
         .collect();
-    if let Some(tip) = wrong_use::hide_password(&mut error, words) {
-        tips.push(tip.to_owned());
-    }
+    wrong_use::hide_password(&mut error, words);
+    tips.extend(wrong_use::tips(&error));
     let wanted_json = words
         .iter()
         .take_while(|word| *word != "--")

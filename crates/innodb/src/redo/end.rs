@@ -90,7 +90,7 @@ impl Log {
         let count_is_right = header.layout == RedoLayout::Classic || files.len() == 1;
         if size <= header_bytes || sizes.iter().any(|other| *other != size) || !count_is_right {
             return Err(Error::failed(format!(
-                "redo log files have sizes {sizes:?}, which is no log of this server"
+                "redo log files have sizes {sizes:?}, which is not a log of this server"
             )));
         }
         let file_bytes = size - header_bytes;

@@ -61,7 +61,7 @@ impl RedoHeader {
             let got = read_up_to(&file, &mut bytes, 0).context(what)?;
             if got < bytes.len() {
                 return Err(Error::failed(format!(
-                    "{}: only {got} bytes, which is no redo log",
+                    "{}: only {got} bytes, which is not a redo log",
                     first_log_file.display()
                 )));
             }

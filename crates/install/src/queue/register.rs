@@ -136,7 +136,7 @@ pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
     match back() {
         Ok(()) => why.hint("the server has what it had before"),
         Err(error) => why.hint(format!(
-            "the server may lack queues now ({error}): see `evenkeel plugin status queue`; the rows are \
+            "the server may lack queues now ({error}): see 'evenkeel plugin status queue'; the rows are \
              in their files"
         )),
     }

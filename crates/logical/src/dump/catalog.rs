@@ -205,7 +205,7 @@ impl Look {
         let unknown = |name: &&String| !tables.iter().any(|table| table.shown() == **name);
         match filter.named().find(unknown) {
             Some(name) => Err(Error::usage(format!(
-                "--where names '{name}', which is no table of this dump"
+                "--where names '{name}', which is not a table of this dump"
             ))),
             None => Ok(tables),
         }

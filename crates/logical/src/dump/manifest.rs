@@ -7,6 +7,7 @@ use super::output::MARK;
 use super::place::Place;
 use super::work::Written;
 use crate::objects::Objects;
+use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
@@ -274,6 +275,11 @@ const OTHER_COPY: &str =
 
 fn no_dump(place: &Place) -> Error {
     let shown = place.shown("");
+    if let Place::Directory(dir) = place
+        && !dir.exists()
+    {
+        return absent("directory", dir).hint("check the path");
+    }
     if place.open(MARK).is_ok() {
         return Error::usage(format!("{shown} holds a dump that did not end"))
             .hint("wait for it, or go on with it: dump --resume");

@@ -196,8 +196,8 @@ fn begin(
     look.objects.set_definer(&request.definer);
     let tables = look.tables(&request.filter)?;
     progress.note(format!(
-        "one view over {} connections, locked for {}",
-        request.threads,
+        "one view over {}, locked for {}",
+        evenkeel_op::units::count(request.threads, "connection"),
         evenkeel_op::units::duration(snapshot.held.lock)
     ));
     warn(&look, &tables, progress);

@@ -150,7 +150,7 @@ impl<'a> Driver<'a> {
             if said.elapsed() >= self.request.tell_every {
                 let line = self.frontier();
                 self.progress.note(format!(
-                    "everything before line {line} is in; if interrupted, go on with --from-line {line}"
+                    "everything before line {line} was executed; if interrupted, resume with --from-line {line}"
                 ));
                 said = Instant::now();
             }

@@ -68,7 +68,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
         ));
     }
     error.hint(format!(
-        "what is before line {frontier} is in; to go on when the cause is mended, run the same command with {flags}"
+        "everything before line {frontier} was executed; when the cause is fixed, resume with {flags}"
     ))
 }
 

@@ -8,7 +8,7 @@ use super::queue::{Claim, Queue};
 use super::source::{Chunk, Shape, Source, Table};
 use super::state::{self, State, note_chunk, note_taken};
 use super::target::{self, Way};
-use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result};
+use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result, units};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::{Connection, Refusal};
@@ -157,8 +157,9 @@ pub(super) fn missing(source: &Source, taken: &BTreeMap<u64, (u64, String)>) -> 
         let foreign = source.foreign.then_some(table.rows).flatten();
         if let Some(rows) = foreign.filter(|rows| *rows != came) {
             all.push(Error::failed(format!(
-                "{} has {came} rows in the files of the dump, and {rows} were counted when it was made",
-                table.shown()
+                "{} has {} in the files of the dump, and {rows} when it was made",
+                table.shown(),
+                units::count(came, "row")
             )));
         }
     }
@@ -326,10 +327,11 @@ impl Shared<'_> {
         let sql = format!("SELECT COUNT(*) FROM {}", quoted(table));
         let there = number(connection, &sql)?.unwrap_or_default();
         if there != wanted {
-            return Err(
-                Error::failed(format!("it has {there} rows instead of {wanted}"))
-                    .hint("somebody else writes to it; the next run empties it and loads it again"),
-            );
+            return Err(Error::failed(format!(
+                "it has {} instead of {wanted}",
+                units::count(there, "row")
+            ))
+            .hint("somebody else writes to it; the next run empties it and loads it again"));
         }
         connection.run("START TRANSACTION")?;
         for chunk in &table.chunks {

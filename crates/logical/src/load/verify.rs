@@ -7,7 +7,7 @@ use super::source::{Chunk, Source, Table};
 use super::{Request, target};
 use crate::dump::{Sum, count};
 use crate::objects;
-use evenkeel_op::{Cancel, Context, Error, Progress, Result, Unit};
+use evenkeel_op::{Cancel, Context, Error, Progress, Result, Unit, units};
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -89,7 +89,10 @@ fn told(table: &Table, here: u64, there: u64, same: bool) -> Option<String> {
         (true, false) => Some(format!(
             "{shown} has other values in some of its {here} rows"
         )),
-        (false, _) => Some(format!("{shown} has {there} rows instead of {here}")),
+        (false, _) => Some(format!(
+            "{shown} has {} instead of {here}",
+            units::count(there, "row")
+        )),
     }
 }
 

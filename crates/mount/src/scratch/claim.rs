@@ -260,7 +260,7 @@ fn refuse_strangers(dir: &Path) -> Result<()> {
         if entry.file_name() != "lost+found" {
             let place = dir.display();
             let name = entry.file_name();
-            return Err(Error::refused(format!(
+            return Err(Error::usage(format!(
                 "{place} is not empty (it holds {})",
                 name.display()
             ))
@@ -372,7 +372,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         fs::write(top.path().join("precious"), "x").unwrap();
         let error = Scratch::claim(top.path(), owner("a", false)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         let dir = top.path().join("s");
         let first = fresh(&dir, owner("a", false));
         let error = Scratch::claim(&dir, owner("a", false)).unwrap_err();

@@ -4,7 +4,7 @@ use super::heal::{Healed, heal};
 use super::list::datadir_of;
 use super::store::Store;
 use super::{Run, Whose};
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Error, ErrorKind, Result, units};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, ServerFiles};
@@ -127,7 +127,7 @@ impl Subject {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{} holds no redo log of InnoDB: it is no data directory, or not all of one",
+            "{} holds no redo log of InnoDB: it is not a data directory, or not all of one",
             self.datadir().display()
         ))
         .hint("start the server and name its socket: it knows where its files are"))
@@ -156,8 +156,9 @@ impl Subject {
         )?;
         if let Some(count) = replicas.filter(|count| count != "0") {
             notes.push(format!(
-                "{count} replicas follow this server: they keep what is rolled back here, and have \
-                 to be made anew"
+                "{} of this server: what is rolled back here stays there, so make them anew \
+                 afterwards",
+                units::count(count, "replica")
             ));
         }
         let channels = match Replication::read(&mut server.session, &server.abilities) {

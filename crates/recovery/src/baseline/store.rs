@@ -86,7 +86,7 @@ impl Place {
     /// Finds it. `datadir` is without symbolic links.
     pub(super) fn of(datadir: &Path) -> Result<Self> {
         let parent = datadir.parent().ok_or_else(|| {
-            Error::refused("the root directory is no data directory to roll back")
+            Error::refused("the root directory is not a data directory to roll back")
         })?;
         let inside = Identity::of(parent)? != Identity::of(datadir)? || is_mount_point(datadir)?;
         let path = match inside {
@@ -273,7 +273,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(
-        Error::usage(format!("'{name}' is no name for a baseline")).hint(
+        Error::usage(format!("'{name}' is not a name for a baseline")).hint(
             "letters, digits, dashes, underscores and dots, at most 64, the first of them no dot",
         ),
     )

@@ -170,7 +170,7 @@ fn instead(finding: &Finding, copies: &Copies) -> Vec<String> {
                 copy.generation
             ));
             ways.push(format!(
-                "or open generation {} with `evenkeel mount` and copy the rows that are missing",
+                "or open generation {} with 'evenkeel mount' and copy the rows that are missing",
                 copy.generation
             ));
         }

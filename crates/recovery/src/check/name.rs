@@ -8,7 +8,7 @@ use super::tally::{Raw, What};
 use super::walk;
 use evenkeel_innodb::names::{self, IndexRow, Names, PageName, TableName, sdi, system};
 use evenkeel_innodb::{Kind, PageHeader};
-use evenkeel_op::Result;
+use evenkeel_op::{Result, units};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
@@ -261,7 +261,10 @@ fn why(raw: &Raw) -> String {
              or the log was made anew"
         ),
         What::Unreadable(why) => format!("it cannot be read: {why}"),
-        What::ShortFile => format!("the file has {found} pages, and {expected} by its own account"),
+        What::ShortFile => format!(
+            "the file has {}, and {expected} by its own account",
+            units::count(found, "page")
+        ),
         What::StrayBits => "bytes 26 to 33, which are unused and under no checksum, are not zero: \
                             harmless, but no server wrote that"
             .to_owned(),

@@ -3,7 +3,7 @@
 use super::buffer_pool;
 use super::job::{Job, jobs};
 use super::redo::Redo;
-use evenkeel_op::Result;
+use evenkeel_op::{Result, units};
 use evenkeel_server::abilities::StartReads;
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_server::stopped::StoppedServer;
@@ -141,8 +141,10 @@ impl Plan {
         let (pages, strange) = buffer_pool::parse(&text);
         if strange > 0 {
             let list = list.display();
-            self.useless
-                .push(format!("{strange} lines of {list} name no page"));
+            self.useless.push(format!(
+                "naming no page: {} of {list}",
+                units::count(strange, "line")
+            ));
         }
         let files: Vec<(Arc<PathBuf>, u64)> = found
             .files

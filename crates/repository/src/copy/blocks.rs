@@ -12,7 +12,7 @@ use crate::locks;
 use crate::map::tree::Tree;
 use crate::map::{Child, Entry};
 use crate::read::{BlockContent, FileReader, FrameCache, LeafCache};
-use crate::repository::Repository;
+use crate::repository::{Repository, no_generation};
 use crate::write::{Begin, FileBuilder, RunKind, Worker, Writer};
 use crossbeam_channel::{Receiver, Sender};
 use evenkeel_op::{Error, Result, Unit};
@@ -101,7 +101,7 @@ fn one(
     let origin = Origin {
         repository: source.repository,
         generation,
-        manifest: digest.ok_or_else(|| crate::repository::no_generation(generation))?,
+        manifest: digest.ok_or_else(|| no_generation(&*source.store, generation))?,
     };
     let mut facts = manifest.facts.clone();
     let origin = serde_json::to_value(origin)

@@ -26,7 +26,7 @@ pub(super) fn choose(
     let mut live: Vec<u32> = source.head.live.iter().map(|one| one.generation).collect();
     if let Chosen::These(numbers) = &how.chosen {
         if let Some(unknown) = numbers.iter().find(|number| !live.contains(number)) {
-            return Err(no_generation(*unknown));
+            return Err(no_generation(&*source.store, *unknown));
         }
         live.retain(|number| numbers.contains(number));
     }

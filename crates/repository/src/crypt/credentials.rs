@@ -83,7 +83,7 @@ impl Credentials {
             let identity = line.parse::<x25519::Identity>().map_err(|_| {
                 Error::new(
                     ErrorKind::WrongKey,
-                    format!("{name} holds a line that is no age identity"),
+                    format!("{name} holds a line that is not an age identity"),
                 )
                 .hint("identity files hold lines that begin with 'AGE-SECRET-KEY-1'")
             })?;

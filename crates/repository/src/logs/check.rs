@@ -6,7 +6,7 @@ use crate::crypt::Access;
 use crate::heal::{is_unfinished, list};
 use crate::names::{ARCHIVE_LOCK, BINLOGS};
 use crate::verify::Findings;
-use evenkeel_op::{Cancel, Progress, Result, Unit};
+use evenkeel_op::{Cancel, Progress, Result, Unit, units};
 use std::sync::atomic::Ordering;
 
 /// Checks names, and that nothing is missing between what is there; with `read_all`, every byte as
@@ -95,8 +95,8 @@ fn names(folder: &Folder, findings: &Findings) {
     }
     if !folder.leftovers.is_empty() {
         findings.note(format!(
-            "{path} holds {} segments that were forgotten; the next prune removes them",
-            folder.leftovers.len()
+            "{path} still holds what was forgotten ({}); the next prune removes it",
+            units::count(folder.leftovers.len(), "segment")
         ));
     }
 }

@@ -57,7 +57,7 @@ impl Reader {
         lock: Arc<dyn Lock>,
     ) -> Result<Self> {
         if catalog.head.live(generation).is_none() {
-            return Err(no_generation(generation));
+            return Err(no_generation(&*catalog.store, generation));
         }
         let manifest = catalog.generation(generation)?.manifest.clone();
         catalog.check_references(generation)?;

@@ -76,7 +76,7 @@ impl Repository {
         let generations: Vec<u32> = match how.generation {
             None => live.collect(),
             Some(one) if head.live(one).is_some() => vec![one],
-            Some(one) => return Err(no_generation(one)),
+            Some(one) => return Err(no_generation(&**store, one)),
         };
         let catalog = Arc::new(Catalog::new(
             store.clone(),

@@ -15,7 +15,7 @@ use crate::locks;
 use crate::manifest::{GenerationRef, Kind};
 use crate::map::tree::Tree;
 use crate::names;
-use crate::repository::Repository;
+use crate::repository::{Repository, list_hint};
 use crate::sealed;
 use crate::store::Existing;
 use evenkeel_op::{Error, Result};
@@ -296,7 +296,7 @@ fn find_base(catalog: Arc<Catalog>, kind: RunKind) -> Result<Option<Base>> {
         RunKind::Against(number) => {
             let live = head.live(number).ok_or_else(|| {
                 Error::usage(format!("there is no generation {number} to compare with"))
-                    .hint("'evenkeel generations' lists those there are")
+                    .hint(list_hint(&catalog.store.place()))
             })?;
             (live, Kind::Differential)
         }

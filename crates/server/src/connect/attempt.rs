@@ -2,8 +2,10 @@
 
 use super::error::{self, connect_error};
 use crate::options::{ConnectOptions, SslMode};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, ErrorKind, Result};
 use mysql::{ClientIdentity, Conn, OptsBuilder, SslOpts};
+use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
@@ -97,11 +99,8 @@ fn check_files(options: &ConnectOptions) -> Result<()> {
         ("ssl-key", &options.ssl_key),
     ] {
         let Some(path) = path else { continue };
-        std::fs::File::open(path).map_err(|error| {
-            Error::usage(format!("failed to open {} ({flag})", path.display()))
-                .because(error)
-                .hint(format!("name the right file with --{flag}"))
-        })?;
+        std::fs::File::open(path)
+            .map_err(|error| unreadable(&format!("{flag} file"), path, error))?;
     }
     Ok(())
 }
@@ -131,14 +130,34 @@ fn addresses(options: &ConnectOptions, place: &str) -> Result<Vec<String>> {
     }
     let port = options.port.unwrap_or(3306);
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let found = (bare, port).to_socket_addrs().map_err(|e| {
-        Error::new(ErrorKind::Unreachable, format!("failed to look up {place}"))
-            .because(e)
-            .hint(format!("check the host name '{host}'"))
-    })?;
+    let found = (bare, port)
+        .to_socket_addrs()
+        .map_err(|error| unknown_host(host, place, error))?;
     Ok(found
         .map(|address| bracketed(&address.ip().to_string()))
         .collect())
+}
+
+/// Makes the error for a host of which no address could be found.
+fn unknown_host(host: &str, place: &str, error: io::Error) -> Error {
+    // The C library's words for a name that nobody has; what else it says is about the way there.
+    let is_unknown = [
+        "not known",
+        "No address associated",
+        "nodename nor servname",
+    ]
+    .iter()
+    .any(|words| error.to_string().contains(words));
+    let failure = match is_unknown {
+        true => Error::new(
+            ErrorKind::Unreachable,
+            format!("the host name '{host}' is not known"),
+        ),
+        false => {
+            Error::new(ErrorKind::Unreachable, format!("failed to look up {place}")).because(error)
+        }
+    };
+    failure.hint("check --host (or the [client] group of an option file), and this host's DNS")
 }
 
 /// Returns an IPv6 address in the brackets that the driver wants; anything else as it is.

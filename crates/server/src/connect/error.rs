@@ -5,6 +5,20 @@ use mysql::{DriverError, MySqlError};
 use std::error::Error as _;
 use std::io;
 
+/// An operation needs a global privilege.
+const LACKS_GLOBAL: u16 = 1227;
+
+/// The global privileges that a backup needs, by the names that servers have for them.
+const OF_BACKUPS: [&str; 7] = [
+    "RELOAD",
+    "BACKUP_ADMIN",
+    "PROCESS",
+    "REPLICATION CLIENT",
+    "BINLOG MONITOR",
+    "SLAVE MONITOR",
+    "CONNECTION ADMIN",
+];
+
 /// Longest piece of a statement that a message quotes, in bytes.
 const STATEMENT_SHOWN: usize = 120;
 
@@ -12,12 +26,17 @@ const STATEMENT_SHOWN: usize = 120;
 /// message as the MySQL clients print them: `ERROR 1205 (HY000): Lock wait timeout exceeded …`.
 #[must_use]
 pub fn query_error(error: &mysql::Error, sql: &str) -> Error {
+    query_error_of(error, sql, None)
+}
+
+/// Does the same for a statement of an account, `USER@HOST`, where it is known.
+pub(super) fn query_error_of(error: &mysql::Error, sql: &str, account: Option<&str>) -> Error {
     let shown = shortened(sql);
     match error {
         mysql::Error::MySqlError(server) => {
             let kind = kind_of_code(server.code);
             let text = format!("{}, in: {shown}", server_text(server));
-            with_query_hint(Error::new(kind, text), server)
+            with_query_hint(Error::new(kind, text), server, account)
         }
         other if is_lost(other) => Error::new(
             ErrorKind::Unreachable,
@@ -145,9 +164,9 @@ fn kind_of_code(code: u16) -> ErrorKind {
     }
 }
 
-fn with_query_hint(error: Error, server: &MySqlError) -> Error {
+fn with_query_hint(error: Error, server: &MySqlError, account: Option<&str>) -> Error {
     match error.kind() {
-        ErrorKind::Refused => error.hint("give the account the privilege that the message names"),
+        ErrorKind::Refused => with_grant(error, server, account),
         ErrorKind::LockTimeout => error.hint(
             "find what holds the lock with SHOW PROCESSLIST, and run it again when that has ended",
         ),
@@ -156,6 +175,59 @@ fn with_query_hint(error: Error, server: &MySqlError) -> Error {
         }
         _ => error,
     }
+}
+
+/// Whether the server names a privilege that is missing, but not the account.
+pub(super) fn lacks_account(error: &mysql::Error) -> bool {
+    matches!(error, mysql::Error::MySqlError(server) if server.code == LACKS_GLOBAL)
+}
+
+/// Says which statement gives the privilege that the server misses, as far as it says so.
+fn with_grant(error: Error, server: &MySqlError, account: Option<&str>) -> Error {
+    let text = server.message.as_str();
+    let missing = match server.code {
+        LACKS_GLOBAL => lacking_global(text).zip(account.map(quoted_account)),
+        1142 => lacking_on_table(text),
+        _ => None,
+    };
+    let Some((what, account)) = missing else {
+        return error.hint("give the account the privilege that the message names");
+    };
+    let of_backups = OF_BACKUPS.iter().any(|one| what == format!("{one} ON *.*"));
+    let error = error.hint(format!("GRANT {what} TO {account};"));
+    match of_backups {
+        true => error.hint("'evenkeel doctor' checks all that a backup needs"),
+        false => error,
+    }
+}
+
+/// Access denied; you need (at least one of) the RELOAD privilege(s) for this operation
+fn lacking_global(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once("(at least one of) the ")?;
+    let (names, _) = rest.split_once(" privilege")?;
+    let names: Vec<&str> = names
+        .split(", ")
+        .flat_map(|some| some.split(" or "))
+        .collect();
+    // SUPER allows far more than what is to be done.
+    let least = names.iter().find(|name| **name != "SUPER");
+    let name = least.or(names.first())?;
+    Some(format!("{name} ON *.*"))
+}
+
+/// SELECT command denied to user 'poor'@'localhost' for table `shop`.`orders`: what is missing, and to whom. Some
+/// servers do not say in which database, and then nothing is told.
+fn lacking_on_table(text: &str) -> Option<(String, String)> {
+    let (privilege, rest) = text.split_once(" command denied to user ")?;
+    let (account, table) = rest.split_once(" for table ")?;
+    let is_whole = table.starts_with('`') && table.contains("`.`");
+    is_whole.then(|| (format!("{privilege} ON {table}"), account.to_owned()))
+}
+
+/// `USER@HOST` as a statement has it.
+fn quoted_account(account: &str) -> String {
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    format!("{}@{}", super::quote(user), super::quote(host))
 }
 
 fn login_hint(code: u16) -> &'static str {
@@ -259,6 +331,40 @@ mod tests {
             assert_eq!(error.kind(), kind, "{code}");
             let text = format!("ERROR {code} (HY000): text of it, in: SELECT 1");
             assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn the_statement_that_gives_a_privilege_is_named() {
+        for (code, message, hint) in [
+            (
+                1227,
+                "Access denied; you need (at least one of) the RELOAD privilege(s) for this operation",
+                "GRANT RELOAD ON *.* TO 'o''neil'@'%';",
+            ),
+            (
+                1227,
+                "Access denied; you need (at least one of) the SUPER, BINLOG MONITOR privilege(s) for this operation",
+                "GRANT BINLOG MONITOR ON *.* TO 'o''neil'@'%';",
+            ),
+            (
+                1142,
+                "SELECT command denied to user 'a'@'b' for table `shop`.`orders`",
+                "GRANT SELECT ON `shop`.`orders` TO 'a'@'b';",
+            ),
+            (
+                1142,
+                "SELECT command denied to user 'a'@'b' for table 'orders'",
+                "give the account the privilege that the message names",
+            ),
+        ] {
+            let refused = mysql::Error::MySqlError(MySqlError {
+                state: "42000".to_owned(),
+                message: message.to_owned(),
+                code,
+            });
+            let error = query_error_of(&refused, "X", Some("o'neil@%"));
+            assert_eq!(error.hints()[0], hint);
         }
     }
 

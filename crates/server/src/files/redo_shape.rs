@@ -104,7 +104,7 @@ impl RedoShape {
 
 fn unknown(path: &Path) -> Error {
     let error = Error::refused(format!(
-        "{} is no part of a redo log as this server has it, and evenkeel knows no other",
+        "{} is not part of a redo log as this server has it, and evenkeel knows no other",
         path.display()
     ));
     match path.is_dir() && !path.ends_with(moving_redo::DIRECTORY) {

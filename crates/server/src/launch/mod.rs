@@ -155,7 +155,7 @@ impl Launch {
             std::fs::read_dir(&self.datadir).context(|| format!("failed to list {place}"))?;
         if entries.next().is_some() {
             // mariadb-install-db would go ahead, among whatever is there.
-            return Err(Error::refused(format!("{place} is not empty"))
+            return Err(Error::usage(format!("{place} is not empty"))
                 .hint("name a directory that is empty or does not exist"));
         }
         self.hand_over(&self.datadir)

@@ -2,6 +2,7 @@
 
 use super::line::{self, Fault, Line};
 use super::{OptionFileResult, OptionLine};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result};
 use std::ffi::OsStr;
 use std::fs;
@@ -47,12 +48,7 @@ impl Reader {
     pub(super) fn top_level(&mut self, path: &Path, required: bool) -> Result<()> {
         match self.file(path, 0) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) if required => Err(Error::usage(format!(
-                "failed to read the option file {}",
-                path.display()
-            ))
-            .because(error)
-            .hint("give --defaults-file or --defaults-extra-file a file that can be read")),
+            Ok(Err(error)) if required => Err(unreadable("option file", path, error)),
             // A usual file that is not there, or not for us to read.
             Ok(Err(_)) => Ok(()),
             Err(given_up) => Err(fault(path, &given_up)),

@@ -18,6 +18,7 @@ use crate::abilities::Flavour;
 use crate::files::{self, ServerFiles};
 use crate::option_file::{self, DefaultsSpec, OptionLine};
 use crate::options::{Origin, server_groups};
+use evenkeel_op::paths::absent;
 use evenkeel_op::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
 use std::io;
@@ -71,13 +72,13 @@ impl StoppedServer {
             None => first,
         };
         if maker.is_none() && !said.looks_like_a_server() {
-            return Err(Error::usage(format!(
-                "{} is no data directory of MySQL or MariaDB: it has neither a system tablespace \
-                 nor a redo log",
+            let error = Error::usage(format!(
+                "{} is not a data directory of MySQL or MariaDB: it has neither a system \
+                 tablespace nor a redo log",
                 said.datadir.display()
             ))
-            .hint(format!("it was named by: {}", said.datadir_from))
-            .hint("give the data directory with --datadir, or the server's --defaults-file"));
+            .hint(NAME_IT);
+            return Err(error.hint(comes_from(&said.datadir_from)));
         }
         Ok(Self {
             pid: files::server_on(&said.datadir),
@@ -211,9 +212,21 @@ fn directory(datadir: &Path, settings: &BTreeMap<String, String>, variable: &str
     path.canonicalize().unwrap_or(path)
 }
 
+/// What to do about a directory that is not the server's.
+const NAME_IT: &str = "give the data directory with --datadir, or the server's --defaults-file";
+
+/// Says who named a data directory.
+fn comes_from(origin: &Origin) -> String {
+    match origin {
+        Origin::Default => "nothing names one, so the usual place was taken".to_owned(),
+        Origin::CommandLine => "it comes from the command line".to_owned(),
+        other => format!("it comes from {other}"),
+    }
+}
+
 /// Returns a data directory without symbolic links.
 fn existing(path: &Path, from: &Origin) -> Result<PathBuf> {
-    let named = |error: Error| error.hint(format!("it was named by: {from}"));
+    let named = |error: Error| error.hint(comes_from(from));
     let place = path.display();
     // A directory that may not be listed could be anything.
     let found = path.canonicalize().and_then(|real| {
@@ -226,11 +239,10 @@ fn existing(path: &Path, from: &Origin) -> Result<PathBuf> {
                 .because(error)
                 .hint("run evenkeel as root or as the server's user"),
         ),
-        io::ErrorKind::NotFound => named(
-            Error::usage(format!("there is no data directory {place}"))
-                .hint("give the data directory with --datadir, or the server's --defaults-file"),
+        io::ErrorKind::NotFound => named(absent("data directory", path).hint(NAME_IT)),
+        io::ErrorKind::NotADirectory => named(
+            Error::usage(format!("the data directory {place} is not a directory")).hint(NAME_IT),
         ),
-        io::ErrorKind::NotADirectory => named(Error::usage(format!("{place} is no directory"))),
         _ => named(
             Error::new(
                 ErrorKind::Failed,

@@ -183,9 +183,9 @@ fn a_wrong_directory_is_told_with_who_named_it() {
     let file = scratch.path().join("file");
     fs::write(&file, "").unwrap();
     for (wrong, word) in [
-        (empty.path().to_owned(), "no data directory"),
-        (scratch.path().join("missing"), "there is no"),
-        (file, "is no directory"),
+        (empty.path().to_owned(), "is not a data directory"),
+        (scratch.path().join("missing"), "does not exist"),
+        (file, "is not a directory"),
     ] {
         let text = format!("[mysqld]\ndatadir={}\n", wrong.display());
         let error = StoppedServer::find(&place(&scratch, &text)).unwrap_err();
@@ -194,8 +194,8 @@ fn a_wrong_directory_is_told_with_who_named_it() {
         assert!(
             error
                 .hints()
-                .iter()
-                .any(|hint| hint.contains("my.cnf, line 2")),
+                .last()
+                .is_some_and(|hint| hint.contains("my.cnf, line 2")),
             "{:?}",
             error.hints()
         );

@@ -140,7 +140,7 @@ impl<R: Read> Reader<R> {
         let path = path.strip_prefix("./").unwrap_or(&path).to_owned();
         let leads_out = |part: &str| matches!(part, "" | "." | "..") || part.contains('\0');
         if path.split('/').any(leads_out) {
-            return Err(self.damaged(&format!("'{path}' is no path below a data directory")));
+            return Err(self.damaged(&format!("'{path}' is not a path below a data directory")));
         }
         Ok(path)
     }

@@ -1,6 +1,7 @@
 //! What a restore does with names on a disk where others may be changing them.
 
 use evenkeel_op::own_directory::shown;
+use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
@@ -28,7 +29,7 @@ pub(super) fn is_mount_point(target: &Path, parent: &Path) -> Result<bool> {
         Err(error) => Err(error).context(|| format!("failed to stat {}", path.display())),
     };
     let Some(above) = device(parent)? else {
-        return Err(Error::usage(format!("{} does not exist", parent.display()))
+        return Err(absent("directory", parent)
             .hint("create it first: evenkeel does not guess owners and modes of parents"));
     };
     Ok(device(target)?.is_some_and(|own| own != above))

@@ -59,7 +59,7 @@ fn a_used_target_is_refused_and_kept() {
     fs::create_dir(top.join("data")).unwrap();
     fs::write(top.join("data/precious"), "x").unwrap();
     let error = Staging::plan(&top.join("data"), &top.join("data")).unwrap_err();
-    assert_eq!(error.kind().exit_code(), 14);
+    assert_eq!(error.kind().exit_code(), 2);
     assert!(top.join("data/precious").exists());
     fs::remove_dir_all(top).unwrap();
 }

@@ -87,7 +87,7 @@ pub(super) fn run(args: &BenchCompare, face: &Face) -> Result<u8> {
 fn read(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for path in paths {
-        let file = File::open(path).map_err(|error| unreadable("result", path, error))?;
+        let file = File::open(path).map_err(|error| unreadable("result file", path, error))?;
         for document in Deserializer::from_reader(BufReader::new(file)).into_iter() {
             let document = document.map_err(|error| {
                 Error::usage(format!("{} is not JSON: {error}", path.display()))

@@ -71,7 +71,7 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
         ended.unwrap_or_else(|| Member {
             name: member.name.clone(),
             exit_code: None,
-            seconds: 0.0,
+            seconds: None,
             answer: Value::Null,
         })
     });
@@ -110,7 +110,7 @@ fn failed(member: &settings::FleetMember, error: &Error) -> Member {
     Member {
         name: member.name.clone(),
         exit_code: Some(error.kind().exit_code()),
-        seconds: 0.0,
+        seconds: Some(0.0),
         // A plain struct: it cannot fail to serialise.
         answer: serde_json::to_value(failure).unwrap_or_default(),
     }

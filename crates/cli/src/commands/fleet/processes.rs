@@ -105,7 +105,7 @@ impl Processes {
         Ok(Some(Member {
             name: member.name.clone(),
             exit_code: Some(ended.exit_code()),
-            seconds: began.elapsed().as_secs_f64(),
+            seconds: Some(began.elapsed().as_secs_f64()),
             answer: serde_json::from_slice(&answer).unwrap_or_default(),
         }))
     }

@@ -4,6 +4,7 @@ use super::Answer;
 use crate::show::{Align, Table};
 use evenkeel_bench::compare::Verdict;
 use evenkeel_bench::experiment::ExperimentReport;
+use evenkeel_op::units;
 use serde::Serialize;
 
 impl Answer for ExperimentReport {
@@ -11,8 +12,10 @@ impl Answer for ExperimentReport {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} Each way was run {} times (--seed {}).\n",
-            self.did, self.repeat, self.seed
+            "{} Each way was run {} (--seed {}).\n",
+            self.did,
+            units::count(self.repeat, "time"),
+            self.seed
         );
         for metric in &self.metrics {
             let mut table = Table::new(&[

@@ -25,8 +25,8 @@ pub struct Member {
     pub name: String,
     /// The exit code of its run, 128 + N when signal N killed it; null when it was not begun.
     pub exit_code: Option<u8>,
-    /// How long it took.
-    pub seconds: f64,
+    /// How long it took; null when it was not begun.
+    pub seconds: Option<f64>,
     /// What it answered, or its error: the document that the command prints by itself.
     pub answer: Value,
 }
@@ -109,7 +109,9 @@ impl Answer for FleetAnswer {
                 one.name.clone(),
                 one.exit_code
                     .map_or("-".to_owned(), |code| code.to_string()),
-                units::duration(Duration::from_secs_f64(one.seconds)),
+                one.seconds.map_or("-".to_owned(), |seconds| {
+                    units::duration(Duration::from_secs_f64(seconds))
+                }),
                 one.outcome(),
             ]);
         }
@@ -127,7 +129,7 @@ mod tests {
         Member {
             name: "shop".into(),
             exit_code,
-            seconds: 1.0,
+            seconds: exit_code.map(|_| 1.0),
             answer,
         }
     }
@@ -161,7 +163,12 @@ mod tests {
             member(Some(137), Value::Null).outcome(),
             "ended without an answer"
         );
-        assert_eq!(member(None, Value::Null).outcome(), "not begun");
+        let not_begun = member(None, Value::Null);
+        assert_eq!(not_begun.outcome(), "not begun");
+        assert!(serde_json::to_value(&not_begun).unwrap()["seconds"].is_null());
+        let text = FleetAnswer::new(vec![not_begun]).text();
+        let row = text.lines().nth(1).unwrap_or_default();
+        assert_eq!(row.matches(" - ").count(), 2, "{text}");
     }
 
     #[test]

@@ -50,7 +50,10 @@ impl Answer for ImportAnswer {
     fn text(&self) -> String {
         let there = match self.already_there {
             0 => String::new(),
-            some => format!("; of {some} statements the rows were there already"),
+            some => format!(
+                "; of {} the rows were there already",
+                units::count(some, "statement")
+            ),
         };
         format!(
             "{}: {}, {}, {} of {} in {}, in {}{there}\n",

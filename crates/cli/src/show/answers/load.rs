@@ -136,9 +136,9 @@ impl Answer for LoadPlanAnswer {
         }
         let rows = self
             .rows
-            .map_or_else(|| "all".to_owned(), |rows| rows.to_string());
+            .map_or_else(|| "all rows".to_owned(), |rows| units::count(rows, "row"));
         text.push_str(&format!(
-            "load  {rows} rows of {}",
+            "load  {rows} of {}",
             units::count(self.tables, "table")
         ));
         text.push_str(match self.resumes {

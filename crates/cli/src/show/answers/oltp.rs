@@ -12,7 +12,7 @@ impl Answer for OltpLoaded {
     fn text(&self) -> String {
         let found = match self.rows_found {
             0 => String::new(),
-            some => format!(" ({some} rows were there)"),
+            some => format!(" ({} there before)", units::count(some, "row")),
         };
         format!(
             "{} of {} loaded in {}{found}\n",
@@ -38,11 +38,12 @@ impl Answer for OltpReport {
         );
         text.push_str(&numbers(self));
         for (told, times) in &self.failures {
-            text.push_str(&format!("failed {times} times: {told}\n"));
+            let times = units::count(times, "time");
+            text.push_str(&format!("failed {times}: {told}\n"));
         }
         if self.sessions_lost > 0 {
-            let lost = self.sessions_lost;
-            text.push_str(&format!("sessions were lost {lost} times\n"));
+            let lost = units::count(self.sessions_lost, "session");
+            text.push_str(&format!("{lost} lost\n"));
         }
         let verdict = match (self.ended, self.counts()) {
             (_, true) => "",

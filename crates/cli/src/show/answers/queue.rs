@@ -220,8 +220,11 @@ fn table(found: &TableFiles) -> String {
     if found.rows_out_of_broken_frames > 0 {
         let _ = writeln!(
             text,
-            "  {} rows of broken statements are whole, and kept",
-            found.rows_out_of_broken_frames
+            "  {} whole, and kept",
+            match found.rows_out_of_broken_frames {
+                1 => "1 row of a broken statement is".to_owned(),
+                rows => format!("{rows} rows of broken statements are"),
+            }
         );
     }
     if found.rows_missing > 0 {
@@ -241,8 +244,8 @@ fn table(found: &TableFiles) -> String {
     if found.torn_bytes > 0 {
         let _ = writeln!(
             text,
-            "  {} bytes at the end were torn by a crash: no statement that was acknowledged",
-            found.torn_bytes
+            "  {} at the end, torn by a crash: no statement that was acknowledged",
+            units::count(found.torn_bytes, "byte")
         );
     }
     text

@@ -13,7 +13,7 @@ impl Answer for LoadReport {
     fn text(&self) -> String {
         let found = match self.parts_found {
             0 => String::new(),
-            some => format!(" ({some} parts were there)"),
+            some => format!(" ({} there before)", units::count(some, "part")),
         };
         format!(
             "{} loaded in {}, indexes {}{found}\n",
@@ -61,13 +61,12 @@ impl Answer for TpccReport {
             text.push_str(&format!("\n{}", conditions(&self.conditions)));
         }
         for (told, times) in &self.failures {
-            text.push_str(&format!("failed {times} times: {told}\n"));
+            let times = units::count(times, "time");
+            text.push_str(&format!("failed {times}: {told}\n"));
         }
         if self.sessions_lost > 0 {
-            text.push_str(&format!(
-                "sessions were lost {} times\n",
-                self.sessions_lost
-            ));
+            let lost = units::count(self.sessions_lost, "session");
+            text.push_str(&format!("{lost} lost\n"));
         }
         let verdict = match (self.ended, self.counts()) {
             ("time", true) => "",
@@ -161,9 +160,9 @@ fn conditions(conditions: &[Condition]) -> String {
     };
     let lines = broken.iter().map(|one| {
         format!(
-            "{} {} times: condition {}: {}\n",
+            "{} {}: condition {}: {}\n",
             word(one),
-            one.broken,
+            units::count(one.broken, "time"),
             one.number,
             one.says
         )

@@ -126,7 +126,8 @@ impl Answer for UrlTrainAnswer {
     fn text(&self) -> String {
         let held_out = match (self.held_out_urls, self.held_out_ratio) {
             (Some(urls), Some(ratio)) => format!(
-                "; of {urls} URLs of hosts that were left out, {:.2} %",
+                "; of {} of hosts that were left out, {:.2} %",
+                units::count(urls, "URL"),
                 100.0 * ratio
             ),
             _ => String::new(),

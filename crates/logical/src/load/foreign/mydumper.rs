@@ -59,7 +59,7 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
         let left_alone = files.take_ending(ending).len();
         if left_alone > 0 {
             notes.push(format!(
-                "{left_alone} files *{ending} of mydumper were not looked at"
+                "mydumper's files *{ending} were not looked at ({left_alone})"
             ));
         }
     }

@@ -44,7 +44,7 @@ impl FromStr for Account {
     ///
     /// Errors: `Usage`.
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || Error::usage(format!("'{text}' is no account")).hint("write USER@HOST");
+        let wrong = || Error::usage(format!("'{text}' is not an account")).hint("write USER@HOST");
         let bytes = text.as_bytes();
         let (user, host) = match bytes.first() {
             Some(b'\'' | b'"' | b'`') => {
