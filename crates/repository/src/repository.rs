@@ -186,11 +186,9 @@ impl Repository {
         }
         let place = store.place();
         match store.list("") {
+            Ok(found) => refuse_occupied(&place, found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            found => is_vacant(
-                &place,
-                found.map_err(|error| store_failed("look at", &place, error))?,
-            ),
+            Err(error) => Err(store_failed("look at", &place, error)),
         }
     }
 
@@ -375,7 +373,7 @@ fn claim(store: &Arc<dyn Store>) -> Result<[Box<dyn Lock>; 2]> {
     let place = store.place();
     let failed = |error: io::Error| store_failed("make the repository", &place, error);
     store.make_folder("").map_err(failed)?;
-    is_vacant(&place, store.list("").map_err(failed)?)?;
+    refuse_occupied(&place, store.list("").map_err(failed)?)?;
     let locks = locks::remover(&**store, Duration::ZERO)?;
     let generations = store.list(names::GENERATIONS);
     if generations.is_ok_and(|found| !found.is_empty()) {
@@ -387,8 +385,8 @@ fn claim(store: &Arc<dyn Store>) -> Result<[Box<dyn Lock>; 2]> {
     Ok(locks)
 }
 
-/// Fails where what was found at a place stands in a new repository's way.
-fn is_vacant(place: &str, mut found: Vec<Listed>) -> Result<()> {
+/// Fails where what was found at a place would be in a new repository's way.
+fn refuse_occupied(place: &str, mut found: Vec<Listed>) -> Result<()> {
     // What an interrupted creation leaves is not in the way; anything else might be.
     let leftovers = [
         "repository.tmp",

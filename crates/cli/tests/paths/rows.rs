@@ -46,73 +46,63 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Verbs that talk to a server, with what they need besides.
-const CONNECTING: &str = "
-backup {new}
-baseline drop x
-baseline list
-baseline rollback
-baseline save
-bench cache
-bench compression
-bench inserts
-bench oltp load
-bench oltp run
-bench tpcc check
-bench tpcc load -w1
-bench tpcc run
-binlog archive {new}
-check
-doctor
-dump --output={new}
-import {statements}
-load {dump}
-lock -- true
-plugin install url --library={library}
-plugin status url
-plugin uninstall url
-queue compact a.b
-queue peek a.b
-queue status
-";
+/// Verbs that talk to a server, and what they need besides.
+const CONNECTING: [(&str, &str); 26] = [
+    ("backup", "{new}"),
+    ("baseline drop", "x"),
+    ("baseline list", ""),
+    ("baseline rollback", ""),
+    ("baseline save", ""),
+    ("bench cache", ""),
+    ("bench compression", ""),
+    ("bench inserts", ""),
+    ("bench oltp load", ""),
+    ("bench oltp run", ""),
+    ("bench tpcc check", ""),
+    ("bench tpcc load", "-w1"),
+    ("bench tpcc run", ""),
+    ("binlog archive", "{new}"),
+    ("check", ""),
+    ("doctor", ""),
+    ("dump", "--output={new}"),
+    ("import", "{statements}"),
+    ("load", "{dump}"),
+    ("lock", "-- true"),
+    ("plugin install", "url --library={library}"),
+    ("plugin status", "url"),
+    ("plugin uninstall", "url"),
+    ("queue compact", "a.b"),
+    ("queue peek", "a.b"),
+    ("queue status", ""),
+];
 
-/// The options of a connection, for each verb that has them: what listens in the end refuses everybody.
+/// The paths of a connection: what is there, and what goes with it. Files for TLS are looked at before anything
+/// is sent, and nobody is let in.
+const CONNECTION: [(&str, &str, &str); 6] = [
+    ("--socket", "socket", "--no-defaults"),
+    ("--defaults-file", "client.cnf", ""),
+    ("--defaults-extra-file", "client.cnf", ""),
+    ("--ssl-ca", "empty", "--no-defaults -h 127.0.0.1 -P {port}"),
+    (
+        "--ssl-cert",
+        "empty",
+        "--no-defaults -h 127.0.0.1 -P {port}",
+    ),
+    ("--ssl-key", "empty", "--no-defaults -h 127.0.0.1 -P {port}"),
+];
+
+/// The paths of a connection, for each verb that has one.
 pub(crate) fn connections() -> Vec<Row> {
-    let mut rows = Vec::new();
-    for line in CONNECTING.trim().lines() {
-        let is_name = |word: &&str| word.bytes().all(|b| b.is_ascii_lowercase());
-        let line = line.split_once(" -- ").unwrap_or((line, ""));
-        let words: Vec<&str> = line.0.split(' ').collect();
-        let depth = match words[0] {
-            "bench" if matches!(words[1], "oltp" | "tpcc") => 3,
-            "baseline" | "bench" | "binlog" | "plugin" | "queue" => 2,
-            _ => 1,
-        };
-        assert!(words[..depth].iter().all(is_name));
-        let verb = words[..depth].join(" ");
-        for (option, there, more) in [
-            ("--socket", "socket", "--no-defaults"),
-            ("--defaults-file", "client.cnf", ""),
-            ("--defaults-extra-file", "client.cnf", ""),
-            ("--ssl-ca", "empty", "--no-defaults -h 127.0.0.1 -P {port}"),
-            (
-                "--ssl-cert",
-                "empty",
-                "--no-defaults -h 127.0.0.1 -P {port}",
-            ),
-            ("--ssl-key", "empty", "--no-defaults -h 127.0.0.1 -P {port}"),
-        ] {
-            let after = if line.1.is_empty() { "" } else { " -- true" };
-            rows.push(Row {
-                of: format!("{verb} {option}"),
-                there: there.to_owned(),
-                code: 14,
-                told: "nobody is let in here".to_owned(),
-                line: format!("{} {option}={{}} {more}{after}", line.0),
-            });
-        }
+    let mut rows: Vec<Row> = read(SETTINGS).collect();
+    for (verb, words) in CONNECTING {
+        rows.extend(CONNECTION.map(|(option, there, more)| Row {
+            of: format!("{verb} {option}"),
+            there: there.to_owned(),
+            code: 14,
+            told: "nobody is let in here".to_owned(),
+            line: format!("{verb} {option}={{}} {more} {words}"),
+        }));
     }
-    rows.extend(read(SETTINGS));
     rows
 }
 
