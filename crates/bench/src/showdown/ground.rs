@@ -335,7 +335,7 @@ mod tests {
         fs::create_dir(top.path().join("output")).unwrap();
         let other = Place::Kept(top.path().to_owned());
         let refused = Ground::prepare(&other, Filesystem::Here, 0).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Refused);
+        assert_eq!(refused.kind(), ErrorKind::Usage);
         assert!(top.path().join("output").exists());
         assert!(kept.exists() && !top.path().join("work/output").exists());
     }

@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(read.objects, written.objects);
         assert_eq!(read.objects(&dir).unwrap(), objects());
         let none = Manifest::read(&scratch.join("e")).unwrap_err();
-        assert!(none.to_string().contains("no dump"), "{none}");
+        assert!(none.to_string().contains("does not exist"), "{none}");
     }
 
     #[test]
