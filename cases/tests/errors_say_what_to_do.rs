@@ -194,10 +194,7 @@ fn of_files_and_repositories() {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     said.call(format!(" {}:", host.trim()), " kvm7.example:");
     // It is this test that is in the way.
-    said.call(
-        format!("(process {})", std::process::id()),
-        "(process 4711)",
-    );
+    said.call(format!("process {}", std::process::id()), "process 4711");
     let backup = "backup --no-defaults --snapshot=copy --volume=/srv/vm.img /backup/vm";
     said.prepare(backup);
     encrypted(&mut said, &scratch);

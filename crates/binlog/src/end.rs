@@ -23,6 +23,9 @@ const LIST_LIMIT: u64 = 64 << 20;
 pub struct End {
     /// Byte position after the last complete transaction.
     pub position: u64,
+    /// Byte position behind which there are only MariaDB's checkpoints up to `position`: the server writes
+    /// those by itself, also while commits wait.
+    pub changes_until: u64,
     /// GTIDs executed up to there, as the server prints them; `None` when it has none.
     pub gtid: Option<String>,
     /// Bytes after `position`: a group that a crash cut off.
@@ -78,6 +81,7 @@ fn end_of<R: Read + Seek>(reader: &mut BufReader<R>, size: u64) -> Result<End> {
     let mut groups = Groups::default();
     let mut executed = GtidSet::default();
     let mut complete = MAGIC.len() as u64;
+    let mut changes_until = complete;
     let mut at = complete;
     while let Some(event) = next_event(reader, at, size)? {
         at += u64::from(event.header.length);
@@ -109,10 +113,14 @@ fn end_of<R: Read + Seek>(reader: &mut BufReader<R>, size: u64) -> Result<End> {
         }
         if groups.unfinished().is_none() {
             complete = at;
+            if event.header.kind != kind::MARIADB_CHECKPOINT {
+                changes_until = at;
+            }
         }
     }
     Ok(End {
         position: complete,
+        changes_until,
         gtid: position(&executed),
         cut_off: size - complete,
     })

@@ -50,6 +50,22 @@ fn every_cut_ends_at_a_boundary() {
 }
 
 #[test]
+fn checkpoints_change_nothing() {
+    let (mut made, ends) = mariadb(true);
+    let (last, gtid) = *ends.last().unwrap();
+    assert_eq!(end(&made.bytes).changes_until, last);
+    let name = b"\x0d\0\0\0binlog.000001";
+    made.event(kind::MARIADB_CHECKPOINT, name);
+    let position = made.event(kind::MARIADB_CHECKPOINT, name);
+    let found = end(&made.bytes);
+    assert_eq!((found.position, found.changes_until), (position, last));
+    assert_eq!(found.gtid.as_deref(), Some(gtid));
+    made.gtid(13, true);
+    let changed = made.query("CREATE TABLE u (a INT)");
+    assert_eq!(end(&made.bytes).changes_until, changed);
+}
+
+#[test]
 fn room_that_was_allocated_ahead_is_no_event() {
     let (made, ends) = mariadb(true);
     let found = end(&[&made.bytes[..], &[0; 4096]].concat());

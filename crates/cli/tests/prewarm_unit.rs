@@ -74,8 +74,8 @@ fn a_wrong_data_directory_is_told_and_nothing_else_happens() {
     let scratch = tempfile::tempdir().unwrap();
     let missing = scratch.path().join("missing");
     for (dir, word) in [
-        (missing.as_path(), "there is no"),
-        (scratch.path(), "no data"),
+        (missing.as_path(), "does not exist"),
+        (scratch.path(), "not a data directory"),
     ] {
         let output = run_as_the_unit_has_it(&["--no-defaults", "--datadir", name(dir)]);
         assert_eq!(output.status.code(), Some(2));

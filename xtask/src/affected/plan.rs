@@ -162,7 +162,8 @@ mod tests {
         );
         assert_eq!(
             touched(&["cases/tests/loads_go_on.rs"]),
-            "-E 'package(evenkeel-xtask) | (package(evenkeel-cases) & (binary(loads_go_on)))'"
+            "-E 'package(evenkeel-cli) | package(evenkeel-xtask) | \
+             (package(evenkeel-cases) & (binary(loads_go_on)))'"
         );
         assert_eq!(
             touched(&["crates/binlog/tests/damage_is_told.rs"]),

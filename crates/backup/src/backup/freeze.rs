@@ -7,6 +7,7 @@
 
 use super::applier::Applier;
 use super::current;
+use super::image;
 use super::method::{Choice, Method, Moment};
 use super::order::{early_files, late_files};
 use super::request::{BackupRequest, Source};
@@ -237,9 +238,8 @@ impl Freezer<'_> {
         let begin = Instant::now();
         self.provider.take(&sources(&self.survey.files.files))?;
         self.provider.instant()?;
-        let coordinates = self
-            .coordinates_of_image(&self.survey.files)?
-            .unwrap_or_default();
+        let from_image = self.coordinates_of_image(&self.survey.files)?;
+        let coordinates = image::agree(None, from_image)?;
         let instant = Moments {
             begin,
             end: Instant::now(),
@@ -306,7 +306,7 @@ impl Freezer<'_> {
             self.splice(&files, &header)?;
         }
         let from_image = self.coordinates_of_image(&files)?;
-        let coordinates = agree(coordinates, from_image)?;
+        let coordinates = image::agree(coordinates, from_image)?;
         Ok(Turn::Done(Box::new((
             files,
             coordinates,
@@ -518,30 +518,8 @@ impl Freezer<'_> {
         self.provider.patch(&first, header.offset(), header.bytes())
     }
 
-    fn coordinates_of_image(&self, files: &ServerFiles) -> Result<Option<Coordinates>> {
-        super::image::coordinates(files, |file| self.provider.frozen_path(&source(file)))
-    }
-}
-
-/// The server's word and the image's must be the same, where both speak.
-fn agree(asked: Option<Coordinates>, image: Option<Coordinates>) -> Result<Coordinates> {
-    match (asked, image) {
-        (Some(asked), Some(image)) => {
-            let same = asked.binlog_file == image.binlog_file
-                && asked.binlog_position == image.binlog_position;
-            if asked.binlog_file.is_some() && !same {
-                return Err(Error::failed(format!(
-                    "the server said it is at {:?}:{:?}, the frozen binary log ends at {:?}:{:?}",
-                    asked.binlog_file,
-                    asked.binlog_position,
-                    image.binlog_file,
-                    image.binlog_position
-                ))
-                .hint("the snapshot is not of the moment of the lock; nothing was stored"));
-            }
-            Ok(asked)
-        }
-        (asked, image) => Ok(asked.or(image).unwrap_or_default()),
+    fn coordinates_of_image(&self, files: &ServerFiles) -> Result<Option<image::Ended>> {
+        image::coordinates(files, |file| self.provider.frozen_path(&source(file)))
     }
 }
 

@@ -185,6 +185,7 @@ bench tpcc run --plot | - | 14 | nobody is let in | bench tpcc run --no-defaults
 bench tpcc run --report | - | 14 | nobody is let in | bench tpcc run --no-defaults --socket={socket} --report={}
 bench tpcc run -f | - | 2 | -f FILE | bench tpcc run -f {}
 bench tpcc run -t | - | 2 | -t FILE | bench tpcc run -t {}
+binlog archive --metrics | - | 14 | nobody is let in | binlog archive {new} --no-defaults --socket={socket} --metrics={}
 binlog archive --ssh-program | no-program | 13 | the connection ended | binlog archive {new} --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 binlog archive repository | - | 14 | nobody is let in | binlog archive --no-defaults --socket={socket} {}
 binlog extract repository | repository | 14 | no such binary log | binlog extract {} {new}
@@ -200,6 +201,7 @@ demo --dir | empty | 1 | create PATH | demo --dir={}
 demo --server-binary | no-program | 14 | PATH is not a MySQL | demo --server-binary={}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations
+forget --metrics | - | 0 | "last" | forget {repository} --keep-last=1 --execute --metrics={}
 forget repository | repository | 0 | "last" | forget {} --keep-last=1 --execute
 generations repository | repository | 0 | "generation": 1 | generations {}
 import file | statements | 14 | nobody is let in | import --no-defaults --socket={socket} {}
@@ -216,6 +218,7 @@ plugin install --table | table | 14 | nobody is let in | plugin install url --no
 prewarm --datadir | datadir | 0 | "datadir": "PATH" | prewarm --no-defaults --datadir={}
 prewarm --defaults-extra-file | server.cnf | 0 | "datadir": "ROOM/datadir" | prewarm --defaults-extra-file={}
 prewarm --defaults-file | server.cnf | 0 | "datadir": "ROOM/datadir" | prewarm --defaults-file={}
+prune --metrics | - | 0 | "executed": true | prune {repository} --execute --metrics={}
 prune repository | repository | 0 | "executed": true | prune {} --execute
 queue check path | datadir | 2 | no queue in PATH | queue check {}
 queue salvage path | datadir | 2 | no queue in PATH | queue salvage {} --output={new}
@@ -238,6 +241,7 @@ url stats --table | table | 0 | "table_bytes": | url stats {urls} --table={}
 url stats file | urls | 0 | "urls": 100 | url stats {}
 url train --output | - | 0 | "table": "PATH" | url train {urls} --output={} --table-size=64K --no-held-out
 url train file | urls | 0 | "urls": 100 | url train {} --output={new} --table-size=64K --no-held-out
+verify --metrics | - | 0 | "sound": true | verify {repository} --metrics={}
 verify --server-binary | no-program | 14 | PATH is not a MySQL | verify {repository} --boot --server-binary={}
 verify --ssh-program | no-program | 13 | the connection ended | verify {repository} --ssh=there --ssh-command={ssh} --ssh-program={}
 verify repository | repository | 0 | "sound": true | verify {}

@@ -71,6 +71,6 @@ fn other_first_pages_say_why() {
     assert!(why(&|page| page.truncate(1000)).contains("shorter"));
     assert!(why(&|page| page.fill(0)).contains("never written"));
     assert!(why(&|page| page[PAGE_NO + 3] = 1).contains("not page 0"));
-    assert!(why(&|page| page[TYPE + 1] = 9).contains("no tablespace header"));
+    assert!(why(&|page| page[TYPE + 1] = 9).contains("not a tablespace header"));
     assert!(why(&|page| page[DATA] = 1).contains("two different"));
 }

@@ -281,13 +281,20 @@ fn made(session: &mut Session, filter: &Filter) -> Result<HashMap<String, String
     let names =
         |list: &mut dyn Iterator<Item = &str>| list.map(quote).collect::<Vec<_>>().join(", ");
     let meant = match filter.selection.databases.as_slice() {
-        [] => format!("NOT IN ({})", names(&mut SYSTEM.into_iter())),
-        named => format!("IN ({})", names(&mut named.iter().map(String::as_str))),
+        // Lists of MariaDB compare names without case; the cast keeps the schema `SYS`, which is a user's.
+        [] => format!(
+            "CAST(TABLE_SCHEMA AS BINARY) NOT IN ({})",
+            names(&mut SYSTEM.into_iter())
+        ),
+        named => format!(
+            "TABLE_SCHEMA IN ({})",
+            names(&mut named.iter().map(String::as_str))
+        ),
     };
     let rows = session.rows(&format!(
         "SELECT TABLE_SCHEMA, TABLE_NAME, IF(ENGINE = 'ARCHIVE', NULL, CREATE_TIME) \
          FROM information_schema.TABLES \
-         WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA {meant}"
+         WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND {meant}"
     ))?;
     let made = rows.iter().map(|row| {
         let text = |at: usize| row.at(at).unwrap_or_default();

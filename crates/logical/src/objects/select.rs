@@ -3,14 +3,8 @@
 use evenkeel_op::{Error, Result};
 use regex::Regex;
 
-/// Schemas that belong to the server.
-pub(crate) const SYSTEM: [&str; 5] = [
-    "information_schema",
-    "mysql",
-    "ndbinfo",
-    "performance_schema",
-    "sys",
-];
+/// Schemas that belong to every server. Case counts: where a server tells `SYS` from `sys`, the former is a user's.
+pub(crate) const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
 
 /// Which objects to read: patterns over `schema.object`, and kinds to leave out.
 #[derive(Debug, Clone)]
@@ -70,7 +64,7 @@ impl Selection {
     #[must_use]
     pub fn wants_database(&self, name: &str) -> bool {
         match self.databases.as_slice() {
-            [] => !SYSTEM.iter().any(|one| one.eq_ignore_ascii_case(name)),
+            [] => !SYSTEM.contains(&name),
             named => named.iter().any(|one| one == name),
         }
     }
@@ -158,7 +152,8 @@ mod tests {
     #[test]
     fn patterns_and_names_choose() {
         let all = Selection::default();
-        assert!(all.wants_database("shop") && !all.wants_database("MySQL"));
+        assert!(all.wants_database("shop") && !all.wants_database("mysql"));
+        assert!(all.wants_database("SYS") && all.wants_database("ndbinfo"));
         assert!(all.wants("shop", "t"));
         let some = Selection {
             databases: vec!["shop".to_owned()],

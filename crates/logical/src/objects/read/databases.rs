@@ -12,11 +12,13 @@ pub(super) fn list(reader: &mut Reader<'_>) -> Result<Vec<Database>> {
         reader.session,
         "SELECT * FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME",
     )?;
+    let has_cluster = has_cluster(reader)?;
     let mut found = Vec::new();
     for row in rows {
         let name = row.text("SCHEMA_NAME");
+        let is_clusters = name == "ndbinfo" && has_cluster && reader.selection.databases.is_empty();
         // `#mysql50#…` and `lost+found` are directories that are no schemas.
-        if !reader.selection.wants_database(&name) || name.starts_with("#mysql50#") {
+        if !reader.selection.wants_database(&name) || is_clusters || name.starts_with("#mysql50#") {
             continue;
         }
         found.push(Database {
@@ -34,4 +36,11 @@ pub(super) fn list(reader: &mut Reader<'_>) -> Result<Vec<Database>> {
             .hint("SHOW DATABASES lists those that this account may see"));
     }
     Ok(found)
+}
+
+/// Returns whether the schema `ndbinfo` is the server's: only NDB Cluster has one of its own.
+fn has_cluster(reader: &mut Reader<'_>) -> Result<bool> {
+    let sql = "SELECT ENGINE FROM information_schema.ENGINES \
+               WHERE ENGINE = 'ndbinfo' AND SUPPORT IN ('YES', 'DEFAULT')";
+    Ok(!ask::rows(reader.session, sql)?.is_empty())
 }
