@@ -227,8 +227,8 @@ fn is_seen(site: &Site) {
         assert_eq!(answer["columns"], json!(["id", "what"]));
         assert_eq!(answer["rows"], json!([["3", "job 3"], ["4", "job 4"]]));
     }
-    site.refused(&["queue", "peek", "shop.numbers"], "no queue");
-    site.refused(&["queue", "status", "shop.numbers"], "no queue");
+    site.refused(&["queue", "peek", "shop.numbers"], "not a queue");
+    site.refused(&["queue", "status", "shop.numbers"], "not a queue");
     session.run("SELECT queue_end()").unwrap();
     let compacted = site.done(&["queue", "compact", "shop.jobs"]);
     assert_eq!(compacted["rows"], 48, "{compacted}");
