@@ -106,7 +106,7 @@ pub struct Error {
     kind: ErrorKind,
     message: String,
     hints: Vec<String>,
-    holder: Option<String>,
+    holder: Option<Box<str>>,
     #[source]
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -148,7 +148,7 @@ impl Error {
     /// Says who is in the way, in words: `process 4711`.
     #[must_use]
     pub fn held_by(mut self, holder: Option<String>) -> Self {
-        self.holder = holder;
+        self.holder = holder.map(String::into_boxed_str);
         self
     }
 

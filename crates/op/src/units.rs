@@ -65,7 +65,9 @@ pub fn span(span: Duration) -> String {
         (60_000, "m"),
         (1000, "s"),
     ];
-    let whole = units.into_iter().find(|(unit, _)| ms > 0 && ms % unit == 0);
+    let whole = units
+        .into_iter()
+        .find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));
     let (unit, name) = whole.unwrap_or((1, "ms"));
     format!("{} {name}", ms / unit)
 }

@@ -101,7 +101,7 @@ fn a_directory_with_files_in_it_is_not_initialised() {
         let error = launch
             .initialise(SERVER_DEADLINE, &Cancel::new())
             .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
     }
 }

@@ -20,7 +20,10 @@ pub struct HookProvider {
     datadir: PathBuf,
     /// Path below the data directory, by generation name.
     files: HashMap<String, PathBuf>,
+    /// What can be read.
     snapshot: Option<PathBuf>,
+    /// What the command says that it made.
+    unreleased: Option<PathBuf>,
 }
 
 impl HookProvider {
@@ -51,6 +54,7 @@ impl HookProvider {
             datadir,
             files: HashMap::new(),
             snapshot: None,
+            unreleased: None,
         })
     }
 
@@ -66,7 +70,9 @@ impl HookProvider {
     }
 
     fn release(&mut self, outcome: &str) -> Result<()> {
-        let (Some(snapshot), Some(release)) = (self.snapshot.take(), &self.command.release) else {
+        self.snapshot = None;
+        let (Some(snapshot), Some(release)) = (self.unreleased.take(), &self.command.release)
+        else {
             return Ok(());
         };
         let environment = [
@@ -169,13 +175,14 @@ impl Provider for HookProvider {
         let environment = [("EVENKEEL_DATADIR", self.datadir.as_os_str())];
         let output = command::run(&self.command.create, &environment, self.command.timeout)
             .context(|| "the snapshot command failed")?;
-        let printed = printed_path(&output, &self.datadir).inspect_err(|_| {
-            // The command ended well: what it made is released, whatever it said of it.
-            self.snapshot = Some(last_line(&output).into());
-        })?;
+        // The command ended well: what it made is released, whatever it said of it.
+        self.unreleased = Some(last_line(&output).into());
+        let printed = printed_path(&output, &self.datadir)?;
         // From there on no links are followed: what the server's user put there leads elsewhere.
         let found = printed.canonicalize();
-        self.snapshot = Some(found.context(|| format!("failed to find {}", printed.display()))?);
+        let found = found.context(|| format!("failed to find {}", printed.display()))?;
+        self.unreleased = Some(found.clone());
+        self.snapshot = Some(found);
         Ok(())
     }
 

@@ -393,9 +393,9 @@ fn what_leads_elsewhere_does_so_under_no_name() {
         Put::SecondName,
         Put::Pipe,
     ] {
-        for name in 0..NAMES.len() {
-            let laid = [(name, what.clone())];
-            assert!(is_harmless(&laid), "{what:?} as {}", NAMES[name]);
+        for (at, name) in NAMES.iter().enumerate() {
+            let laid = [(at, what.clone())];
+            assert!(is_harmless(&laid), "{what:?} as {name}");
         }
     }
 }
