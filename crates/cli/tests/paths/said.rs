@@ -117,7 +117,7 @@ fn settle(value: &mut Value) {
                     None => name == *vary,
                 };
                 match value {
-                    Value::Number(_) | Value::String(_) if VARY.iter().any(|v| is_one(v)) => {
+                    Value::Number(_) | Value::String(_) if VARY.iter().any(is_one) => {
                         *value = Value::Null;
                     }
                     other => settle(other),
