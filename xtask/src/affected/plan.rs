@@ -171,7 +171,7 @@ mod tests {
         );
         assert_eq!(
             touched(&["cases/tests/gone.rs"]),
-            "-E 'package(evenkeel-xtask)'"
+            "-E 'package(evenkeel-cli) | package(evenkeel-xtask)'"
         );
         assert_eq!(
             touched(&["crates/binlog/tests/made/mod.rs"]),
