@@ -96,6 +96,13 @@ mod tests {
         }
     }
 
+    fn image() -> Ended {
+        Ended {
+            coordinates: at("binlog.000034", 8841),
+            changes_until: 8801,
+        }
+    }
+
     #[test]
     fn an_image_may_end_behind_checkpoints_and_nothing_else() {
         for (file, said, is_right) in [
@@ -105,22 +112,17 @@ mod tests {
             ("binlog.000034", 8842, false),
             ("binlog.000033", 8841, false),
         ] {
-            let image = Ended {
-                coordinates: at("binlog.000034", 8841),
-                changes_until: 8801,
-            };
-            let agreed = agree(Some(at(file, said)), Some(image));
+            let agreed = agree(Some(at(file, said)), Some(image()));
             assert_eq!(agreed.is_ok(), is_right, "{file} {said}");
         }
     }
 
     #[test]
     fn who_speaks_alone_is_believed() {
-        let image = Ended {
-            coordinates: at("binlog.000034", 8841),
-            changes_until: 8801,
-        };
-        assert_eq!(agree(None, Some(image)).unwrap(), at("binlog.000034", 8841));
+        assert_eq!(
+            agree(None, Some(image())).unwrap(),
+            at("binlog.000034", 8841)
+        );
         assert_eq!(agree(Some(at("a.1", 4)), None).unwrap(), at("a.1", 4));
         assert_eq!(agree(None, None).unwrap(), Coordinates::default());
     }

@@ -163,15 +163,17 @@ pub(super) const VERIFY: Kind = Kind {
     is_success: |code| code == evenkeel_op::exit::DONE,
 };
 
+const EXECUTED: Fact = fact(
+    "executed",
+    "/executed",
+    "Whether it was done, not only planned.",
+);
+
 pub(super) const FORGET: Kind = Kind {
     prefix: "evenkeel_forget_",
     run: "run that ended well",
     facts: &[
-        fact(
-            "executed",
-            "/executed",
-            "Whether it was done, not only planned.",
-        ),
+        EXECUTED,
         fact("forgotten", "/remove", "Generations that no rule holds."),
         fact("kept", "/keep", "Generations that stay."),
     ],
@@ -183,11 +185,7 @@ pub(super) const PRUNE: Kind = Kind {
     prefix: "evenkeel_prune_",
     run: "run that ended well",
     facts: &[
-        fact(
-            "executed",
-            "/executed",
-            "Whether it was done, not only planned.",
-        ),
+        EXECUTED,
         fact(
             "bytes_freed",
             "/bytes_freed",
