@@ -313,12 +313,13 @@ fn put() -> impl Strategy<Value = Put> {
 }
 
 fn lay(what: &Put, at: &Path, neighbour: &Path) {
-    let _ = fs::remove_dir_all(at).or_else(|_| fs::remove_file(at));
-    let theirs = neighbour.join("base.json");
-    // What is above may be a link or a file by now: then there is nothing to lay there.
+    // What is above may be a link or a file by now: then there is nothing to lay there, and what was
+    // removed there would be the neighbour's.
     if fs::symlink_metadata(at.parent().unwrap()).is_ok_and(|above| !above.is_dir()) {
         return;
     }
+    let _ = fs::remove_dir_all(at).or_else(|_| fs::remove_file(at));
+    let theirs = neighbour.join("base.json");
     let _ = match what {
         Put::LinkToFile => std::os::unix::fs::symlink(&theirs, at),
         Put::LinkToDirectory => std::os::unix::fs::symlink(neighbour, at),
