@@ -19,11 +19,13 @@ mod workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Returns the top of the checkout that this was built from.
+/// Returns the top of the checkout that cargo runs this in. Two clones may share what was built: the one
+/// that it was built from may be gone.
 #[must_use]
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
+    let built = || env!("CARGO_MANIFEST_DIR").into();
+    let here: PathBuf = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, Into::into);
+    here.parent().unwrap_or(&here).to_path_buf()
 }
 
 /// Plans a run of cargo as if it were typed: without what cargo told us of our own package. That

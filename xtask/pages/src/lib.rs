@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 
 const REFERENCE: &str = "docs/src/reference.md";
 
-/// Returns the top of the checkout that this was built from.
+/// Returns the top of the checkout that cargo runs this in. Two clones may share what was built: the one
+/// that it was built from may be gone.
 #[must_use]
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here).to_path_buf()
+    let built = || env!("CARGO_MANIFEST_DIR").into();
+    let here: PathBuf = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, Into::into);
+    here.ancestors().nth(2).unwrap_or(&here).to_path_buf()
 }
 
 /// Writes the command reference of the book.
