@@ -99,6 +99,16 @@ const FILES: &[(&str, &str)] = &[
         "backup --no-defaults --volume=/nowhere.img /backup/vm",
     ),
     ("no-onto", "restore /backup/vm --onto=/nowhere.img"),
+    (
+        "no-datadir-of-a-backup",
+        "backup --no-defaults --datadir=/nowhere /backup/none",
+    ),
+    (
+        "file-as-datadir",
+        "backup --no-defaults --datadir=/etc/passwd /backup/none",
+    ),
+    ("file-as-repository", "generations /etc/passwd"),
+    ("file-as-dump", "load --no-defaults /etc/passwd"),
     ("no-import", "import --no-defaults /nowhere.sql"),
     ("no-load", "load --no-defaults /nowhere"),
     ("no-option-file", "doctor --defaults-file=/nowhere.cnf"),

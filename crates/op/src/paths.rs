@@ -1,6 +1,6 @@
 //! Paths as users type them.
 
-use crate::Error;
+use crate::{Error, Result};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +27,18 @@ pub fn unreadable(what: &str, path: &Path, error: io::Error) -> Error {
 #[must_use]
 pub fn absent(what: &str, path: &Path) -> Error {
     Error::usage(format!("the {what} {} does not exist", path.display()))
+}
+
+/// Returns a directory that the user named, without symbolic links.
+///
+/// Errors: `Usage` where there is none.
+pub fn directory(what: &str, path: &Path) -> Result<PathBuf> {
+    let real = path.canonicalize();
+    match real.as_deref().map(Path::is_dir) {
+        Ok(false) => Err(Error::usage(format!("the {what} {} is not a directory", path.display()))
+            .hint("check the path")),
+        _ => real.map_err(|error| unreadable(what, path, error)),
+    }
 }
 
 /// Returns a path that means the same in any directory: servers that are started go to one of their own.

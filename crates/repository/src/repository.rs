@@ -201,10 +201,10 @@ impl Repository {
     /// Opens the repository on a store.
     pub fn open_on(store: Arc<dyn Store>) -> Result<Self> {
         let opened = store.open(names::IDENTITY);
-        if let Err(error) = &opened
-            && error.kind() == io::ErrorKind::NotFound
-        {
-            return Err(not_there(&store.place()));
+        match opened.as_ref().map_err(io::Error::kind) {
+            Err(io::ErrorKind::NotFound) => return Err(not_there(&store.place())),
+            Err(io::ErrorKind::NotADirectory) => return Err(no_directory(&store.place())),
+            _ => {}
         }
         let bytes = sealed::whole(names::IDENTITY, opened)?;
         let identity: Identity = sealed::unseal(names::IDENTITY, names::IDENTITY, &bytes).map_err(
@@ -471,6 +471,12 @@ fn not_there(place: &str) -> Error {
             error.hint("check the path; 'evenkeel backup' makes a repository in an empty directory")
         }
     }
+}
+
+/// Makes the error for a place that is a file, or below one.
+fn no_directory(place: &str) -> Error {
+    let said = format!("there is no repository at {place}: it is not a directory");
+    Error::new(ErrorKind::NoRepository, said).hint("check the path")
 }
 
 /// Makes the error for a generation that a store does not have.

@@ -228,7 +228,9 @@ impl Manifest {
         let shown = place.shown(MANIFEST);
         let text = match place.read(MANIFEST, OBJECTS_MAX) {
             Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Err(no_dump(place)),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Err(no_dump(place));
+            }
             Err(error) => return Err(error).context(|| format!("failed to read {shown}")),
         };
         let damaged = || format!("{shown} is not the manifest of a dump");
@@ -279,6 +281,12 @@ fn no_dump(place: &Place) -> Error {
         && !dir.exists()
     {
         return absent("directory", dir).hint("check the path");
+    }
+    if let Place::Directory(dir) = place
+        && !dir.is_dir()
+    {
+        return Error::usage(format!("{} is not a directory", dir.display()))
+            .hint(format!("give the directory that has a {MANIFEST}"));
     }
     if place.open(MARK).is_ok() {
         return Error::usage(format!("{shown} holds a dump that did not end"))

@@ -48,7 +48,7 @@ pub use zone::{HOST_TIME_ZONE, is_zone};
 
 use crate::abilities::Abilities;
 use crate::connect::Session;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, Result, paths};
 use layout::Plan;
 use std::collections::BTreeMap;
 use std::fs::Metadata;
@@ -259,7 +259,8 @@ fn stopped(
         return Err(is_running(pid, datadir)
             .hint("stop it, or name its socket so that it is backed up while it runs"));
     }
-    let mut plan = Plan::from_variables(datadir, settings)?;
+    let datadir = paths::directory("data directory", datadir)?;
+    let mut plan = Plan::from_variables(&datadir, settings)?;
     plan.only_system = only_system;
     plan.outside = outside::known_to_dictionary(&plan.datadir)?;
     scan(&plan, None, settings.clone())
