@@ -95,6 +95,12 @@ impl QueueSite {
         session
     }
 
+    /// The directory below which the rows of all queues are.
+    #[must_use]
+    pub fn rows(&self) -> PathBuf {
+        self.launch.datadir.join("#sqlqueue")
+    }
+
     /// Empties the database `shop`.
     pub fn clear(&self) {
         let mut session = self.running.session().expect("a session");

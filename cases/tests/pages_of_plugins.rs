@@ -264,7 +264,7 @@ fn is_watched(house: &House, page: &mut Page<'_>) {
 /// Damages a file of the queue, and puts what is whole in its place.
 fn is_salvaged(house: &House, page: &mut Page<'_>) {
     house.run("systemctl stop mariadb; mkdir /data");
-    let part = house.run("ls /var/lib/mysql/#queue/*/*.part");
+    let part = house.run("ls /var/lib/mysql/#sqlqueue/*/*.part");
     let directory = part.split('/').nth(5).expect("a directory").to_owned();
     house.run(&format!(
         "printf J | dd of='{}' conv=notrunc bs=1 status=none seek=$(grep -abo 'mail 300' '{}' | head -1 | cut -d: -f1)",

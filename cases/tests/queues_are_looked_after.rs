@@ -273,7 +273,7 @@ fn is_salvaged(site: &mut Site) {
         (Some(0), &json!(true)),
         "{sound:?}"
     );
-    let table = fs::read_dir(datadir.join("#queue"))
+    let table = fs::read_dir(datadir.join("#sqlqueue"))
         .unwrap()
         .next()
         .unwrap()

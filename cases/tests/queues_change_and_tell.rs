@@ -222,7 +222,7 @@ fn left_over(site: &QueueSite) -> Vec<String> {
         })
         .iter()
         .sum();
-    let rows = names("#queue");
+    let rows = names("#sqlqueue");
     if rows.len() != anchors {
         left.push(format!("{} rows' directories of {anchors}", rows.len()));
     }

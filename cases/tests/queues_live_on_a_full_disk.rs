@@ -16,7 +16,7 @@ const SMALL: u64 = 48 << 20;
 fn consuming_makes_room() {
     let small = LoopFs::ext4(SMALL);
     let site = QueueSite::start(&[]);
-    let rows = site.launch.datadir.join("#queue");
+    let rows = site.rows();
     let site = site.again(|running| {
         running.stop(SERVER_DEADLINE).unwrap();
         fs::remove_dir(&rows).unwrap();

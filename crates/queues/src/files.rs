@@ -3,8 +3,9 @@
 use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
+use evenkeel_queue::place::{ROOT, root_of};
 use evenkeel_queue::salvage::{self, Checked};
-use evenkeel_queue::store::{ROOT, SUFFIX};
+use evenkeel_queue::store::SUFFIX;
 use evenkeel_server::files::refuse_running;
 use serde::Serialize;
 use std::fs;
@@ -95,8 +96,10 @@ struct Place {
 pub fn check(path: &Path) -> Result<FilesReport> {
     let place = Place::of(path)?;
     refuse_running(&place.datadir)?;
-    let root = place.datadir.join(ROOT);
-    let look = |anchor: &PathBuf| TableFiles::of(anchor, salvage::check(anchor, &root));
+    let look = |anchor: &PathBuf| {
+        let root = root_of(&place.datadir, anchor);
+        TableFiles::of(anchor, salvage::check(anchor, &root))
+    };
     Ok(FilesReport::new(
         &place,
         place.anchors.iter().map(look).collect(),
@@ -113,13 +116,14 @@ pub fn salvage(request: &Salvage) -> Result<FilesReport> {
     refuse_running(&place.datadir)?;
     let open = empty_directory(&request.into, &place.datadir)?;
     let into = open.anchor();
-    let (old, new) = (place.datadir.join(ROOT), into.join(ROOT));
+    let new = into.join(ROOT);
     let mut tables = Vec::new();
     for anchor in &place.anchors {
         let to = into.join(anchor.strip_prefix(&place.datadir).unwrap_or(anchor));
         let database = to.parent().unwrap_or(&into);
         fs::create_dir_all(database)
             .context(|| format!("failed to make {}", shown(database).display()))?;
+        let old = root_of(&place.datadir, anchor);
         // Nothing can be kept of a table whose own file is none: the others are.
         let salvaged = match salvage::check(anchor, &old) {
             Ok(_) => Ok(salvage::salvage(anchor, &old, &to, &new).map_err(failed)?),

@@ -127,7 +127,7 @@ Examples:
 Every row is kept whose frame is whole, before and behind the damage, and of broken frames the rows that are
 whole; with the row ids that they had. What was removed stays removed, but where the removal itself is
 damaged: such a row is delivered again. Nothing is written into the damaged files. Move the queue's
-directory below #queue out of the way, copy what is in DIR to the same places in the data directory, with
+directory below #sqlqueue out of the way, copy what is in DIR to the same places in the data directory, with
 the server's user as owner, and start the server. Exit codes: 3 something was lost; 14 a server runs there.";
 
 /// Write what is whole of damaged files into new ones.

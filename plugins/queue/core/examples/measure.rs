@@ -46,7 +46,8 @@ fn main() -> Outcome {
         table.stats().rows,
         start.elapsed()
     );
-    store.drop_table(&anchor, Some(&table))?;
+    let id = store.drop_table(&anchor, Some(&table))?;
+    store.remove_rows(id);
     Ok(())
 }
 

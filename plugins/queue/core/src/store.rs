@@ -3,6 +3,7 @@
 
 use crate::error::{During, Error, Result};
 use crate::io::Io;
+use crate::place::is_table;
 use crate::table::{Options, Report, Table, read_small, replace_small};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,10 +13,6 @@ const VERSION: u32 = 1;
 
 /// What an anchor file's name ends with in a server's data directory, behind a dot.
 pub const SUFFIX: &str = "QUE";
-
-/// Where the rows of all tables are, below a server's data directory. `#` keeps servers from taking it
-/// for a database.
-pub const ROOT: &str = "#queue";
 
 /// What an anchor file says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,13 +92,23 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The file system refuses. What was made so far is swept later.
+    /// The file system refuses: it is not there. What is left of it is swept later.
     pub fn create(&self, anchor: &Path, layout: &[u8]) -> Result<()> {
         let id = fastrand::u128(..);
         let layout = layout.to_vec();
-        Table::create(&*self.io, &self.dir(id), id)?;
-        self.io.sync_dir(&self.root).during("sync", &self.root)?;
-        self.put(anchor, &Anchor { id, layout })
+        let made = Table::create(&*self.io, &self.dir(id), id)
+            .and_then(|()| self.io.sync_dir(&self.root).during("sync", &self.root))
+            .and_then(|()| self.put(anchor, &Anchor { id, layout }));
+        // It may have its name already, when only that could not be made durable.
+        if made.is_err() {
+            match self.anchor(anchor) {
+                Ok(there) if there.id == id => {
+                    let _ = self.drop_table(anchor, None).map(|id| self.remove_rows(id));
+                }
+                _ => self.remove_rows(id),
+            }
+        }
+        made
     }
 
     fn put(&self, anchor: &Path, content: &Anchor) -> Result<()> {
@@ -168,32 +175,42 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The file system refuses: it has the old name, or after a failed sync either.
+    /// The file system refuses: it has the old name, after a crash perhaps the new one.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let ((old, _), (new, _)) = (split(from)?, split(to)?);
         self.io.rename(from, to).during("rename", from)?;
-        let (new, _) = split(to)?;
-        let (old, _) = split(from)?;
-        self.io.sync_dir(new).during("sync", new)?;
-        if old == new {
-            return Ok(());
+        let sync = |dir: &Path| self.io.sync_dir(dir).during("sync", dir);
+        let synced = sync(new).and_then(|()| if old == new { Ok(()) } else { sync(old) });
+        if synced.is_err() {
+            // Whoever asked goes on as if nothing had been done.
+            self.io.rename(to, from).during("rename", to)?;
         }
-        self.io.sync_dir(old).during("sync", old)
+        synced
     }
 
-    /// Removes a table; `open` is the table if it is open. All who wait for it are told at once.
+    /// Takes a table's name away; `open` is the table if it is open. All who wait for it are told at
+    /// once, and when this returns nobody makes a file of it any more. Returns whose rows
+    /// [`remove_rows`](Self::remove_rows) may remove now.
     ///
     /// # Errors
     ///
-    /// The anchor cannot be removed: the table is still there. What else is left is swept later.
-    pub fn drop_table(&self, anchor: &Path, open: Option<&Table>) -> Result<()> {
+    /// The anchor cannot be removed: the table is still there. Or that cannot be made durable: it is gone,
+    /// and may be there again, with its rows, after a crash.
+    pub fn drop_table(&self, anchor: &Path, open: Option<&Table>) -> Result<u128> {
         let id = self.anchor(anchor)?.id;
         let (dir, _) = split(anchor)?;
         self.io.unlink(anchor).during("remove", anchor)?;
-        self.io.sync_dir(dir).during("sync", dir)?;
+        let synced = self.io.sync_dir(dir).during("sync", dir);
         if let Some(table) = open {
             table.drop_now();
         }
-        self.remove_dir(&self.dir(id))
+        synced.map(|()| id)
+    }
+
+    /// Removes the rows of a table that has no name any more. What cannot be removed is swept when the
+    /// server starts.
+    pub fn remove_rows(&self, id: u128) {
+        let _ = self.remove_dir(&self.dir(id));
     }
 
     fn remove_dir(&self, dir: &Path) -> Result<()> {
@@ -205,23 +222,20 @@ impl Store {
     }
 
     /// Removes what no anchor speaks of: tables that a crash left half made or half gone. `known` are
-    /// the ids of all anchors there are. Returns how many there were.
+    /// the ids of all anchors there are. Returns how many there were. What cannot be removed stays: it keeps
+    /// nobody from the tables that are there.
     ///
     /// # Errors
     ///
-    /// The file system refuses.
+    /// The directory cannot be listed.
     pub fn sweep(&self, known: &[u128]) -> Result<usize> {
         let mut swept = 0;
         for name in self.io.list(&self.root).during("list", &self.root)? {
             let id = u128::from_str_radix(&name, 16);
-            let Ok(id) = id.map_err(|_| ()).and_then(|id| match name.len() {
-                32 => Ok(id),
-                _ => Err(()),
-            }) else {
+            let Some(id) = id.ok().filter(|_| is_table(&name)) else {
                 continue;
             };
-            if !known.contains(&id) {
-                self.remove_dir(&self.dir(id))?;
+            if !known.contains(&id) && self.remove_dir(&self.dir(id)).is_ok() {
                 swept += 1;
             }
         }

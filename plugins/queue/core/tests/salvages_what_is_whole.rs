@@ -46,7 +46,7 @@ impl Site {
     /// Several segments behind a part; statements of one row and of many.
     fn new(closed: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::new(Arc::new(Disk), &dir.path().join("#queue")).unwrap();
+        let store = Store::new(Arc::new(Disk), &dir.path().join("#sqlqueue")).unwrap();
         fs::create_dir(dir.path().join("shop")).unwrap();
         let anchor = dir.path().join("shop/jobs.QUE");
         store.create(&anchor, b"layout").unwrap();
@@ -79,7 +79,7 @@ impl Site {
     }
 
     fn root(&self) -> PathBuf {
-        self.dir.path().join("#queue")
+        self.dir.path().join("#sqlqueue")
     }
 
     /// Its files of frames, in the order of their names.
@@ -114,7 +114,7 @@ impl Site {
     fn salvage(&self) -> (Checked, Rows) {
         let before = image(self.dir.path());
         let new = tempfile::tempdir().unwrap();
-        let (anchor, root) = (new.path().join("jobs.QUE"), new.path().join("#queue"));
+        let (anchor, root) = (new.path().join("jobs.QUE"), new.path().join("#sqlqueue"));
         let told = salvage::salvage(&self.anchor(), &self.root(), &anchor, &root).unwrap();
         assert_eq!(told, self.check(), "check finds what salvage finds");
         assert_eq!(before, image(self.dir.path()), "nothing was written there");

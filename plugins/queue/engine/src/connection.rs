@@ -8,6 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long a wait stays for a table that another thread is opening, closing or altering, however little time it
+/// has: who only looks would find nothing in a table that has rows.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long it stays where a longer time is asked for than clocks can tell.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// A connection. When it goes, what it owns goes back.
 #[derive(Debug, Default)]
 pub struct Connection {
@@ -66,13 +73,22 @@ impl Connection {
         is_killed: &dyn Fn() -> bool,
     ) -> Result<Ended, Fault> {
         let begun = Instant::now();
+        let mut is_again = false;
         loop {
+            let left = timeout.saturating_sub(begun.elapsed());
+            if is_again && left.is_zero() {
+                return self.in_vain();
+            }
+            let now = Instant::now();
+            let until = now.checked_add(left.max(GRACE)).unwrap_or(now + LONGEST);
             let wanted = asked
                 .iter()
-                .map(|one| tables.wanted(&one.path, one.condition.as_deref()));
-            let wanted: Vec<Wanted> = match wanted.collect::<Result<_, Fault>>() {
+                .map(|one| tables.wanted(&one.path, one.condition.as_deref(), until));
+            let wanted: Vec<Wanted> = match wanted.collect::<Result<Option<_>, Fault>>() {
                 Err(fault) if fault.code == Code::Missing => return Ok(Ended::Missing),
-                wanted => wanted?,
+                Ok(None) => return self.in_vain(),
+                Ok(Some(wanted)) => wanted,
+                Err(fault) => return Err(fault),
             };
             let left = timeout.saturating_sub(begun.elapsed());
             let waited = self.session.wait(&wanted, most, left, is_killed);
@@ -81,11 +97,21 @@ impl Connection {
                 Ok(Waited::Rows(place, _)) => Ended::Rows(place),
                 Ok(Waited::TimedOut) => Ended::TimedOut,
                 Ok(Waited::Killed) => Ended::Killed,
-                // Another may have its name already.
-                Ok(Waited::Dropped(_)) | Err(evenkeel_queue::Error::Dropped) => continue,
+                // Another may have its name already: it is asked once, however little time is left.
+                Ok(Waited::Dropped(_)) | Err(evenkeel_queue::Error::Dropped) => {
+                    is_again = true;
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             });
         }
+    }
+
+    /// Ends a wait that no table was asked in.
+    fn in_vain(&mut self) -> Result<Ended, Fault> {
+        self.session.end()?;
+        self.is_owner = true;
+        Ok(Ended::TimedOut)
     }
 
     /// Removes what is owned for good, and sees all again.

@@ -1,12 +1,15 @@
 //! The tables of a server that are open. A table is meant by its path without a suffix, as servers
 //! name them: `./shop/mails`.
 
+mod claim;
 mod names;
 mod totals;
 
 use crate::columns::Columns;
 use crate::fault::{Code, Fault};
-use evenkeel_queue::store::{ROOT, SUFFIX};
+use claim::{Claim, PATIENCE, busy};
+use evenkeel_queue::place;
+use evenkeel_queue::store::SUFFIX;
 use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -18,23 +21,21 @@ use std::time::{Duration, Instant};
 /// Conditions of a table that are remembered, with how far each has been looked for.
 const CONDITIONS: usize = 100;
 
-/// How long a call waits for a name that another thread is about to give a table.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A table that is open.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     table: Arc<Table>,
     columns: Arc<Columns>,
-    conditions: HashMap<String, Condition>,
+    conditions: Arc<Mutex<HashMap<String, Condition>>>,
 }
 
-/// What is known of names.
+/// What is known of names. Its lock is held for moments: nothing is read, written or parsed under it. A thread
+/// that does that to a table has its name to itself meanwhile; see [`Claim`].
 #[derive(Debug, Default)]
 struct Known {
     open: HashMap<PathBuf, Open>,
-    /// Those that a thread opens now: others wait for it, and not for each other.
-    opening: HashSet<PathBuf>,
+    /// Names that a thread has to itself: others wait for it, and not for each other.
+    claimed: HashSet<PathBuf>,
     /// Names that a table has lost for a moment, because another is about to get them; and what it is
     /// called meanwhile.
     leaving: HashMap<PathBuf, PathBuf>,
@@ -63,13 +64,15 @@ fn anchor(path: &Path) -> PathBuf {
 }
 
 impl Tables {
-    /// The tables below a data directory. What a crash left half made is removed.
+    /// The tables below a data directory. What a crash left half made is removed, and rows that an earlier
+    /// version wrote are moved to where they belong.
     ///
     /// # Errors
     ///
-    /// The directory cannot be read, or an anchor in it.
+    /// The directory cannot be read, or two places have the same table.
     pub fn start(datadir: &Path) -> Result<Self, Fault> {
-        let store = Store::new(Arc::new(Disk), &datadir.join(ROOT))?;
+        let root = place::settle(&Disk, datadir)?;
+        let store = Store::new(Arc::new(Disk), &root)?;
         let mut known = Vec::new();
         // An anchor that cannot be read may name anything: then nothing is removed.
         let mut is_whole = true;
@@ -109,13 +112,21 @@ impl Tables {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a table.
+    /// Makes a table. One that a crash of the server left under this name is dropped.
     ///
     /// # Errors
     ///
     /// The file system refuses.
     pub fn create(&self, path: &Path, layout: &[u8]) -> Result<(), Fault> {
-        Ok(self.store.create(&anchor(path), layout)?)
+        let claim = self.claim(path, None)?;
+        let left = match self.is_there(path) {
+            true => Some(self.unname(path)?),
+            false => None,
+        };
+        self.store.create(&anchor(path), layout)?;
+        drop(claim);
+        left.map(|id| self.store.remove_rows(id));
+        Ok(())
     }
 
     /// The table at a path, opened if it is not.
@@ -124,45 +135,27 @@ impl Tables {
     ///
     /// `Missing`, or it cannot be opened.
     pub fn table(&self, path: &Path) -> Result<Arc<Table>, Fault> {
-        self.with(path, |open| Ok(open.table.clone()))
+        let open = self.opened(path, Instant::now() + PATIENCE)?;
+        Ok(open.ok_or_else(|| busy(path))?.table)
     }
 
-    /// Does something with an open table, which is opened if it is not. Only those who want the same
-    /// one wait until that is done.
-    fn with<T>(
-        &self,
-        path: &Path,
-        what: impl FnOnce(&mut Open) -> Result<T, Fault>,
-    ) -> Result<T, Fault> {
-        let mut known = self.settled(path)?;
-        if let Some(open) = known.open.get_mut(path) {
-            return what(open);
+    /// An open table, which is opened if it is not. Only those who want the same one wait until that is
+    /// done. None: another thread still had its name then.
+    fn opened(&self, path: &Path, until: Instant) -> Result<Option<Open>, Fault> {
+        let Some(mut known) = self.settled(path, None, until) else {
+            return Ok(None);
+        };
+        match known.open.get(path) {
+            Some(open) if !open.table.is_gone() => return Ok(Some(open.clone())),
+            // It went in a way that left its name.
+            Some(_) => known.forget(path),
+            None => {}
         }
-        known.opening.insert(path.to_owned());
-        drop(known);
-        // It is told apart from `known` so that whoever waits is woken after this one has let go.
-        let _opening = Opening { tables: self, path };
+        let _claim = Claim::new(self, known, &[path]);
         let opened = self.open(path)?;
         let mut known = self.known();
-        what(known.open.entry(path.to_owned()).or_insert(opened))
-    }
-
-    /// What is known, once nobody is about to change who has this name.
-    fn settled(&self, path: &Path) -> Result<MutexGuard<'_, Known>, Fault> {
-        let until = Instant::now() + PATIENCE;
-        let mut known = self.known();
-        while known.opening.contains(path) || known.leaving.contains_key(path) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(Fault::misuse(format!(
-                    "the queue {} is still being opened or altered: try again later",
-                    path.display()
-                )));
-            }
-            let woken = self.changed.wait_timeout(known, left);
-            known = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        Ok(known)
+        known.open.insert(path.to_owned(), opened.clone());
+        Ok(Some(opened))
     }
 
     fn open(&self, path: &Path) -> Result<Open, Fault> {
@@ -179,23 +172,30 @@ impl Tables {
         Ok(Open {
             table,
             columns: Arc::new(columns),
-            conditions: HashMap::new(),
+            conditions: Arc::default(),
         })
     }
 
-    /// What to wait for: rows of the table at a path, of which a condition is true.
+    /// What to wait for: rows of the table at a path, of which a condition is true. None: another thread
+    /// still had the table's name to itself then.
     ///
     /// # Errors
     ///
     /// As with [`table`](Self::table); `Misuse` where the condition is none.
-    pub fn wanted(&self, path: &Path, condition: Option<&str>) -> Result<Wanted, Fault> {
-        self.with(path, |open| {
-            let condition = condition.map(|text| open.condition(text)).transpose()?;
-            Ok(Wanted {
-                table: open.table.clone(),
-                condition,
-            })
-        })
+    pub fn wanted(
+        &self,
+        path: &Path,
+        condition: Option<&str>,
+        until: Instant,
+    ) -> Result<Option<Wanted>, Fault> {
+        let Some(open) = self.opened(path, until)? else {
+            return Ok(None);
+        };
+        let condition = condition.map(|text| open.condition(text)).transpose()?;
+        Ok(Some(Wanted {
+            table: open.table,
+            condition,
+        }))
     }
 
     /// Closes a table that nobody has in hand.
@@ -207,16 +207,15 @@ impl Tables {
         let mut known = self.known();
         // Nobody comes by another one than through this lock.
         let is_idle = |open: &Open| Arc::strong_count(&open.table) == 1;
-        match known.open.get(path).is_some_and(is_idle) {
-            true => match known.open.remove(path) {
-                Some(open) => {
-                    known.remember(&open.table);
-                    Ok(open.table.close()?)
-                }
-                None => Ok(()),
-            },
-            false => Ok(()),
+        if known.claimed.contains(path) || !known.open.get(path).is_some_and(is_idle) {
+            return Ok(());
         }
+        let Some(open) = known.open.remove(path) else {
+            return Ok(());
+        };
+        known.remember(&open.table);
+        let _claim = Claim::new(self, known, &[path]);
+        Ok(open.table.close()?)
     }
 
     /// Closes all tables.
@@ -244,16 +243,25 @@ impl Tables {
             return Err(missing(path));
         }
         self.bequeath(path)?;
-        let mut known = self.settled(path)?;
-        let table = known.open.get(path).map(|open| open.table.clone());
-        self.store.drop_table(&anchor, table.as_deref())?;
-        if let Some(open) = known.open.remove(path) {
-            known.remember(&open.table);
-        }
-        known.copies.remove(path);
-        known.leaving.retain(|_, meanwhile| meanwhile != path);
-        self.changed.notify_all();
+        let claim = self.claim(path, None)?;
+        let id = self.unname(path)?;
+        drop(claim);
+        self.store.remove_rows(id);
         Ok(())
+    }
+
+    /// Takes the name from a table, which is claimed. Returns whose rows may be removed.
+    fn unname(&self, path: &Path) -> Result<u128, Fault> {
+        let table = self.known().open.get(path).map(|open| open.table.clone());
+        let done = self.store.drop_table(&anchor(path), table.as_deref());
+        // It can have failed too late for the table to be there.
+        if !self.is_there(path) {
+            let mut known = self.known();
+            known.forget(path);
+            known.copies.remove(path);
+            known.leaving.retain(|_, meanwhile| meanwhile != path);
+        }
+        Ok(done?)
     }
 
     /// Those that are open now.
@@ -270,24 +278,16 @@ impl Tables {
     }
 }
 
-/// Says, when it goes, that a table is open or cannot be opened.
-struct Opening<'a> {
-    tables: &'a Tables,
-    path: &'a Path,
-}
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        self.tables.known().opening.remove(self.path);
-        self.tables.changed.notify_all();
-    }
-}
-
 impl Open {
     /// The condition that a text is. The same text is the same condition, so that who waits for it again goes
     /// on where the last look ended.
-    fn condition(&mut self, text: &str) -> Result<Condition, Fault> {
-        if let Some(known) = self.conditions.get(text) {
+    fn condition(&self, text: &str) -> Result<Condition, Fault> {
+        let known = || {
+            self.conditions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(known) = known().get(text) {
             return Ok(known.clone());
         }
         let columns = self.columns.clone();
@@ -296,12 +296,12 @@ impl Open {
         let condition = Condition::new(move |row| {
             evenkeel_queue_condition::holds(&parsed, &|at| columns.value(row, at))
         });
-        if self.conditions.len() >= CONDITIONS {
+        let mut known = known();
+        if known.len() >= CONDITIONS {
             // Those who wait have clones of theirs.
-            self.conditions.clear();
+            known.clear();
         }
-        self.conditions.insert(text.to_owned(), condition.clone());
-        Ok(condition)
+        Ok(known.entry(text.to_owned()).or_insert(condition).clone())
     }
 }
 
@@ -346,6 +346,7 @@ fn files(datadir: &Path, end: &str) -> std::io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::{Asked, Connection, Ended};
     use evenkeel_queue::Append;
 
     #[test]
@@ -374,7 +375,10 @@ mod tests {
         assert_eq!(table.read(1), Ok(Some(b"row".to_vec())));
         tables.drop_table(&two).unwrap();
         assert_eq!(tables.drop_table(&two).unwrap_err().code, Code::Missing);
-        assert_eq!(fs::read_dir(dir.path().join(ROOT)).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(dir.path().join(place::ROOT)).unwrap().count(),
+            0
+        );
     }
 
     #[test]
@@ -386,16 +390,62 @@ mod tests {
         for path in [&one, &two] {
             tables.create(path, b"0\0").unwrap();
         }
-        tables.known().opening.insert(one.clone());
+        let claim = tables.claim(&one, None).unwrap();
         assert!(tables.table(&two).is_ok());
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| tables.table(&one).map(|table| table.stats().rows));
-            drop(Opening {
-                tables: &tables,
-                path: &one,
-            });
+            drop(claim);
             assert_eq!(waiting.join().unwrap(), Ok(0));
         });
+    }
+
+    #[test]
+    fn a_name_means_the_table_that_has_it_now_and_a_wait_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("shop")).unwrap();
+        let one = dir.path().join("shop/one");
+        let tables = Tables::start(dir.path()).unwrap();
+        tables.create(&one, b"0\0").unwrap();
+        let old = tables.table(&one).unwrap();
+        // As if dropping it had ended half-way.
+        tables.store.drop_table(&anchor(&one), Some(&old)).unwrap();
+        tables.store.create(&anchor(&one), b"0\0").unwrap();
+        let mut connection = Connection::default();
+        let asked = [Asked {
+            path: one.clone(),
+            condition: None,
+        }];
+        let mut wait = || connection.wait(&tables, &asked, 1, Duration::ZERO, &|| false);
+        assert_eq!(wait(), Ok(Ended::TimedOut));
+        let new = tables.table(&one).unwrap();
+        new.append(vec![b"row".to_vec()], None).unwrap();
+        assert_eq!(wait(), Ok(Ended::Rows(0)));
+        // A server that lost its half of a table makes another one under the name.
+        tables.create(&one, b"0\0").unwrap();
+        assert!(new.is_gone());
+        assert_eq!(tables.table(&one).unwrap().stats().rows, 0);
+        let rows = fs::read_dir(dir.path().join(place::ROOT)).unwrap();
+        assert_eq!(rows.count(), 2, "one is swept at the next start");
+        drop(tables);
+        Tables::start(dir.path()).unwrap();
+        let rows = fs::read_dir(dir.path().join(place::ROOT)).unwrap();
+        assert_eq!(rows.count(), 1);
+    }
+
+    #[test]
+    fn a_wait_does_not_stay_for_a_name_that_somebody_has_to_himself() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("shop")).unwrap();
+        let one = dir.path().join("shop/one");
+        let tables = Tables::start(dir.path()).unwrap();
+        tables.create(&one, b"0\0").unwrap();
+        let _claim = tables.claim(&one, None).unwrap();
+        let asked = [Asked {
+            path: one,
+            condition: None,
+        }];
+        let ended = Connection::default().wait(&tables, &asked, 1, Duration::ZERO, &|| false);
+        assert_eq!(ended, Ok(Ended::TimedOut));
     }
 
     #[test]
@@ -410,7 +460,7 @@ mod tests {
         fs::write(dir.path().join("shop/bad.QUE"), "nonsense").unwrap();
         fs::write(dir.path().join("shop/two.QUE.new"), "half").unwrap();
         fs::remove_file(anchor(&one)).unwrap();
-        let count = || fs::read_dir(dir.path().join(ROOT)).unwrap().count();
+        let count = || fs::read_dir(dir.path().join(place::ROOT)).unwrap().count();
         Tables::start(dir.path()).unwrap();
         assert_eq!(count(), 1);
         fs::remove_file(dir.path().join("shop/bad.QUE")).unwrap();

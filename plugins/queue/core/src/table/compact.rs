@@ -12,7 +12,7 @@ use crate::log::Name;
 use crate::log::frame::{self, Header, Kind, Origin};
 use crate::log::rows;
 use crate::log::segment::{self, START};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Bytes of one part, roughly.
@@ -62,9 +62,7 @@ impl Table {
     pub fn compact(&self, forced: bool) -> Result<()> {
         if forced {
             let mut tail = self.tail();
-            if let Some(why) = tail.poisoned.clone() {
-                return Err(Error::Poisoned(why));
-            }
+            self.writable(&tail)?;
             self.rotate(&mut tail)?;
         }
         loop {
@@ -88,8 +86,10 @@ impl Table {
     }
 
     fn slice(&self, forced: bool) -> Result<bool> {
-        let lock = self.compaction.lock();
-        let mut compaction = lock.unwrap_or_else(PoisonError::into_inner);
+        let mut compaction = self.compaction();
+        if self.is_gone() {
+            return Err(Error::Dropped);
+        }
         if compaction.running.is_none() {
             compaction.running = self.begin(forced, compaction.is_cramped);
             compaction.generation += u32::from(compaction.running.is_some());
@@ -258,6 +258,10 @@ impl Table {
         let old = live.index.replace(running.files, built.files.into());
         drop(live);
         for rows in old {
+            if self.is_gone() {
+                // They go with the table, and whoever drops it waits.
+                break;
+            }
             let begun = Instant::now();
             self.release_map(rows.file.mapped_bytes());
             // Left over, it is swept when the table is opened.

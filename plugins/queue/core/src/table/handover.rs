@@ -6,6 +6,7 @@ use super::write::Request;
 use crate::error::{Error, Result};
 use crate::log::rows::{self, ROW_ID};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Table {
     /// The first row from this id on, whoever owns it: for copies.
@@ -54,6 +55,7 @@ impl Table {
         }
         live.successor = Some(to.clone());
         live.is_dropped = true;
+        self.is_gone.store(true, Ordering::Release);
         live.drop_waiters();
         Ok(())
     }

@@ -2,7 +2,8 @@
 //! session says so.
 //!
 //! Two locks: the tail's, which whoever writes holds, and that of what is known in memory, which is
-//! held for moments. Whoever needs both takes the tail's first.
+//! held for moments. Whoever needs both takes the tail's first. Whoever compacts holds a third one, for one
+//! slice, and takes the others within it.
 
 mod checkpoint;
 mod compact;
@@ -40,7 +41,7 @@ use group::Group;
 use live::Live;
 use recover::Recovery;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use write::{Answer, Request};
 
@@ -60,6 +61,7 @@ pub struct Table {
     tail: Mutex<Tail>,
     live: Mutex<Live>,
     compaction: Mutex<Compaction>,
+    is_gone: AtomicBool,
     map_budget: AtomicU64,
     pub(crate) counters: Counters,
 }
@@ -158,6 +160,7 @@ impl Table {
                 ..Live::default()
             }),
             compaction: Mutex::new(Compaction::after(generation)),
+            is_gone: AtomicBool::new(false),
             map_budget: AtomicU64::new(options.map_bytes),
             counters: Counters::default(),
         };
@@ -175,6 +178,11 @@ impl Table {
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn compaction(&self) -> MutexGuard<'_, Compaction> {
+        let compaction = self.compaction.lock();
+        compaction.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn live(&self) -> MutexGuard<'_, Live> {
@@ -383,7 +391,7 @@ impl Table {
     /// Whether it was dropped, or its rows are in another table.
     #[must_use]
     pub fn is_gone(&self) -> bool {
-        self.live().is_dropped
+        self.is_gone.load(Ordering::Acquire)
     }
 
     /// Forgets whoever waits with this token.
@@ -393,11 +401,16 @@ impl Table {
             .retain(|waiter| !Arc::ptr_eq(&waiter.token, token));
     }
 
-    /// Ends all waits, and refuses everything from now on.
+    /// Ends all waits, and refuses everything from now on. When it returns nobody makes a file any more.
     pub(crate) fn drop_now(&self) {
+        self.is_gone.store(true, Ordering::Release);
         let mut live = self.live();
         live.is_dropped = true;
         live.drop_waiters();
+        drop(live);
+        // Whoever compacts or writes ends the piece that it has begun, and begins none.
+        drop(self.compaction());
+        self.tail().poisoned = Some("it was dropped".into());
     }
 
     /// What the table looks like now.

@@ -94,8 +94,8 @@ impl Table {
 
     fn write(&self, tail: &mut Tail, requests: Vec<Request>) -> Vec<Answer> {
         let refused = self.rotate_if_full(tail);
-        if let Some(why) = tail.poisoned.clone() {
-            return vec![Err(Error::Poisoned(why)); requests.len()];
+        if let Err(error) = self.writable(tail) {
+            return vec![Err(error); requests.len()];
         }
         // While all is removed nobody takes a row.
         let truncates = requests.iter().any(|one| matches!(one, Request::Truncate));
@@ -133,6 +133,15 @@ impl Table {
                 _ => Ok(None),
             })
             .collect()
+    }
+
+    /// Why nothing can be written any more, if so.
+    pub(super) fn writable(&self, tail: &Tail) -> Result<()> {
+        match &tail.poisoned {
+            Some(_) if self.is_gone() => Err(Error::Dropped),
+            Some(why) => Err(Error::Poisoned(why.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Starts another segment when this one is long enough. What comes back is why rows cannot be

@@ -59,29 +59,22 @@ impl Tables {
             Some(table) => Some(table),
             None => self.origin_on_disk(from)?,
         };
-        match origin {
-            Some(old) => self.take_over(&old, from, to),
-            None => {
-                let mut known = self.settled(from)?;
-                self.store.rename(&anchor(from), &anchor(to))?;
-                known.rename(from, to);
-                self.changed.notify_all();
-                Ok(())
-            }
-        }
-    }
-
-    fn take_over(&self, old: &Arc<Table>, from: &Path, to: &Path) -> Result<(), Fault> {
-        let new = self.table(from)?;
-        let mut known = self.known();
+        let copy = origin.map(|old| Ok::<_, Fault>((old, self.table(from)?)));
+        let copy = copy.transpose()?;
+        let _claim = self.claim(from, Some(to))?;
         let publish = || self.store.rename(&anchor(from), &anchor(to));
-        old.hand_over(&new, publish)?;
-        known.copies.remove(from);
+        match &copy {
+            Some((old, new)) => old.hand_over(new, publish)?,
+            None => publish()?,
+        }
+        let mut known = self.known();
         known.rename(from, to);
-        self.changed.notify_all();
-        drop(known);
-        // If that is not written it is found out later that what it is a copy of is gone.
-        let _ = self.forget_origin(to);
+        if copy.is_some() {
+            known.copies.remove(from);
+            drop(known);
+            // If that is not written it is found out later that what it is a copy of is gone.
+            let _ = self.forget_origin(to);
+        }
         Ok(())
     }
 
@@ -145,7 +138,16 @@ impl Tables {
 }
 
 impl Known {
+    /// Keeps nothing of a table but what was counted.
+    pub(super) fn forget(&mut self, path: &Path) {
+        if let Some(open) = self.open.remove(path) {
+            self.remember(&open.table);
+        }
+    }
+
     fn rename(&mut self, from: &Path, to: &Path) {
+        // Had there been another one, its anchor is gone.
+        self.forget(to);
         if let Some(open) = self.open.remove(from) {
             // One whose rows went to a copy that failed all the same is opened anew.
             if !open.table.is_gone() || is_meanwhile(to) {

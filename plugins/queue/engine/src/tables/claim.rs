@@ -1,0 +1,82 @@
+//! A name that one thread has to itself: it opens, closes, makes, renames or drops a table, and whoever wants
+//! the same name waits. Nobody else does.
+
+use super::{Known, Tables};
+use crate::fault::Fault;
+use std::path::{Path, PathBuf};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a call waits for a name that another thread has or is about to give a table.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Names that one thread has to itself, as long as it is there. Who wants one of them waits.
+pub(super) struct Claim<'a> {
+    tables: &'a Tables,
+    names: Vec<PathBuf>,
+}
+
+impl<'a> Claim<'a> {
+    pub(super) fn new(
+        tables: &'a Tables,
+        mut known: MutexGuard<'_, Known>,
+        names: &[&Path],
+    ) -> Self {
+        let names: Vec<PathBuf> = names.iter().map(|name| name.to_path_buf()).collect();
+        known.claimed.extend(names.iter().cloned());
+        Self { tables, names }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut known = self.tables.known();
+        for name in &self.names {
+            known.claimed.remove(name);
+        }
+        drop(known);
+        self.tables.changed.notify_all();
+    }
+}
+
+impl Tables {
+    /// What is known, once no thread has this name to itself or is about to give it to another table;
+    /// and none has the other one to itself. None: it did not come to that in time.
+    pub(super) fn settled(
+        &self,
+        path: &Path,
+        other: Option<&Path>,
+        until: Instant,
+    ) -> Option<MutexGuard<'_, Known>> {
+        let mut known = self.known();
+        loop {
+            let is_free = !known.leaving.contains_key(path)
+                && !known.claimed.contains(path)
+                && other.is_none_or(|other| !known.claimed.contains(other));
+            if is_free {
+                return Some(known);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let woken = self.changed.wait_timeout(known, left);
+            known = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Has a name to itself, and another one with it.
+    pub(super) fn claim(&self, path: &Path, other: Option<&Path>) -> Result<Claim<'_>, Fault> {
+        let known = self.settled(path, other, Instant::now() + PATIENCE);
+        let known = known.ok_or_else(|| busy(path))?;
+        let names: Vec<&Path> = [Some(path), other].into_iter().flatten().collect();
+        Ok(Claim::new(self, known, &names))
+    }
+}
+
+pub(super) fn busy(path: &Path) -> Fault {
+    Fault::misuse(format!(
+        "the queue {} is still being opened or altered: try again later",
+        path.display()
+    ))
+}
