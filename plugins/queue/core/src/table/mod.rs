@@ -294,7 +294,7 @@ impl Table {
     pub fn next_visible(&self, from: u64, owner: Option<u64>) -> Option<u64> {
         let live = self.live();
         if let Some(owner) = owner {
-            return live.ready.of(owner).into_iter().find(|id| *id >= from);
+            return live.ready.next_of(owner, from);
         }
         let mut id = live.index.next_live(from)?;
         while live.ready.owner(id).is_some() {

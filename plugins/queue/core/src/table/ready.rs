@@ -83,6 +83,11 @@ impl Ready {
             .unwrap_or_default()
     }
 
+    /// The first row of an owner from this id on.
+    pub(crate) fn next_of(&self, owner: u64, from: u64) -> Option<u64> {
+        self.by_owner.get(&owner)?.range(from..).next().copied()
+    }
+
     /// All rows that are somebody's, in order.
     pub(crate) fn all_owned(&self) -> BTreeSet<u64> {
         self.owned.keys().copied().collect()

@@ -4,6 +4,7 @@ pub(crate) mod token;
 
 use crate::error::{Error, Result};
 use crate::table::{Condition, Table, Waiter};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -120,6 +121,7 @@ impl Session {
         let Some((table, ids)) = &mut self.held else {
             return Ok(());
         };
+        let some: HashSet<u64> = some.iter().copied().collect();
         let (gone, kept): (Vec<u64>, Vec<u64>) = ids.iter().partition(|id| some.contains(id));
         match table.remove(self.owner, &gone) {
             Ok(()) | Err(Error::Dropped) => *ids = kept,
