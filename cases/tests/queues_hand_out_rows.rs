@@ -246,11 +246,10 @@ fn to_nobody_else(site: QueueSite) -> QueueSite {
         "SELECT queue_wait('mails', 'urgent', 'x', 1, 2)",
         "queue_wait('[database.]table[:condition]'",
     );
-    refused(
-        &mut session,
-        "SELECT queue_set_srcid(64, 'a', 1)",
-        "0 to 63",
-    );
+    for slot in ["-1", "64", "9223372036854775807"] {
+        let what = format!("queue_set_srcid({slot}, 'a', 1)");
+        assert_eq!(number(&mut session, &what), None, "{slot}");
+    }
     // What a source sent again is passed over.
     for (mode, id) in [("a", 5), ("a", 5), ("a", 6), ("w", 5)] {
         session

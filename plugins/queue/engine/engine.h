@@ -57,14 +57,19 @@ int evq_totals(evq_stats *, evq_fault *);
 // The numbers of each open table, and the sums.
 int evq_status(void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
 
-evq_connection *evq_connection_new();
+evq_connection *evq_connection_new();  // null when that fails
 void evq_connection_free(evq_connection *);
+// As if it were new: what it owns goes back.
+void evq_connection_reset(evq_connection *);
 void evq_connection_kill(const evq_connection *);
 
 // The answer is the table's number from 1; 0 when the time is over, -1 when somebody ended it, -2 when
 // there is no such table. A condition is null for any row.
 int evq_wait(evq_connection *, const char *const *paths, const char *const *conditions, size_t count, uint64_t most, double timeout_s,
              int (*is_killed)(void *), void *of, int64_t *answer, evq_fault *);
+// Removes what is owned, as evq_wait begins; whether there is any.
+int evq_consume(evq_connection *, evq_fault *);
+int evq_holds(const evq_connection *);
 int evq_end(evq_connection *, evq_fault *);
 int evq_abort(evq_connection *, evq_fault *);
 int evq_row_id(const evq_connection *, uint64_t *id, evq_fault *);

@@ -92,7 +92,7 @@ int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
     return HA_WRONG_CREATE_OPTION;
   }
-  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) evq_copies_to(connection_of(ha_thd()), name);
+  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) evq_copies_to(session_at(ha_thd(), ht)->queues, name);
   String layout;
   describe(form, &layout);
   evq_fault fault;
@@ -134,7 +134,7 @@ int ha_queue::write_row(const uchar *record) {
     if (!(*field)->is_null_in_record(record)) to = (*field)->pack(to, record + (*field)->offset(table->record[0]));
   evq_fault fault;
   size_t bytes = to - (uchar *)packed.ptr();
-  int code = evq_insert(cursor, connection_of(ha_thd()), (const uint8_t *)packed.ptr(), bytes, &fault);
+  int code = evq_insert(cursor, session_at(ha_thd(), ht)->queues, (const uint8_t *)packed.ptr(), bytes, &fault);
   return code ? told(code, fault) : 0;
 }
 
@@ -163,7 +163,7 @@ int ha_queue::end_bulk_insert() {
   gathers = false;
   THD *thd = ha_thd();
   evq_fault fault;
-  int code = evq_gathered(cursor, connection_of(thd), thd_get_error_number(thd) != 0, &fault);
+  int code = evq_gathered(cursor, session_at(thd, ht)->queues, thd_get_error_number(thd) != 0, &fault);
   return code ? told(code, fault) : 0;
 }
 
@@ -174,7 +174,7 @@ int ha_queue::update_row(const uchar *, const uchar *) {
 
 int ha_queue::delete_row(const uchar *) {
   // Whoever has the row by now removes it or puts it back.
-  evq_doom(cursor, connection_of(ha_thd()));
+  evq_doom(cursor, session_at(ha_thd(), ht)->queues);
   return 0;
 }
 
@@ -190,10 +190,10 @@ int ha_queue::rnd_init(bool) {
   if (command == SQLCOM_ALTER_TABLE) {
     // All rows, and consumers go on: the copy is told what they did when it takes this table's place.
     evq_fault fault;
-    int code = evq_copy(cursor, connection_of(thd), &fault);
+    int code = evq_copy(cursor, session_at(thd, ht)->queues, &fault);
     return code ? told(code, fault) : 0;
   }
-  evq_scan(cursor, connection_of(thd));
+  evq_scan(cursor, session_at(thd, ht)->queues);
   return 0;
 }
 
@@ -248,8 +248,18 @@ enum_alter_inplace_result ha_queue::check_if_supported_inplace_alter(TABLE *, Al
 }
 
 int ha_queue::external_lock(THD *thd, int kind) {
-  if (kind != F_UNLCK) return 0;
+  if (kind != F_UNLCK) {
+    Session *session = session_at(thd, ht);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    // Under LOCK TABLES the statements that write come later.
+    writes = kind == F_WRLCK && thd_sql_command(thd) != SQLCOM_LOCK_TABLES;
+    session->writes += writes;
+    return 0;
+  }
+  Session *session = session_at(thd, ht);
+  if (session->writes) session->writes -= writes;
+  writes = false;
   evq_fault fault;
-  int code = evq_settle(cursor, connection_of(thd), &fault);
+  int code = evq_settle(cursor, session->queues, &fault);
   return code ? told(code, fault) : 0;
 }

@@ -7,13 +7,7 @@
 #include <handler.h>
 #include <table.h>
 #include <field.h>
-#include "../engine/engine.h"
-
-// Set when the plugin is loaded.
-extern handlerton *queue_hton;
-
-// The connection's queues, made when they are first asked for.
-evq_connection *connection_of(THD *thd);
+#include "../handler/sessions.h"
 
 // Tells the user what went wrong.
 int told(int code, const evq_fault &fault);
@@ -22,6 +16,8 @@ class ha_queue final : public handler {
   evq_cursor *cursor = nullptr;
   String packed;
   bool gathers = false;
+  // The statement changes this table.
+  bool writes = false;
 
   int put_row(uchar *record);
   size_t longest(const uchar *record) const;

@@ -1,10 +1,9 @@
 // What the server loads: the engine, its variables, its hooks.
 
 #include "ha_queue.h"
+#include "names.h"
 #include <mysql/plugin.h>
 #include <mutex>
-
-handlerton *queue_hton;
 
 static uint sync_rows, sync_removals;
 static ulonglong mmap_max, slice_bytes;
@@ -42,34 +41,25 @@ static st_mysql_sys_var *variables[] = {MYSQL_SYSVAR(sync), MYSQL_SYSVAR(sync_co
                                         MYSQL_SYSVAR(use_concurrent_compaction),
                                         MYSQL_SYSVAR(concurrent_compaction_interval), nullptr};
 
-evq_connection *connection_of(THD *thd) {
-  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
-  if (!connection) {
-    connection = evq_connection_new();
-    thd_set_ha_data(thd, queue_hton, connection);
-  }
-  return connection;
-}
-
 static handler *make(handlerton *hton, TABLE_SHARE *share, MEM_ROOT *root) {
   return new (root) ha_queue(hton, share);
 }
 
-static int close_connection(
 #if MYSQL_VERSION_ID < 110000
-    handlerton *,
+static int close_connection(handlerton *hton, THD *thd) {
+#else
+// The server asks this only of an engine that is there.
+static handlerton *own;
+static int close_connection(THD *thd) {
+  handlerton *hton = own;
 #endif
-    THD *thd) {
-  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
-  thd_set_ha_data(thd, queue_hton, nullptr);
-  if (connection) evq_connection_free(connection);
+  end_session(thd, hton);
   return 0;
 }
 
 // The server holds the connection's lock meanwhile: it cannot go.
-static void kill_query(handlerton *, THD *thd, enum thd_kill_levels) {
-  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
-  if (connection) evq_connection_kill(connection);
+static void kill_query(handlerton *hton, THD *thd, enum thd_kill_levels) {
+  if (Session *session = session_if_any(thd, hton)) evq_connection_kill(session->queues);
 }
 
 static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type kind) {
@@ -129,23 +119,28 @@ static st_mysql_show_var shown[] = {SHOW_FUNC_ENTRY("Queue", show_totals), {null
 static const char *suffixes[] = {".QUE", nullptr};
 
 static int start(void *plugin) {
-  queue_hton = (handlerton *)plugin;
-  queue_hton->create = make;
-  queue_hton->close_connection = close_connection;
-  queue_hton->kill_query = kill_query;
-  queue_hton->show_status = show_status;
-  queue_hton->tablefile_extensions = suffixes;
-  queue_hton->flags = HTON_TEMPORARY_NOT_SUPPORTED | HTON_NO_PARTITION;
-  evq_fault fault;
-  if (evq_start(mysql_real_data_home, &fault)) {
+  auto *hton = (handlerton *)plugin;
+  hton->create = make;
+  hton->close_connection = close_connection;
+  hton->kill_query = kill_query;
+  hton->show_status = show_status;
+  hton->tablefile_extensions = suffixes;
+  hton->flags = HTON_TEMPORARY_NOT_SUPPORTED | HTON_NO_PARTITION;
+#if MYSQL_VERSION_ID >= 110000
+  own = hton;
+#endif
+  evq_fault fault = {"out of memory"};
+  if (!make_mark() || evq_start(mysql_real_data_home, &fault)) {
     sql_print_error("queue: %s", fault.text);
     return 1;
   }
   set_options();
+  engine_begins(hton);
   return 0;
 }
 
 static int stop(void *) {
+  engine_ends();
   evq_stop();
   return 0;
 }

@@ -15,6 +15,8 @@ int told(int code, const evq_fault &fault) {
   }
 }
 
+bool is_of_queues(const handler *file) { return dynamic_cast<const ha_queue *>(file); }
+
 int ha_queue::open(const char *name, int, uint, const dd::Table *) {
   evq_fault fault;
   int code = evq_open(name, &cursor, &fault);
@@ -150,7 +152,7 @@ int ha_queue::write_row(uchar *record) {
     }
   }
   evq_fault fault;
-  int code = evq_insert(cursor, connection_of(ha_thd()), packed.data(), to - packed.data(), &fault);
+  int code = evq_insert(cursor, session_at(ha_thd(), ht)->queues, packed.data(), to - packed.data(), &fault);
   return code ? told(code, fault) : 0;
 }
 
@@ -193,7 +195,7 @@ int ha_queue::end_bulk_insert() {
   gathers = false;
   THD *thd = ha_thd();
   evq_fault fault;
-  int code = evq_gathered(cursor, connection_of(thd), thd_is_error(thd), &fault);
+  int code = evq_gathered(cursor, session_at(thd, ht)->queues, thd_is_error(thd), &fault);
   return code ? told(code, fault) : 0;
 }
 
@@ -204,7 +206,7 @@ int ha_queue::update_row(const uchar *, uchar *) {
 
 int ha_queue::delete_row(const uchar *) {
   // Whoever has the row by now removes it or puts it back.
-  evq_doom(cursor, connection_of(ha_thd()));
+  evq_doom(cursor, session_at(ha_thd(), ht)->queues);
   return 0;
 }
 
@@ -224,7 +226,7 @@ int ha_queue::rnd_init(bool) {
                     "empty this one", MYF(0));
     return HA_ERR_WRONG_COMMAND;
   }
-  evq_scan(cursor, connection_of(thd));
+  evq_scan(cursor, session_at(thd, ht)->queues);
   return 0;
 }
 
@@ -264,8 +266,18 @@ int ha_queue::info(uint what) {
 }
 
 int ha_queue::external_lock(THD *thd, int kind) {
-  if (kind != F_UNLCK) return 0;
+  if (kind != F_UNLCK) {
+    Session *session = session_at(thd, ht);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    // Under LOCK TABLES the statements that write come later.
+    writes = kind == F_WRLCK && thd_sql_command(thd) != SQLCOM_LOCK_TABLES;
+    session->writes += writes;
+    return 0;
+  }
+  Session *session = session_at(thd, ht);
+  if (session->writes) session->writes -= writes;
+  writes = false;
   evq_fault fault;
-  int code = evq_settle(cursor, connection_of(thd), &fault);
+  int code = evq_settle(cursor, session->queues, &fault);
   return code ? told(code, fault) : 0;
 }

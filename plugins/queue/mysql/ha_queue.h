@@ -9,24 +9,23 @@
 #include <sql/sql_class.h>
 #include <sql/table.h>
 #include <vector>
-#include "../engine/engine.h"
+#include "../handler/sessions.h"
 
 // What functions of SQL answer; MariaDB's name for it.
 using my_bool = bool;
 
-// Set when the plugin is loaded.
-extern handlerton *queue_hton;
-
-// The connection's queues, made when they are first asked for.
-evq_connection *connection_of(THD *thd);
-
 // Tells the user what went wrong.
 int told(int code, const evq_fault &fault);
+
+// Whether a table of the server is a queue.
+bool is_of_queues(const handler *file);
 
 class ha_queue final : public handler {
   evq_cursor *cursor = nullptr;
   std::vector<uchar> packed;
   bool gathers = false;
+  // The statement changes this table.
+  bool writes = false;
 
   int put_row(uchar *record);
   size_t longest(const uchar *record) const;

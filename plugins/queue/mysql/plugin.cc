@@ -1,11 +1,10 @@
 // What the server loads: the engine, its variables, its hooks.
 
 #include "ha_queue.h"
+#include "names.h"
 #include <mysql/plugin.h>
 #include <mysql/service_my_plugin_log.h>
 #include <sql/mysqld.h>
-
-handlerton *queue_hton;
 
 static uint sync_rows, sync_removals;
 static ulonglong mmap_max, slice_bytes;
@@ -39,45 +38,42 @@ static MYSQL_SYSVAR_ULONGLONG(concurrent_compaction_interval, slice_bytes, PLUGI
                               "Bytes that compaction copies before others have their turn", nullptr,
                               changed<ulonglong>, 1ULL << 20, 1024, 1ULL << 30, 0);
 
+// Neither shown nor set by anybody: a session that is reset has 0 again.
+static MYSQL_THDVAR_ULONG(mark, PLUGIN_VAR_NOSYSVAR | PLUGIN_VAR_NOCMDOPT | PLUGIN_VAR_READONLY,
+                           "", nullptr, nullptr, 0, 0, ~0UL, 0);
 static SYS_VAR *variables[] = {MYSQL_SYSVAR(sync), MYSQL_SYSVAR(sync_consume), MYSQL_SYSVAR(mmap_max),
                                         MYSQL_SYSVAR(use_concurrent_compaction),
-                                        MYSQL_SYSVAR(concurrent_compaction_interval), nullptr};
+                                        MYSQL_SYSVAR(concurrent_compaction_interval), MYSQL_SYSVAR(mark), nullptr};
 
-evq_connection *connection_of(THD *thd) {
-  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
-  if (!connection) {
-    connection = evq_connection_new();
-    thd_set_ha_data(thd, queue_hton, connection);
-  }
-  return connection;
-}
+bool make_mark() { return true; }
+
+void mark(THD *thd) { THDVAR(thd, mark) = 1; }
+
+bool is_marked(THD *thd) { return THDVAR(thd, mark); }
 
 static handler *make(handlerton *hton, TABLE_SHARE *share, bool, MEM_ROOT *root) {
   return new (root) ha_queue(hton, share);
 }
 
-static int close_connection(handlerton *, THD *thd) {
-  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
-  thd_set_ha_data(thd, queue_hton, nullptr);
-  if (connection) evq_connection_free(connection);
+static int close_connection(handlerton *hton, THD *thd) {
+  end_session(thd, hton);
   return 0;
 }
 
 // For KILL QUERY, too. The server holds the connection's lock meanwhile: it cannot go.
-static void kill_connection(handlerton *, THD *thd) {
-  auto *connection = (evq_connection *)thd_get_ha_data(thd, queue_hton);
-  if (connection) evq_connection_kill(connection);
+static void kill_connection(handlerton *hton, THD *thd) {
+  if (Session *session = session_if_any(thd, hton)) evq_connection_kill(session->queues);
 }
 
 static const char *suffixes[] = {".QUE", nullptr};
 
 static int start(void *plugin) {
-  queue_hton = (handlerton *)plugin;
-  queue_hton->state = SHOW_OPTION_YES;
-  queue_hton->create = make;
-  queue_hton->close_connection = close_connection;
-  queue_hton->kill_connection = kill_connection;
-  queue_hton->file_extensions = suffixes;
+  auto *hton = (handlerton *)plugin;
+  hton->state = SHOW_OPTION_YES;
+  hton->create = make;
+  hton->close_connection = close_connection;
+  hton->kill_connection = kill_connection;
+  hton->file_extensions = suffixes;
   evq_fault fault;
   if (evq_start(mysql_real_data_home, &fault)) {
     MYSQL_PLUGIN self = nullptr;
@@ -85,10 +81,15 @@ static int start(void *plugin) {
     return 1;
   }
   set_options();
+  engine_begins(hton);
   return 0;
 }
 
+// The server tells an engine that it takes out no longer of connections that end.
+static int is_in_use(void *) { return sessions() > 0; }
+
 static int stop(void *) {
+  engine_ends();
   evq_stop();
   return 0;
 }
@@ -97,5 +98,5 @@ static st_mysql_storage_engine engine = {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
 mysql_declare_plugin(evenkeel_queue){
     MYSQL_STORAGE_ENGINE_PLUGIN, &engine, "QUEUE", "evenkeel", "Queues as tables, crash-safe, with waiting consumers",
-    PLUGIN_LICENSE_GPL, start, nullptr, stop, 0x0001, nullptr, variables, nullptr, 0}
+    PLUGIN_LICENSE_GPL, start, is_in_use, stop, 0x0001, nullptr, variables, nullptr, 0}
 mysql_declare_plugin_end;

@@ -300,12 +300,17 @@ struct CConnection {
     killer: Killer,
 }
 
-/// Makes a connection.
+/// Makes a connection; null when that fails.
 #[unsafe(no_mangle)]
 extern "C" fn evq_connection_new() -> *mut CConnection {
-    let own = Connection::default();
-    let killer = own.killer();
-    Box::into_raw(Box::new(CConnection { own, killer }))
+    let mut made = std::ptr::null_mut();
+    let _ = guard(std::ptr::null_mut(), || {
+        let own = Connection::default();
+        let killer = own.killer();
+        made = Box::into_raw(Box::new(CConnection { own, killer }));
+        Ok(())
+    });
+    made
 }
 
 /// # Safety
@@ -315,6 +320,19 @@ unsafe extern "C" fn evq_connection_free(connection: *mut CConnection) {
     let _ = guard(std::ptr::null_mut(), || {
         // SAFETY: the caller's promise.
         drop(unsafe { Box::from_raw(connection) });
+        Ok(())
+    });
+}
+
+/// Makes a connection as new: what it owns goes back.
+///
+/// # Safety
+/// `connection` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_connection_reset(connection: *mut CConnection) {
+    let _ = guard(std::ptr::null_mut(), || {
+        // SAFETY: the caller's promise.
+        unsafe { (*connection).own.reset() };
         Ok(())
     });
 }
@@ -379,6 +397,27 @@ unsafe extern "C" fn evq_wait(
         }
         Ok(())
     })
+}
+
+/// # Safety
+/// `connection` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_consume(connection: *mut CConnection, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe { (*connection).own.consume() })
+}
+
+/// # Safety
+/// `connection` is one.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_holds(connection: *const CConnection) -> c_int {
+    let mut holds = false;
+    // SAFETY: the caller's promise.
+    let _ = guard(std::ptr::null_mut(), || unsafe {
+        holds = (*connection).own.holds();
+        Ok(())
+    });
+    c_int::from(holds)
 }
 
 /// # Safety

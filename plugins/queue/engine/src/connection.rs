@@ -138,6 +138,29 @@ impl Connection {
         Ok(())
     }
 
+    /// Removes what is owned for good, if there is any. It goes on seeing nothing else.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written, and is owned still.
+    pub fn consume(&mut self) -> Result<(), Fault> {
+        Ok(self.session.end()?)
+    }
+
+    /// Whether it owns a row.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.session.held().is_some()
+    }
+
+    /// Begins anew, as a connection that was just made: what is owned goes back.
+    pub fn reset(&mut self) {
+        self.session.leave();
+        self.is_owner = false;
+        self.source = None;
+        self.copying = None;
+    }
+
     fn must_be_owner(&self, what: &str) -> Result<(), Fault> {
         match self.is_owner {
             true => Ok(()),

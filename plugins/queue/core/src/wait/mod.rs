@@ -130,6 +130,14 @@ impl Session {
         Ok(())
     }
 
+    /// Puts the rows that the session owns back, because whoever had it has gone.
+    pub fn leave(&mut self) {
+        if let Some((table, ids)) = self.held.take() {
+            table.counters.back_by_close.add(ids.len() as u64);
+            table.give_back(self.owner, &ids);
+        }
+    }
+
     /// Puts the rows that the session owns back where they were.
     pub fn abort(&mut self) {
         if let Some((table, ids)) = self.held.take() {
@@ -232,9 +240,6 @@ fn ask(wanted: &[Wanted], token: &Arc<Token>) -> Result<()> {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some((table, ids)) = self.held.take() {
-            table.counters.back_by_close.add(ids.len() as u64);
-            table.give_back(self.owner, &ids);
-        }
+        self.leave();
     }
 }

@@ -1,0 +1,224 @@
+//! Do the functions of queues answer with an error, and no more, wherever their engine is not there or just goes?
+
+use evenkeel_cases::queues::{Host, QueueSite};
+use evenkeel_server::connect::Session;
+use evenkeel_testkit::servers::SERVER_DEADLINE;
+use evenkeel_testkit::until;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+/// One call of each function.
+const CALLS: [&str; 8] = [
+    "queue_wait('shop.mails', 0)",
+    "queue_wait_n('shop.mails', 2, 0)",
+    "queue_rowid()",
+    "queue_abort()",
+    "queue_end()",
+    "queue_set_srcid(1, 'a', 1)",
+    "queue_compact('shop.mails')",
+    "queue_stats('shop.mails')",
+];
+
+const GONE: &str = "QUEUE is not loaded";
+
+/// As an account that may do nothing.
+fn nobody(site: &QueueSite) -> Session {
+    let mut options = site.running.connect_options();
+    options.user = Some("nobody".to_owned());
+    Session::open(&options).unwrap()
+}
+
+fn each_is_refused(site: &QueueSite) {
+    for call in CALLS {
+        let why = nobody(site).value(&format!("SELECT {call}")).unwrap_err();
+        assert!(why.chain().contains(GONE), "{call}: {}", why.chain());
+    }
+    let mut session = site.running.session().unwrap();
+    session.value("SELECT VERSION()").unwrap();
+}
+
+/// A directory of plugins among the options.
+fn library(site: &QueueSite) -> PathBuf {
+    let args = site.launch.extra_args.iter();
+    let mut places = args.filter_map(|arg| arg.strip_prefix("--plugin-dir="));
+    Path::new(places.next().unwrap()).join("ha_queue.so")
+}
+
+/// The library of another patch version: engines name the version that they were built for.
+fn age(library: &Path, version: &str) {
+    let parts: Vec<u32> = version
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
+    let word = |patch: u32| ((parts[0] * 10_000 + parts[1] * 100 + patch) << 8).to_le_bytes();
+    let (is, was) = (word(parts[2]), word(parts[2] + 1));
+    let mut bytes = fs::read(library).unwrap();
+    let places: Vec<usize> = (0..bytes.len() - 4)
+        .step_by(4)
+        .filter(|at| bytes[*at..*at + 4] == is)
+        .collect();
+    assert!(!places.is_empty(), "{version} stands nowhere");
+    for at in places {
+        bytes[at..at + 4].copy_from_slice(&was);
+    }
+    fs::remove_file(library).unwrap();
+    fs::write(library, bytes).unwrap();
+}
+
+fn begin(host: Host) -> QueueSite {
+    let site = QueueSite::start_on(host, &[]);
+    let mut session = site.session();
+    for sql in [
+        "CREATE USER nobody@localhost",
+        "CREATE TABLE mails (id INT NOT NULL) ENGINE=QUEUE",
+        "INSERT INTO mails VALUES (1), (2), (3)",
+    ] {
+        session.run(sql).unwrap();
+    }
+    site
+}
+
+fn without_their_engine(host: Host) {
+    let mut site = begin(host);
+    let version = site.session().value("SELECT VERSION()").unwrap().unwrap();
+    let version = version.split('-').next().unwrap().to_owned();
+    // Taken out by hand.
+    let mut session = site.running.session().unwrap();
+    session.run("FLUSH TABLES").unwrap();
+    drop(session);
+    until("nobody uses it", || {
+        let mut session = site.running.session().unwrap();
+        session.run("UNINSTALL PLUGIN queue").is_ok()
+    });
+    until("it is gone", || {
+        let mut session = site.running.session().unwrap();
+        let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
+        session.value(sql).unwrap().as_deref() == Some("0")
+    });
+    each_is_refused(&site);
+    let mut session = site.running.session().unwrap();
+    session
+        .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
+        .unwrap();
+    assert_eq!(left(&mut session), 3);
+    drop(session);
+    // Not loaded, because it is not mature.
+    if host != Host::MySql9 {
+        let (kept, _): (Vec<String>, Vec<String>) = (site.launch.extra_args.iter().cloned())
+            .partition(|arg| !arg.starts_with("--plugin-maturity"));
+        let before = std::mem::replace(&mut site.launch.extra_args, kept);
+        site = site.again(|running| running.stop(SERVER_DEADLINE).unwrap());
+        each_is_refused(&site);
+        site.launch.extra_args = before;
+    }
+    // Refused, because it is of another version.
+    let place = library(&site);
+    let is = fs::read(&place).unwrap();
+    age(&place, &version);
+    site = site.again(|running| running.stop(SERVER_DEADLINE).unwrap());
+    each_is_refused(&site);
+    fs::remove_file(&place).unwrap();
+    fs::write(&place, is).unwrap();
+    site = site.again(|running| running.stop(SERVER_DEADLINE).unwrap());
+    assert_eq!(left(&mut site.running.session().unwrap()), 3);
+}
+
+fn left(session: &mut Session) -> i64 {
+    let count = session.value("SELECT COUNT(*) FROM shop.mails");
+    count.unwrap().unwrap().parse().unwrap()
+}
+
+/// What a client may be told while the engine comes and goes.
+fn is_expected(why: &str) -> bool {
+    [
+        GONE,
+        "queue_wait() before",
+        "Unknown storage engine",
+        "Unknown table engine",
+    ]
+    .iter()
+    .any(|words| why.contains(words))
+}
+
+/// Tells clients to end, however the test goes.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn while_clients_call(host: Host) {
+    let site = begin(host);
+    let (ends, calls) = (AtomicBool::new(false), AtomicU32::new(0));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    let mut session = site.running.session().unwrap();
+                    for call in CALLS.iter().filter(|call| !call.starts_with("queue_end")) {
+                        if let Err(why) = session.value(&format!("SELECT {call}")) {
+                            assert!(is_expected(&why.chain()), "{call}: {}", why.chain());
+                        }
+                        calls.fetch_add(1, Ordering::Relaxed);
+                    }
+                    drop(session);
+                    thread::yield_now();
+                }
+            });
+        }
+        let _ends = Ends(&ends);
+        let mut session = site.running.session().unwrap();
+        for _ in 0..3 {
+            let begun = calls.load(Ordering::Relaxed);
+            until("clients go on", || {
+                calls.load(Ordering::Relaxed) > begun + 50
+            });
+            until("it is out and in again", || {
+                // It may be in use, or on its way out.
+                let _ = session.run("FLUSH TABLES");
+                let _ = session.run("UNINSTALL PLUGIN queue");
+                session
+                    .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
+                    .is_ok()
+            });
+        }
+    });
+    // They have consumed what there was.
+    let mut session = site.running.session().unwrap();
+    session.run("INSERT INTO shop.mails VALUES (9)").unwrap();
+    assert_eq!(left(&mut session), 1);
+}
+
+#[test]
+fn they_are_refused_on_mariadb_10_11() {
+    without_their_engine(Host::MariaDb10);
+}
+
+#[test]
+fn they_are_refused_on_mariadb_11_8() {
+    without_their_engine(Host::MariaDb11);
+}
+
+#[test]
+fn they_are_refused_on_mysql_9() {
+    without_their_engine(Host::MySql9);
+}
+
+#[test]
+fn clients_go_on_on_mariadb_10_11() {
+    while_clients_call(Host::MariaDb10);
+}
+
+#[test]
+fn clients_go_on_on_mariadb_11_8() {
+    while_clients_call(Host::MariaDb11);
+}
+
+#[test]
+fn clients_go_on_on_mysql_9() {
+    while_clients_call(Host::MySql9);
+}
