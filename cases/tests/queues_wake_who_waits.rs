@@ -243,6 +243,20 @@ fn those_who_wait_for_other_rows_sleep_on(queues: &dyn Queues) {
         put(&mut session, "t", 3, "9");
         assert_eq!(low.join().unwrap(), (Ok(Some(1)), vec![3]));
         assert_eq!(ids(&mut session, "t"), [1]);
+        // Of rows that come together it gets the one that it wants most, and not the first.
+        session.run("DELETE FROM t").unwrap();
+        let mut waits = queues.open("sleepers");
+        let both = scope.spawn(move || {
+            let told = queues.wait(&mut waits, &["t:priority=9", "t:priority=0"], 60.0);
+            let found = ids(&mut waits, "t");
+            queues.end(&mut waits).unwrap();
+            (told, found)
+        });
+        until("it waits", || queues.stat(&mut session, "t", "waiters") > 0);
+        let sql = "INSERT INTO t VALUES (1, 0, ''), (2, 9, ''), (3, 0, '')";
+        session.run(sql).unwrap();
+        assert_eq!(both.join().unwrap(), (Ok(Some(1)), vec![2]));
+        assert_eq!(ids(&mut session, "t"), [1, 3]);
     });
 }
 

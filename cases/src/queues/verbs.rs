@@ -28,7 +28,7 @@ pub enum Ability {
     Durable,
     /// Columns are added, changed and dropped while rows are owned, and their owners keep them.
     AltersOwned,
-    /// TRUNCATE leaves rows that somebody owns.
+    /// To truncate it leaves rows that somebody owns.
     TruncatesAround,
     /// `ALTER TABLE`, `RENAME TABLE` and `TRUNCATE` are plain statements.
     IsTable,
@@ -51,7 +51,7 @@ pub trait Queues: Sync {
     /// Drops a queue.
     fn discard(&self, session: &mut Session, name: &str) -> Told<()>;
 
-    /// Removes all rows that nobody owns.
+    /// Removes all rows.
     fn truncate(&self, session: &mut Session, name: &str) -> Told<()>;
 
     /// Gives a queue another name.
@@ -172,8 +172,8 @@ impl Queues for QueueSite {
         "ENGINE=QUEUE".to_owned()
     }
 
-    fn can(&self, _: Ability) -> bool {
-        true
+    fn can(&self, ability: Ability) -> bool {
+        ability != Ability::TruncatesAround
     }
 
     fn open(&self, database: &str) -> Session {

@@ -188,7 +188,8 @@ impl Both {
             }
             Op::Truncate => {
                 let mut after = self.model.clone();
-                after.remove(&self.model.free(false));
+                let all: Vec<u64> = self.model.rows.keys().copied().collect();
+                after.remove(&all);
                 let truncated = self.table.truncate();
                 self.write(truncated, after);
             }

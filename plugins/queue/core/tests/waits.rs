@@ -142,6 +142,49 @@ fn with_conditions_and_in_batches() {
     assert_eq!(waited, Waited::Rows(0, vec![other, more[0]]));
 }
 
+/// Rows that come together, from a statement or from whoever gives them back.
+#[test]
+fn for_what_it_wants_most() {
+    let scene = Scene::new();
+    let table = scene.table("a");
+    let wants = || vec![only(&table, 9), only(&table, 0)];
+    let (first, _) = wait_elsewhere(wants(), LONG);
+    let (second, _) = wait_elsewhere(wants(), LONG);
+    let rows = [0, 9, 7, 9, 0].map(|byte| vec![byte]);
+    table.append(rows.to_vec(), None).unwrap();
+    let waited = |heard: mpsc::Receiver<Waited>| heard.recv_timeout(LONG).unwrap();
+    assert_eq!(waited(first), Waited::Rows(0, vec![2]));
+    assert_eq!(waited(second), Waited::Rows(0, vec![4]));
+    let mut owner = Session::new();
+    let all = owner.wait(&[any(&table)], 5, Duration::ZERO, &|| false);
+    assert_eq!(all, Ok(Waited::Rows(0, vec![1, 3, 5])));
+    let wants = vec![only(&table, 7), only(&table, 0)];
+    let (third, _) = wait_elsewhere(wants, LONG);
+    owner.abort();
+    assert_eq!(waited(third), Waited::Rows(0, vec![3]));
+}
+
+#[test]
+fn and_owns_nothing_once_the_table_is_truncated() {
+    let scene = Scene::new();
+    let table = scene.table("a");
+    for ends in [true, false] {
+        put(&table, 1);
+        let mut owner = Session::new();
+        let waited = owner.wait(&[any(&table)], 1, Duration::ZERO, &|| false);
+        assert!(matches!(waited, Ok(Waited::Rows(0, _))), "{waited:?}");
+        table.truncate().unwrap();
+        assert_eq!(table.stats().rows, 0);
+        match ends {
+            true => owner.end().unwrap(),
+            false => owner.abort(),
+        }
+        assert_eq!((table.stats().rows, table.stats().owned), (0, 0));
+        assert_eq!(table.stats().back_by_abort, 0);
+        assert_eq!(table.take(owner.owner(), None, 1), Ok(vec![]));
+    }
+}
+
 #[test]
 fn for_a_row_that_somebody_gives_back_or_leaves_behind() {
     let scene = Scene::new();

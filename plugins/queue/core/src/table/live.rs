@@ -59,7 +59,10 @@ impl Live {
             self.index.push(id, at as u32, true);
             at += (ROW_HEADER + row.len()) as u64;
             self.appended += 1;
-            self.grant(id, row);
+        }
+        if !self.waiters.is_empty() {
+            let rows: Vec<(u64, &Vec<u8>)> = (first..).zip(rows).collect();
+            self.grant(&rows);
         }
     }
 
@@ -85,20 +88,10 @@ impl Live {
         }
     }
 
-    /// Ranges of all ids before `next`, without those that somebody owns.
-    pub(crate) fn all_but_owned(&self, next: u64) -> Vec<(u64, u64)> {
-        let mut ranges = Vec::new();
-        let mut from = self.index.next_live(0).unwrap_or(next);
-        for id in self.ready.all_owned() {
-            if id > from {
-                ranges.push((from, id - from));
-            }
-            from = id + 1;
-        }
-        if next > from {
-            ranges.push((from, next - from));
-        }
-        ranges
+    /// The range of all ids that are there, before `next`.
+    pub(crate) fn all(&self, next: u64) -> Option<(u64, u64)> {
+        let first = self.index.next_live(0)?;
+        Some((first, next.saturating_sub(first)))
     }
 
     /// Looks for the oldest row that is nobody's and passes, among at most `looks` rows.
@@ -131,27 +124,38 @@ impl Live {
         Ok(Look::More)
     }
 
-    /// Gives a row that is nobody's to the first who waits for such a one.
-    pub(crate) fn grant(&mut self, id: u64, row: &[u8]) {
-        let mut at = 0;
+    /// Gives rows that are nobody's to those who wait for such ones. Who came first is asked first, and
+    /// has left what it wants most before what it wants less: of rows that come together it gets the
+    /// best, and not the oldest.
+    pub(crate) fn grant(&mut self, rows: &[(u64, impl AsRef<[u8]>)]) {
+        let mut given = vec![false; rows.len()];
+        let (mut at, mut free) = (0, 0);
         while let Some(waiter) = self.waiters.get(at) {
+            free += given[free..].iter().take_while(|given| **given).count();
+            if free == rows.len() {
+                return;
+            }
             if waiter.token.outcome().is_some() {
                 self.waiters.remove(at);
                 continue;
             }
             let wanted = waiter.condition.as_ref();
-            if wanted.is_some_and(|condition| !condition.holds(row)) {
+            let is_wanted =
+                |row: &[u8]| wanted.is_none_or(|condition: &Condition| condition.holds(row));
+            let mut left = free..rows.len();
+            let found = left.find(|place| !given[*place] && is_wanted(rows[*place].1.as_ref()));
+            let Some(place) = found else {
                 at += 1;
                 continue;
-            }
+            };
+            let id = rows[place].0;
             self.ready.own(id, waiter.token.owner());
-            let won = waiter.token.settle(Outcome::Granted(waiter.place));
+            given[place] = waiter.token.settle(Outcome::Granted(waiter.place));
             self.waiters.remove(at);
-            if won {
-                return;
+            if !given[place] {
+                // It went away in this moment: the row goes to the next.
+                self.ready.give_back(id);
             }
-            // It went away in this moment: the row goes to the next.
-            self.ready.give_back(id);
         }
     }
 

@@ -314,17 +314,19 @@ impl Table {
         row.transpose()
     }
 
-    /// Removes rows of an owner for good.
+    /// Removes rows of an owner for good. Those that are gone already were truncated.
     ///
     /// # Errors
     ///
-    /// One of them is not the owner's, or the removal cannot be written: they stay the owner's.
+    /// One of them is somebody else's, or the removal cannot be written: they stay the owner's.
     pub fn remove(&self, owner: u64, ids: &[u64]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
         }
         let live = self.live();
-        let foreign = ids.iter().find(|id| live.ready.owner(**id) != Some(owner));
+        let is_foreign =
+            |id: &&u64| live.index.is_live(**id) && live.ready.owner(**id) != Some(owner);
+        let foreign = ids.iter().find(is_foreign);
         drop(live);
         match foreign {
             Some(id) => Err(Error::NotOwner(*id)),
@@ -339,28 +341,41 @@ impl Table {
         }
     }
 
-    /// Puts rows of an owner back where they were; the next who waits gets them.
-    pub fn give_back(&self, owner: u64, ids: &[u64]) {
-        for id in ids {
+    /// Puts rows of an owner back where they were; the next who waits gets them. Returns how many of them
+    /// were still there, and the owner's.
+    pub fn give_back(&self, owner: u64, ids: &[u64]) -> usize {
+        let mut back = 0;
+        // Those of a portion come back together: who waits gets what it wants most.
+        for some in ids.chunks(LOOKS) {
             let mut live = self.live();
             if let Some(next) = live.successor.clone() {
                 drop(live);
-                return next.give_back(owner, ids);
+                return back + next.give_back(owner, ids);
             }
-            if live.ready.owner(*id) != Some(owner) {
-                continue;
+            let mut own = some.to_vec();
+            own.retain(|id| live.ready.owner(*id) == Some(owner));
+            for id in &own {
+                live.ready.give_back(*id);
             }
-            live.ready.give_back(*id);
-            // Only conditions need to see the row; without waiters nobody does.
-            let place = live.index.find(*id).filter(|_| !live.waiters.is_empty());
-            if let Some((file, offset)) = place {
-                let row = file.row(*id, offset, &self.map_budget);
-                live.grant(*id, &row.unwrap_or_default());
-            }
+            back += own.len();
+            // Only conditions need to see rows.
+            let is_asked = live.waiters.iter().any(|one| one.condition.is_some());
+            let row = |id: u64| {
+                let place = live.index.find(id).filter(|_| is_asked);
+                let row = place.map(|(file, offset)| file.row(id, offset, &self.map_budget));
+                (id, row.and_then(Result::ok).unwrap_or_default())
+            };
+            let rows: Vec<(u64, Vec<u8>)> = match live.waiters.is_empty() {
+                true => Vec::new(),
+                false => own.into_iter().map(row).collect(),
+            };
+            live.grant(&rows);
         }
+        back
     }
 
-    /// Removes all rows that nobody owns, in one step.
+    /// Removes all rows in one step, owned ones too: their owners own nothing then, and what they end or
+    /// give back is gone.
     ///
     /// # Errors
     ///

@@ -88,12 +88,7 @@ impl Ready {
         self.by_owner.get(&owner)?.range(from..).next().copied()
     }
 
-    /// All rows that are somebody's, in order.
-    pub(crate) fn all_owned(&self) -> BTreeSet<u64> {
-        self.owned.keys().copied().collect()
-    }
-
-    /// The same, each with its owner, in no order.
+    /// All rows that are somebody's, each with its owner, in no order.
     pub(crate) fn owners(&self) -> impl Iterator<Item = (u64, u64)> {
         self.owned.iter().map(|(id, owner)| (*id, *owner))
     }

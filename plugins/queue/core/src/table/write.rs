@@ -40,7 +40,7 @@ pub(crate) enum Request {
     },
     /// What is known of that table besides its rows.
     Inherit(Box<State>),
-    /// Removes all rows that nobody owns.
+    /// Removes all rows, owned ones too.
     Truncate,
     /// Makes everything durable; and says in the log that it is.
     Close(bool),
@@ -338,10 +338,8 @@ impl Plan {
             plan.fates.push(fate);
         }
         plan.removed = rows::ranges(&mut ids);
-        plan.removed.extend(
-            live.map(|live| live.all_but_owned(state.next))
-                .unwrap_or_default(),
-        );
+        plan.removed
+            .extend(live.and_then(|live| live.all(state.next)));
         if !plan.removed.is_empty() {
             plan.bytes += frame::size(plan.removed.len() as u64 * 16);
         }

@@ -133,16 +133,16 @@ impl Session {
     /// Puts the rows that the session owns back, because whoever had it has gone.
     pub fn leave(&mut self) {
         if let Some((table, ids)) = self.held.take() {
-            table.counters.back_by_close.add(ids.len() as u64);
-            table.give_back(self.owner, &ids);
+            let back = table.give_back(self.owner, &ids);
+            table.counters.back_by_close.add(back as u64);
         }
     }
 
     /// Puts the rows that the session owns back where they were.
     pub fn abort(&mut self) {
         if let Some((table, ids)) = self.held.take() {
-            table.counters.back_by_abort.add(ids.len() as u64);
-            table.give_back(self.owner, &ids);
+            let back = table.give_back(self.owner, &ids);
+            table.counters.back_by_abort.add(back as u64);
         }
     }
 
