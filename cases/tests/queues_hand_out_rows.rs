@@ -285,14 +285,14 @@ fn to_those_whose_condition_is_true(site: QueueSite) -> QueueSite {
     let mut session = site.session();
     let columns = "id INT NOT NULL, size SMALLINT UNSIGNED, what VARCHAR(300), body BLOB, day DATE, at DATETIME(3), \
                    t TIME, made TIMESTAMP NULL, y YEAR, big BIGINT, c CHAR(5), kind ENUM('a','b'), price DECIMAL(20,5), \
-                   x DOUBLE, f FLOAT, bits BIT(11)";
+                   x DOUBLE, f FLOAT, bits BIT(11), b BINARY(5), vb VARBINARY(300), spot POINT";
     session
         .run(&format!("CREATE TABLE q ({columns}) ENGINE=QUEUE"))
         .unwrap();
     session.run("SET time_zone = '+00:00'").unwrap();
-    let rows = "(1, 65535, 'one', 'x', '2026-11-22', '2026-11-22 01:02:03.5', '-12:34:56', '1970-01-02', 1999, -5, 'ab', 'b', -1234567890.5, 1e-3, 0.1, b'10000000001'), \
-                (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), \
-                (3, 3, 'three', 'y', '1000-01-01', '1000-01-01', '01:00:00', '2026-11-22', 2026, 5, '', 'a', 0.1, -2, 1, 3)";
+    let rows = "(1, 65535, 'one', 'x', '2026-11-22', '2026-11-22 01:02:03.5', '-12:34:56', '1970-01-02', 1999, -5, 'ab', 'b', -1234567890.5, 1e-3, 0.1, b'10000000001', X'00FF', X'005C00', POINT(1, 2)), \
+                (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), \
+                (3, 3, 'three', 'y', '1000-01-01', '1000-01-01', '01:00:00', '2026-11-22', 2026, 5, '', 'a', 0.1, -2, 1, 3, 'abcde', '', NULL)";
     session
         .run(&format!("INSERT INTO q VALUES {rows}"))
         .unwrap();
@@ -317,6 +317,14 @@ fn to_those_whose_condition_is_true(site: QueueSite) -> QueueSite {
         ("bits & 1024", Some(1)),
         ("bits = 3", Some(3)),
         ("`id` BETWEEN 4 AND 9", None),
+        ("b = X''00FF000000''", Some(1)),
+        ("b = X''00FF''", None),
+        ("b = ''abcde''", Some(3)),
+        ("vb = x''005c00''", Some(1)),
+        ("vb < X''00''", Some(3)),
+        ("vb IS NULL", Some(2)),
+        ("body = ''y''", Some(3)),
+        ("body > X''78'' OR body = 1", Some(3)),
     ] {
         let waited = number(&mut session, &format!("queue_wait('q:{condition}', 0)"));
         assert_eq!(waited, Some(i64::from(row.is_some())), "{condition}");
@@ -331,8 +339,13 @@ fn to_those_whose_condition_is_true(site: QueueSite) -> QueueSite {
     assert_eq!(ids(&mut session, "q"), [2]);
     refused(
         &mut session,
-        "SELECT queue_wait('q:body = 1', 0)",
+        "SELECT queue_wait('q:spot = 1', 0)",
         "condition is wrong at byte 0",
+    );
+    refused(
+        &mut session,
+        "SELECT queue_wait('q:vb = \\'\\0\\'', 0)",
+        "zero byte",
     );
     refused(
         &mut session,

@@ -62,6 +62,11 @@ struct Named {
 
 static bool find(THD *thd, const char *text, size_t length, Named *found) {
   std::string whole(text, length), db, table;
+  if (whole.find('\0') != std::string::npos) {
+    my_printf_error(ER_WRONG_ARGUMENTS, "queue: there is a zero byte in '%s': write such bytes as X'00'", MYF(0),
+                    whole.c_str());
+    return false;
+  }
   size_t colon = whole.find(':');
   if (colon != std::string::npos) {
     found->condition = whole.substr(colon + 1);
@@ -137,7 +142,8 @@ static longlong wait_for(UDF_ARGS *args, uint tables, uint64_t most, double time
   THD *thd = current_thd;
   Session *session = session_here(error);
   if (!session) return 0;
-  if (!may_wait(thd, session)) return *error = 1, 0;
+  // What it gave could not be ended where nothing may be changed.
+  if (!takes_changes(thd) || !may_wait(thd, session)) return *error = 1, 0;
   std::vector<Named> named(tables);
   std::vector<const char *> paths, conditions;
   for (uint at = 0; at < tables; at++) {
@@ -296,6 +302,7 @@ UDF longlong queue_compact(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *er
     Pin pin;
     if (!pin.hton) return no_engine(error);
     if (!find(current_thd, args->args[0], args->lengths[0], &named)) return *error = 1, 0;
+    if (!takes_changes(current_thd)) return *error = 1, 0;
     evq_fault fault;
     int code = named.is_there ? evq_compact(named.path.c_str(), &fault) : EVQ_MISSING;
     if (code == EVQ_MISSING) return *is_null = 1, 0;

@@ -43,8 +43,11 @@ bool make_mark();
 void mark(THD *thd);
 bool is_marked(THD *thd);
 
-// Whether the server takes changes now, by this user; tells the user why not. While it lives, no other session gets
-// the server to stand still.
+// Whether the server takes changes by this user, or is read-only; tells the user if so.
+bool takes_changes(THD *thd);
+
+// A change of the server's data. It waits until no other session has the server stand still, FLUSH TABLES WITH READ LOCK,
+// and holds such a one up as long as it lives. Where it may not begin the user was told why.
 class Change {
   void *ticket = nullptr;
   THD *thd;

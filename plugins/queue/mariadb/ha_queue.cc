@@ -31,10 +31,10 @@ int ha_queue::close() {
 }
 
 // How a packed column is read without a server: a letter and a size in bytes, see engine/src/columns.rs. Behind
-// the letter of a decimal stand its digits.
+// the letter of a decimal stand its digits, behind that of a BINARY its bytes.
 static char kind_of(Field *field, uint *size) {
   *size = field->pack_length();
-  bool is_text = field->charset() != &my_charset_bin;
+  bool is_bytes = field->charset() == &my_charset_bin;
   switch (field->real_type()) {
     case MYSQL_TYPE_TINY:
     case MYSQL_TYPE_SHORT:
@@ -55,14 +55,14 @@ static char kind_of(Field *field, uint *size) {
     case MYSQL_TYPE_STRING:
     case MYSQL_TYPE_VARCHAR:
       *size = field->field_length > 255 ? 2 : 1;
-      return is_text ? 's' : 'v';
+      return is_bytes && field->real_type() == MYSQL_TYPE_STRING ? 'z' : 's';
     case MYSQL_TYPE_TINY_BLOB:
     case MYSQL_TYPE_BLOB:
     case MYSQL_TYPE_MEDIUM_BLOB:
     case MYSQL_TYPE_LONG_BLOB:
     case MYSQL_TYPE_GEOMETRY:
       *size = static_cast<Field_blob *>(field)->pack_length_no_ptr();
-      return is_text ? 's' : 'v';
+      return field->type() == MYSQL_TYPE_GEOMETRY ? 'v' : 's';
     default: return 'f';
   }
 }
@@ -81,6 +81,7 @@ static void describe(TABLE *form, String *layout) {
     if (kind == 'n')
       layout->append(numbers, snprintf(numbers, sizeof numbers, "%u.%u", static_cast<Field_new_decimal *>(one)->precision,
                                        one->decimals()));
+    if (kind == 'z') layout->append(numbers, snprintf(numbers, sizeof numbers, "%u", one->field_length));
     layout->append(numbers, snprintf(numbers, sizeof numbers, " %u %u %u ", size, byte, mask));
     layout->append(one->field_name.str, one->field_name.length);
     layout->append('\0');

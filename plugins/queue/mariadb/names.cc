@@ -85,11 +85,14 @@ void mark(THD *thd) { thd_setspecific(thd, mark_key, &mark_key); }
 
 bool is_marked(THD *thd) { return thd_getspecific(thd, mark_key) == &mark_key; }
 
+bool takes_changes(THD *thd) {
+  if (!opt_readonly || !check_global_access(thd, PRIV_IGNORE_READ_ONLY, true)) return true;
+  my_error(ER_OPTION_PREVENTS_STATEMENT, MYF(0), "--read-only");
+  return false;
+}
+
 Change::Change(THD *thd) : thd(thd) {
-  if (opt_readonly && check_global_access(thd, PRIV_IGNORE_READ_ONLY, true)) {
-    my_error(ER_OPTION_PREVENTS_STATEMENT, MYF(0), "--read-only");
-    return;
-  }
+  if (!takes_changes(thd)) return;
   auto *locks = (MDL_context *)thd_mdl_context(thd);
   if (locks->is_lock_owner(MDL_key::BACKUP, "", "", MDL_BACKUP_FTWRL1) ||
       locks->is_lock_owner(MDL_key::BACKUP, "", "", MDL_BACKUP_FTWRL2)) {

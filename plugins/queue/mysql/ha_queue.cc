@@ -1,6 +1,7 @@
 // What the server asks of a table, in terms of the queue engine.
 
 #include "ha_queue.h"
+#include "thrown.h"
 #include <sql/sql_thd_internal_api.h>
 #include <algorithm>
 
@@ -33,15 +34,15 @@ int ha_queue::close() {
 static bool is_blob(const Field *field) { return field->is_flag_set(BLOB_FLAG); }
 
 // How a packed column is read without a server: a letter and a size in bytes, see engine/src/columns.rs. Behind
-// the letter of a decimal stand its digits.
+// the letter of a decimal stand its digits, behind that of a BINARY its bytes.
 static std::string kind_of(const Field *field, uint *size) {
   *size = field->pack_length();
-  bool is_text = field->charset() != &my_charset_bin;
+  bool is_bytes = field->charset() == &my_charset_bin;
   auto type = field->real_type();
   if (is_blob(field)) {
     *size = static_cast<const Field_blob *>(field)->pack_length_no_ptr();
     bool is_plain = type >= MYSQL_TYPE_TINY_BLOB && type <= MYSQL_TYPE_BLOB;
-    return is_plain && is_text ? "s" : "v";
+    return is_plain ? "s" : "v";
   }
   switch (type) {
     case MYSQL_TYPE_TINY:
@@ -65,7 +66,7 @@ static std::string kind_of(const Field *field, uint *size) {
     case MYSQL_TYPE_STRING:
     case MYSQL_TYPE_VARCHAR:
       *size = field->field_length > 255 ? 2 : 1;
-      return is_text ? "s" : "v";
+      return is_bytes && type == MYSQL_TYPE_STRING ? "z" + std::to_string(field->field_length) : "s";
     default: return "f";
   }
 }
@@ -85,7 +86,7 @@ static std::string describe(TABLE *form) {
   return layout;
 }
 
-int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info, dd::Table *) {
+int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info, dd::Table *) try {
   // Were the server told before, it would make a table of InnoDB instead, and say nothing.
   if (info->options & HA_LEX_CREATE_TMP_TABLE) {
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
@@ -95,6 +96,9 @@ int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info, dd::Ta
   evq_fault fault;
   int code = evq_create(name, (const uint8_t *)layout.data(), layout.size(), &fault);
   return code ? told(code, fault) : 0;
+} catch (...) {
+  tell_what_was_thrown();
+  return HA_ERR_INTERNAL_ERROR;
 }
 
 int ha_queue::delete_table(const char *name, const dd::Table *) {
@@ -131,7 +135,7 @@ size_t ha_queue::longest(const uchar *record) const {
   return bytes;
 }
 
-int ha_queue::write_row(uchar *record) {
+int ha_queue::write_row(uchar *record) try {
   packed.resize(std::max(packed.size(), longest(record)));
   uchar *to = packed.data();
   memcpy(to, record, table->s->null_bytes);
@@ -154,6 +158,9 @@ int ha_queue::write_row(uchar *record) {
   evq_fault fault;
   int code = evq_insert(cursor, session_at(ha_thd(), ht)->queues, packed.data(), to - packed.data(), &fault);
   return code ? told(code, fault) : 0;
+} catch (...) {
+  tell_what_was_thrown();
+  return HA_ERR_OUT_OF_MEM;
 }
 
 // Strings stay where the engine has them until the next row is read. The server's own way to unpack a blob would

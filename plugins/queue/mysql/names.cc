@@ -72,8 +72,10 @@ Pin::~Pin() {
   if (plugin) plugin_unlock(nullptr, (plugin_ref)plugin);
 }
 
+bool takes_changes(THD *thd) { return !check_readonly(thd, true); }
+
 Change::Change(THD *thd) : thd(thd) {
-  if (check_readonly(thd, true) || thd->global_read_lock.can_acquire_protection()) return;
+  if (!takes_changes(thd) || thd->global_read_lock.can_acquire_protection()) return;
   MDL_request request;
   MDL_REQUEST_INIT(&request, MDL_key::GLOBAL, "", "", MDL_INTENTION_EXCLUSIVE, MDL_EXPLICIT);
   if (thd->mdl_context.acquire_lock(&request, LONG_TIMEOUT)) return;

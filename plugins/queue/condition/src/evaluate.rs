@@ -33,6 +33,7 @@ pub fn evaluate<'a>(of: &'a Expression, column: &dyn Fn(usize) -> Value<'a>) -> 
         Expression::Decimal(decimal) => Value::Decimal(*decimal),
         Expression::Real(real) => Value::Real(*real),
         Expression::Text(text) => Value::Text(Cow::Borrowed(text.as_bytes())),
+        Expression::Bytes(bytes) => Value::Text(Cow::Borrowed(bytes)),
         Expression::Column(at, _) => column(*at),
         Expression::Not(of) => told(truth(&value(of)).map(|truth| !truth)),
         Expression::Negative(of) => match value(of) {

@@ -9,6 +9,8 @@ pub(crate) enum Token {
     /// A name between backquotes: never a keyword.
     Quoted(String),
     Text(String),
+    /// X'00FF'
+    Bytes(Vec<u8>),
     Number(i128),
     Decimal(Decimal),
     Real(f64),
@@ -37,7 +39,12 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Wrong> {
             what: what.to_owned(),
         };
         let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
-        let (token, len) = if next == '\'' || next == '`' {
+        let (token, len) = if rest.starts_with("x'") || rest.starts_with("X'") {
+            let (inside, len) =
+                quoted(&rest[1..], '\'').ok_or_else(|| wrong("a quote is not closed"))?;
+            let bytes = bytes(&inside).ok_or_else(|| wrong("these are no bytes"))?;
+            (Token::Bytes(bytes), 1 + len)
+        } else if next == '\'' || next == '`' {
             let (inside, len) = quoted(rest, next).ok_or_else(|| wrong("a quote is not closed"))?;
             let token = if next == '`' {
                 Token::Quoted(inside)
@@ -80,6 +87,17 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
         }
     }
     None
+}
+
+/// Two hexadecimal digits for each byte.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let pairs = digits.as_bytes().chunks(2);
+    let byte = |pair: &[u8]| {
+        let [high, low] = pair else { return None };
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+    };
+    pairs.map(byte).collect()
 }
 
 fn digits(text: &str) -> usize {

@@ -90,6 +90,7 @@ pub enum Expression {
     Decimal(Decimal),
     Real(f64),
     Text(String),
+    Bytes(Vec<u8>),
     Column(usize, String),
     Not(Box<Self>),
     Negative(Box<Self>),
@@ -117,6 +118,11 @@ impl fmt::Display for Expression {
             Self::Decimal(decimal) => write!(f, "{decimal}"),
             Self::Real(real) => write!(f, "{real:e}"),
             Self::Text(text) => quoted(f, text),
+            Self::Bytes(bytes) => {
+                f.write_str("X'")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
+                f.write_str("'")
+            }
             Self::Column(_, name) => write!(f, "`{}`", name.replace('`', "``")),
             Self::Not(of) => write!(f, "(NOT {of})"),
             Self::Negative(of) => write!(f, "(- {of})"),

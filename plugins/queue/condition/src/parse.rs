@@ -235,6 +235,10 @@ impl Parser<'_> {
                 self.at += 1;
                 return Ok(Expression::Text(text));
             }
+            Token::Bytes(bytes) => {
+                self.at += 1;
+                return Ok(Expression::Bytes(bytes));
+            }
             Token::Word(word) => {
                 for (literal, value) in [
                     ("NULL", Expression::Null),

@@ -55,6 +55,8 @@ fn by_example() {
         ("a NOT IN (1, 2)", Some(1)),
         ("a BETWEEN 1 AND 3 AND ab", Some(1)),
         ("a NOT BETWEEN 4 AND 5", Some(1)),
+        ("s = X'6d61696c2F3432'", Some(1)),
+        ("s > x'6D' AND X'' < s AND X'00' <> X'0000'", Some(1)),
         ("s LIKE 'mail/%'", Some(1)),
         ("s NOT LIKE 'mail'", Some(1)),
         ("s LIKE 'mail\\%%'", Some(0)),

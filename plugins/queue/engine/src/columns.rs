@@ -14,7 +14,8 @@
 //! | `n` | DECIMAL as the server has it; behind the letter stands `20.5`: digits, and those behind the point | its bytes |
 //! | `r` | floating point, little-endian | 4 or 8 |
 //! | `b` | bits, big-endian | their bytes |
-//! | `s` | text behind its length | bytes of the length |
+//! | `s` | text, or bytes, behind its length | bytes of the length |
+//! | `z` | BINARY behind its length, without the zeros at its end; behind the letter stands how many bytes it has | as `s` |
 //! | `v`, `f` | what cannot be compared: behind its length, or of one size | as above |
 
 use evenkeel_queue_condition::{DIGITS, Decimal, Value};
@@ -32,6 +33,8 @@ struct Column {
     kind: u8,
     /// Of a DECIMAL: its digits, and how many of them are behind the point.
     digits: (u32, u32),
+    /// Of a BINARY: its bytes.
+    width: usize,
     size: usize,
     null: Option<(usize, u8)>,
     name: Vec<u8>,
@@ -95,7 +98,7 @@ impl Columns {
                 continue;
             }
             let length = match column.kind {
-                b's' | b'v' => {
+                b's' | b'z' | b'v' => {
                     let (prefix, behind) = rest.split_at_checked(column.size)?;
                     rest = behind;
                     usize::try_from(little(prefix)).ok()?
@@ -121,15 +124,20 @@ impl Column {
             b'n' => digits(detail)?,
             _ => (0, 0),
         };
+        let width = match kind {
+            b'z' => number(detail).filter(|width| *width < 256)?,
+            _ => 0,
+        };
         let size = number(parts.next()?)?;
         let byte = number(parts.next()?)?;
         let mask = u8::try_from(number(parts.next()?)?).ok()?;
         let name = parts.next()?.to_vec();
-        let is_known = b"iuydDTSnrbsvf".contains(&kind);
+        let is_known = b"iuydDTSnrbszvf".contains(&kind);
         let is_small = size <= 16 || matches!(kind, b'n' | b'f');
         (is_known && is_small).then_some(Self {
             kind,
             digits,
+            width,
             size,
             null: (mask != 0).then_some((byte, mask)),
             name,
@@ -152,6 +160,12 @@ impl Column {
     fn value<'r>(&self, cell: &'r [u8]) -> Option<Value<'r>> {
         let number = match self.kind {
             b's' => return Some(Value::Text(Cow::Borrowed(cell))),
+            b'z' if cell.len() < self.width => {
+                let mut whole = cell.to_vec();
+                whole.resize(self.width, 0);
+                return Some(Value::Text(Cow::Owned(whole)));
+            }
+            b'z' => return Some(Value::Text(Cow::Borrowed(cell))),
             b'n' => return decimal(cell, self.digits).map(Value::Decimal),
             b'r' => return real(cell).map(Value::Real),
             b'b' => big(cell),
@@ -302,6 +316,20 @@ mod tests {
                 let _ = columns.value(&whole[..cut], at);
             }
         }
+    }
+
+    #[test]
+    fn the_zeros_at_the_end_of_a_binary_are_not_stored() {
+        let columns = Columns::read(b"0\0z4 1 0 0 b\0i 1 0 0 a\0").unwrap();
+        for (row, whole) in [
+            (&b"\x01a\x05"[..], *b"a\0\0\0"),
+            (b"\x04abcd\x05", *b"abcd"),
+            (b"\0\x05", [0; 4]),
+        ] {
+            assert_eq!(columns.value(row, 0), Value::Text(Cow::Borrowed(&whole)));
+            assert_eq!(columns.value(row, 1), Value::Number(5));
+        }
+        assert_eq!(Columns::read(b"0\0z 1 0 0 b\0"), None);
     }
 
     #[test]
