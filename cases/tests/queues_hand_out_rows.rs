@@ -337,22 +337,25 @@ fn to_those_whose_condition_is_true(site: QueueSite) -> QueueSite {
         Some(2)
     );
     assert_eq!(ids(&mut session, "q"), [2]);
-    refused(
-        &mut session,
-        "SELECT queue_wait('q:spot = 1', 0)",
-        "condition is wrong at byte 0",
-    );
-    refused(
-        &mut session,
-        "SELECT queue_wait('q:vb = \\'\\0\\'', 0)",
-        "zero byte",
-    );
-    refused(
-        &mut session,
-        "SELECT queue_wait('q:id >', 0)",
-        "condition is wrong",
-    );
+    these_are_no_conditions(&mut session);
     site
+}
+
+fn these_are_no_conditions(session: &mut Session) {
+    for (sql, because) in [
+        (
+            "SELECT queue_wait('q:spot = 1', 0)",
+            "condition is wrong at byte 0",
+        ),
+        ("SELECT queue_wait('q:id >', 0)", "condition is wrong"),
+        ("SELECT queue_wait('q:vb = \\'\\0\\'', 0)", "zero byte"),
+        (
+            "SELECT queue_wait('q:vb = X\\'0\\'', 0)",
+            "these are no bytes",
+        ),
+    ] {
+        refused(session, sql, because);
+    }
 }
 
 /// What is asked of each server.

@@ -188,8 +188,7 @@ impl Both {
             }
             Op::Truncate => {
                 let mut after = self.model.clone();
-                let all: Vec<u64> = self.model.rows.keys().copied().collect();
-                after.remove(&all);
+                (after.rows, after.owners) = Default::default();
                 let truncated = self.table.truncate();
                 self.write(truncated, after);
             }
