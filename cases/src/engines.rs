@@ -7,6 +7,7 @@
 
 mod look;
 mod rounds;
+mod taken;
 mod traffic;
 
 pub use look::check;
@@ -17,6 +18,18 @@ use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::Session;
 use look::{accounts, groups, wrong};
 use std::collections::BTreeMap;
+
+/// Rounds of each provider in full.
+pub const ALL: u32 = 200;
+/// Options of a server with small caches, so that pages are written all the time, and a checkpoint of Aria every
+/// second.
+pub const RESTLESS: [&str; 5] = [
+    "--key-buffer-size=1M",
+    "--loose-aria-pagecache-buffer-size=1M",
+    "--loose-aria-checkpoint-interval=1",
+    "--innodb-buffer-pool-dump-at-shutdown=OFF",
+    "--sync-binlog=0",
+];
 
 /// The schema of these tables.
 pub const SCHEMA: &str = "engines";

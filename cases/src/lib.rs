@@ -140,7 +140,12 @@ impl Site {
 
     /// Restores a generation to `name` on the same filesystem.
     pub fn restore(&self, generation: Option<u32>, name: &str) -> Result<RestoreReport> {
-        let request = RestoreRequest::new(self.repository(), generation, &self.fs.join(name));
+        self.restore_to(generation, &self.fs.join(name))
+    }
+
+    /// Restores a generation to a path.
+    pub fn restore_to(&self, generation: Option<u32>, to: &Path) -> Result<RestoreReport> {
+        let request = RestoreRequest::new(self.repository(), generation, to);
         restore::restore(&request, quiet(&Cancel::new()))
     }
 

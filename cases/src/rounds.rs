@@ -15,7 +15,9 @@ use evenkeel_testkit::bank::BankState;
 use evenkeel_testkit::servers::give_to_server;
 use evenkeel_testkit::wait::until_within;
 use evenkeel_testkit::{BankTraffic, Marks};
+use rustix::io::Errno;
 use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -112,7 +114,7 @@ pub fn logged(session: &mut Session) -> i64 {
 }
 
 /// Returns how many transactions are in `uuid:1-99:101,uuid:1-3` or up to `0-7-99`.
-fn transactions(gtids: &str) -> i64 {
+pub(crate) fn transactions(gtids: &str) -> i64 {
     let number = |text: &str| text.parse::<i64>().expect("a number");
     let interval = |text: &str| match text.split_once('-') {
         Some((first, last)) => number(last) - number(first) + 1,
@@ -188,7 +190,8 @@ pub fn boot_with(site: &Site, copy: &Path, more: &[&str]) -> Running {
     site.server.run(&launch)
 }
 
-/// Makes data directories out of an image, by clones: below `to`, by generation name.
+/// Makes data directories out of an image: below `to`, by generation name. By clones, unless `to` is on another
+/// filesystem.
 pub fn clone_image(image: &HeldImage, to: &Path) {
     let place = |name: &str| match relative_path(name) {
         Some((root, path)) => to.join(root).join(path),
@@ -200,10 +203,13 @@ pub fn clone_image(image: &HeldImage, to: &Path) {
     for (name, frozen) in image.files() {
         let target = place(name);
         fs::create_dir_all(target.parent().expect("a parent")).expect("a directory");
-        let from = File::open(&frozen).expect("a frozen file");
-        let to = File::create(&target).expect("a file");
-        rustix::fs::ioctl_ficlone(&to, &from)
-            .unwrap_or_else(|e| panic!("failed to clone {}: {e}", frozen.display()));
+        let mut from = File::open(&frozen).expect("a frozen file");
+        let mut to = File::create(&target).expect("a file");
+        let cloned = match rustix::fs::ioctl_ficlone(&to, &from) {
+            Err(Errno::XDEV) => io::copy(&mut from, &mut to).map(drop),
+            cloned => cloned.map_err(io::Error::from),
+        };
+        cloned.unwrap_or_else(|e| panic!("failed to clone {}: {e}", frozen.display()));
     }
     give_to_server(to);
 }

@@ -3,14 +3,12 @@
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::Site;
-use evenkeel_cases::engines::{go_round, write_to_aria_while_it_is_cloned};
+use evenkeel_cases::engines::{ALL, RESTLESS, go_round, write_to_aria_while_it_is_cloned};
 use evenkeel_testkit::effort::rounds;
 use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
 use evenkeel_testkit::{LoopFs, TestServer};
 
 const GIB: u64 = 1 << 30;
-/// Rounds of each provider in full, shared out over the servers.
-const ALL: u32 = 200;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
@@ -24,17 +22,9 @@ enum Way {
     Hook,
 }
 
-/// Small caches, so that pages are written all the time, and a checkpoint of Aria every second.
-const RESTLESS: [&str; 5] = [
-    "--key-buffer-size=1M",
-    "--loose-aria-pagecache-buffer-size=1M",
-    "--loose-aria-checkpoint-interval=1",
-    "--innodb-buffer-pool-dump-at-shutdown=OFF",
-    "--sync-binlog=0",
-];
-
 fn case(server: TestServer, fs: LoopFs, way: Way, sample: u32, (part, of): (u32, u32)) {
     let rounds = rounds("other engines", sample, (ALL * part).div_ceil(of));
+    let aria = way != Way::SpliceWithoutAria;
     let scenario = fail::FailScenario::setup();
     let site = Site::start(server, fs, 100, &RESTLESS);
     let top = site.fs.path().display();
@@ -51,9 +41,9 @@ fn case(server: TestServer, fs: LoopFs, way: Way, sample: u32, (part, of): (u32,
     let mut request = site.request(snapshot);
     request.stop_server = way == Way::Pause;
     if site.server.id.starts_with("mariadb") {
-        write_to_aria_while_it_is_cloned(&site, way != Way::SpliceWithoutAria);
+        write_to_aria_while_it_is_cloned(&site, aria);
     }
-    go_round(&site, &request, rounds, way != Way::SpliceWithoutAria);
+    go_round(&site, &request, &site.fs.join("copy"), rounds, aria);
     scenario.teardown();
 }
 

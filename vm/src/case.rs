@@ -50,12 +50,22 @@ impl Case {
     /// Starts a server on a `filesystem` (`ext4`, `xfs`) on a volume.
     #[must_use]
     pub fn start(kind: Kind, filesystem: &'static str) -> Self {
-        Self::start_in(kind, &[], filesystem)
+        Self::start_as(kind, &[], filesystem, &[])
+    }
+
+    /// The same with more options of the server.
+    #[must_use]
+    pub fn start_with(kind: Kind, filesystem: &'static str, server: &[&str]) -> Self {
+        Self::start_as(kind, &[], filesystem, server)
     }
 
     /// The same with more options of lvcreate for the pool.
     #[must_use]
     pub fn start_in(kind: Kind, pool: &[&str], filesystem: &'static str) -> Self {
+        Self::start_as(kind, pool, filesystem, &[])
+    }
+
+    fn start_as(kind: Kind, pool: &[&str], filesystem: &'static str, server: &[&str]) -> Self {
         let lvm = Lvm::new(GROUP);
         let device = match kind {
             Kind::Thick => lvm.thick(VOLUME, VOLUME_BYTES),
@@ -66,7 +76,7 @@ impl Case {
         };
         let fs = LoopFs::on(&device, filesystem);
         Self {
-            site: Site::start(mariadb_10_11(), fs, 200, &[]),
+            site: Site::start(mariadb_10_11(), fs, 200, server),
             lvm,
             evenkeel: evenkeel(),
             scratch: Scratch::new(),

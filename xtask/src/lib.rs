@@ -19,6 +19,9 @@ mod workspace;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What a check exits with when it found something, as `evenkeel verify` does.
+pub const FOUND: u8 = 4;
+
 /// Returns the top of the checkout that cargo runs this in. Two clones may share what was built: the one
 /// that it was built from may be gone.
 #[must_use]

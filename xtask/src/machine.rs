@@ -17,8 +17,12 @@ use std::time::Duration;
 const TEST_SECONDS: u64 = 600;
 /// How long the machine may take to start and to end.
 const BOOT: Duration = Duration::from_secs(240);
-/// How long all tests may take together, beside others that come first.
+/// The same of a test whose loop is run in full, as soaks outside the machine have it.
+const FULL_SECONDS: u64 = 3 * 60 * 60;
+/// How long all tests may take together, beside others that come first; in full they may take what each may.
 const ALL: Duration = Duration::from_secs(60 * 60);
+/// What tests ask how long to go on, and what for chance: handed on to those in the machine.
+const EFFORT: [&str; 3] = ["EVENKEEL_EFFORT", "EVENKEEL_SEED", "EVENKEEL_ROUNDS"];
 /// The disk that takes what tests write, and the spare ones: sparse files.
 const SCRATCH_BYTES: u64 = 8 << 30;
 const SPARE_BYTES: u64 = 4 << 30;
@@ -37,21 +41,29 @@ pub fn run(root: &Path, filters: &[String], list: bool) -> Result<bool> {
     }
     let kernel = set_up(root)?;
     let room = Room::make(&target.join("machine"))?;
+    let is_full = std::env::var(EFFORT[0]).is_ok_and(|effort| effort == "full");
+    let test_seconds = if is_full { FULL_SECONDS } else { TEST_SECONDS };
     let plan = wanted.iter().fold(String::new(), |mut plan, test| {
         let program = test.program.display();
-        let _ = writeln!(plan, "{TEST_SECONDS}\t{program}\t{}", test.name);
+        let _ = writeln!(plan, "{test_seconds}\t{program}\t{}", test.name);
         plan
     });
     let disks = SPARE_DISKS.map(|disk| format!("/dev/{disk}")).join(" ");
-    let environment = format!(
+    let mut environment = format!(
         "EVENKEEL_SPARE_DISKS='{disks}'\nEVENKEEL_UNDER_TEST='{}'\nHOME='{}'\n",
         built.under_test.display(),
         std::env::var("HOME").context("HOME is not set")?,
     );
+    for name in EFFORT {
+        if let Ok(value) = std::env::var(name) {
+            let _ = writeln!(environment, "{name}='{value}'");
+        }
+    }
     room.write("plan", &plan)?;
     room.write("environment", &environment)?;
     room.write("modules", &kernel.display().to_string())?;
-    let deadline = BOOT + ALL.min(Duration::from_secs(TEST_SECONDS * wanted.len() as u64));
+    let each = Duration::from_secs(test_seconds * wanted.len() as u64);
+    let deadline = BOOT + if is_full { each } else { ALL.min(each) };
     let seconds = qemu::run(root, &kernel, &room, deadline)?;
     verdict::judge(&wanted, &room.read("verdict")?, seconds)
 }

@@ -53,9 +53,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// What a check answers with when it found something, as `evenkeel verify` does.
-const FOUND: u8 = 4;
-
 fn run(task: Task) -> Result<ExitCode> {
     let root = evenkeel_xtask::root();
     match task {
@@ -76,6 +73,6 @@ fn run(task: Task) -> Result<ExitCode> {
 fn found(is_good: bool) -> ExitCode {
     match is_good {
         true => ExitCode::SUCCESS,
-        false => FOUND.into(),
+        false => evenkeel_xtask::FOUND.into(),
     }
 }

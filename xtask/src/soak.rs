@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// What `cargo nextest` exits with when a test failed.
+/// What `cargo nextest` exits with when a test failed; `cargo xtask machine` as every check of ours.
 const TESTS_FAILED: i32 = 100;
 
 /// How to soak.
@@ -121,6 +121,7 @@ fn try_one(root: &Path, entry: &Entry, seed: u64, room: &Path, stop: &Stop) -> R
     let outcome = match code {
         Some(0) => Outcome::Passed,
         Some(TESTS_FAILED) => Outcome::Failed,
+        Some(code) if entry.is_in_a_machine() && code == i32::from(crate::FOUND) => Outcome::Failed,
         _ => Outcome::DidNotRun,
     };
     if outcome != Outcome::Passed {
@@ -140,13 +141,19 @@ fn try_one(root: &Path, entry: &Entry, seed: u64, room: &Path, stop: &Stop) -> R
 
 fn command(root: &Path, entry: &Entry, seed: u64) -> Command {
     let mut command = crate::cargo();
-    command.args(["nextest", "run", "--locked", "--package", &entry.package]);
-    match &entry.test {
-        Some(test) => command.args(["--test", test]),
-        None => command.arg("--lib"),
-    };
+    if entry.is_in_a_machine() {
+        // Every test of the file: its name, as the machine's list has it, begins so.
+        let file = entry.test.as_deref().unwrap_or_default();
+        command.args(["xtask", "machine", &format!("{file}::")]);
+    } else {
+        command.args(["nextest", "run", "--locked", "--package", &entry.package]);
+        match &entry.test {
+            Some(test) => command.args(["--test", test]),
+            None => command.arg("--lib"),
+        };
+        command.args(["--profile", "soak", "--success-output", "immediate"]);
+    }
     command
-        .args(["--profile", "soak", "--success-output", "immediate"])
         .current_dir(root)
         .env("CARGO_TERM_COLOR", "never")
         .env("EVENKEEL_EFFORT", "full")
@@ -158,9 +165,9 @@ fn command(root: &Path, entry: &Entry, seed: u64) -> Command {
 mod tests {
     use super::*;
 
-    fn words(test: Option<&str>) -> String {
+    fn words(package: &str, test: Option<&str>) -> String {
         let entry = Entry {
-            package: "evenkeel-op".into(),
+            package: package.into(),
             test: test.map(str::to_owned),
         };
         let command = command(Path::new("/"), &entry, 7);
@@ -178,10 +185,18 @@ mod tests {
     #[test]
     fn files_and_libraries_are_run_in_full() {
         assert_eq!(
-            words(Some("a_is_b")),
+            words("evenkeel-op", Some("a_is_b")),
             "nextest run --locked --package evenkeel-op --test a_is_b --profile soak \
              --success-output immediate"
         );
-        assert!(words(None).contains("--package evenkeel-op --lib"));
+        assert!(words("evenkeel-op", None).contains("--package evenkeel-op --lib"));
+    }
+
+    #[test]
+    fn what_needs_a_kernel_of_its_own_is_run_in_the_machine() {
+        assert_eq!(
+            words("evenkeel-vm", Some("a_is_b")),
+            "xtask machine a_is_b::"
+        );
     }
 }

@@ -1,14 +1,15 @@
 //! Rounds of the crash-consistency loop over tables that are not InnoDB's.
 
 use super::look::{Headers, check, check_tables};
+use super::taken::Taken;
 use super::{Bounds, EngineTraffic, make};
+use crate::Site;
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
-use crate::rounds::{boot_with, clone_image, logged};
-use crate::{Site, quiet};
-use evenkeel_backup::backup::{BackupRequest, HeldImage, SnapshotChoice, hold};
-use evenkeel_op::{Cancel, ErrorKind, Result};
+use crate::rounds::{boot_with, logged};
+use evenkeel_backup::backup::{BackupRequest, SnapshotChoice};
 use evenkeel_server::connect::Session;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,10 +26,10 @@ const UNREPAIRED: [&str; 2] = [
     "--myisam-recover-options=OFF",
 ];
 
-/// Puts a site through rounds; `request` says how to freeze. Panics at the first image in which a table is
-/// not sound, or not of one turn. Without `aria` no table of a user is Aria's.
-pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
-    let copy = site.fs.join("copy");
+/// Puts a site through rounds; `request` says how to freeze, `copy` where there is room for an image that a
+/// server is started on. Panics at the first image in which a table is not sound, or not of one turn. Without
+/// `aria` no table of a user is Aria's.
+pub fn go_round(site: &Site, request: &BackupRequest, copy: &Path, rounds: u32, aria: bool) {
     let options = site.running().connect_options();
     let mut session = site.running().session().expect("a session");
     let subjects = make(&mut session, aria).unwrap_or_else(|e| panic!("{}", e.chain()));
@@ -50,17 +51,14 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         traffic.start().expect("clients");
         traffic.wait_for(1 + i64::from(round) * 3 % 5);
         let before = traffic.acknowledged();
-        let image = held(request).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
+        let taken = Taken::take(request).unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
         let after = traffic.started();
         // What reads the live files instead of the frozen ones finds these.
         traffic.wait_for(1);
         traffic.stop();
-        clone_image(&image, &copy);
-        let ended = match round {
-            1 => image.keep(),
-            _ => image.release(),
-        };
-        ended.expect("an end");
+        let in_its_notes = taken
+            .lay_out(site, copy, round == 1)
+            .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
         let bounds: Vec<Bounds> = before
             .iter()
             .zip(&after)
@@ -69,9 +67,9 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
                 started: *started,
             })
             .collect();
-        let running = boot_with(site, &copy, &UNREPAIRED);
+        let running = boot_with(site, copy, &UNREPAIRED);
         let mut image = running.session().expect("a session");
-        let in_log = logged(&mut image) - others;
+        let in_log = in_its_notes.unwrap_or_else(|| logged(&mut image)) - others;
         let turns = check(&mut image, &subjects, &bounds, headers).unwrap_or_else(|e| {
             let live = check_tables(&mut session, live).map_err(|e| e.chain());
             panic!("{told}: {}; of the live server: {live:?}", e.chain())
@@ -82,26 +80,18 @@ pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32, aria: bool) {
         );
         drop(image);
         running.kill();
-        fs::remove_dir_all(&copy).expect("the copy goes");
+        fs::remove_dir_all(copy).expect("the copy goes");
     }
     assert_at_most_the_base(site.fs.path(), "after the rounds");
-}
-
-/// Freezes. On a busy machine a statement of the traffic may run for longer than a lock is waited for.
-fn held(request: &BackupRequest) -> Result<HeldImage> {
-    for _ in 0..5 {
-        match hold(request, quiet(&Cancel::new())) {
-            Err(error) if error.kind() == ErrorKind::LockTimeout => {}
-            ended => return ended,
-        }
-    }
-    hold(request, quiet(&Cancel::new()))
 }
 
 /// A snapshot of a whole filesystem, or all files of a process that stands, is what a crash leaves.
 fn headers_of(request: &BackupRequest) -> Headers {
     match request.snapshot {
-        SnapshotChoice::Btrfs | SnapshotChoice::Hook { .. } => Headers::OfAnybody,
+        SnapshotChoice::Btrfs | SnapshotChoice::Lvm | SnapshotChoice::Hook { .. } => {
+            Headers::OfAnybody
+        }
+        SnapshotChoice::Engine => Headers::OfATool,
         _ if request.stop_server => Headers::OfAnybody,
         _ => Headers::OfTheServer,
     }

@@ -8,9 +8,10 @@ use std::path::Path;
 
 /// What stands where a test asks.
 const ASKS: &str = "effort::";
-/// Who has the word without asking: the testkit answers, this looks for it, and a virtual machine is too
-/// slow for more than it does anyway.
-const NOT: [&str; 3] = ["evenkeel-testkit", "evenkeel-xtask", "evenkeel-vm"];
+/// Who has the word without asking: the testkit answers, this looks for it.
+const NOT: [&str; 2] = ["evenkeel-testkit", "evenkeel-xtask"];
+/// Whose tests run in a virtual machine.
+const IN_A_MACHINE: &str = "evenkeel-vm";
 /// Whose library is what its files of tests share: they are named, not it.
 const SHARED: &str = "evenkeel-cases";
 
@@ -20,6 +21,13 @@ pub(super) struct Entry {
     pub(super) package: String,
     /// The file of tests; nothing for those beside the code.
     pub(super) test: Option<String>,
+}
+
+impl Entry {
+    /// Whether it is for `cargo xtask machine`, not for nextest.
+    pub(super) fn is_in_a_machine(&self) -> bool {
+        self.package == IN_A_MACHINE
+    }
 }
 
 /// As nextest calls it.

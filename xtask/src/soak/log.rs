@@ -1,4 +1,4 @@
-//! What nextest and the tests printed: how many tests there were, and how far each went.
+//! What nextest, or the machine, and the tests printed: how many tests there were, and how far each went.
 
 /// What a log tells.
 #[derive(Debug, PartialEq, Default)]
@@ -16,8 +16,12 @@ pub(super) fn read(text: &str) -> Told {
     }
 }
 
-/// Reads nextest's last word: `Summary [ 1.234s] 3 tests run: 3 passed, 0 skipped`.
+/// Reads nextest's last word: `Summary [ 1.234s] 3 tests run: 3 passed, 0 skipped`. Or the machine's: `3 of 3
+/// tests passed in the machine, in 60 s`.
 fn tests(line: &str) -> Option<u64> {
+    if let Some((counted, _)) = line.split_once(" tests passed in the machine") {
+        return counted.split_once(" of ")?.1.parse().ok();
+    }
     let rest = line.trim().strip_prefix("Summary [")?;
     let (_, counted) = rest.split_once(']')?;
     let digits = counted.trim_start().split(|c: char| !c.is_ascii_digit());
@@ -67,5 +71,14 @@ mod tests {
             2
         );
         assert_eq!(read(""), Told::default());
+        let machine = "running 1 test\r\neffort: kills: 40 of 40, seed 7\r\ntest thin ... ok\r\n\
+            \n       ok   61 s  a_is_b::thin\n3 of 4 tests passed in the machine, in 90 s\n";
+        assert_eq!(
+            read(machine),
+            Told {
+                tests: 4,
+                efforts: vec!["kills: 40 of 40, seed 7".into()],
+            }
+        );
     }
 }

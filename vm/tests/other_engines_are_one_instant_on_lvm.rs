@@ -1,0 +1,43 @@
+//! Are tables of engines other than InnoDB, and the server's own, sound and of one instant in every snapshot of
+//! a logical volume that is made under load?
+
+use evenkeel_backup::backup::SnapshotChoice;
+use evenkeel_cases::engines::{ALL, RESTLESS, go_round};
+use evenkeel_testkit::effort::rounds;
+use evenkeel_vm::{Case, Kind, MIB};
+use std::path::Path;
+
+/// In memory, and another filesystem than the snapshot's: the images are copied.
+const COPY: &str = "/dev/shm/copy";
+
+fn case(kind: Kind, filesystem: &'static str, sample: u32, (part, of): (u32, u32)) {
+    let rounds = rounds("other engines", sample, ALL * part / of);
+    let case = Case::start_with(kind, filesystem, &RESTLESS);
+    let request = case.site.request(SnapshotChoice::Lvm);
+    go_round(&case.site, &request, Path::new(COPY), rounds, true);
+    let left = case.snapshots();
+    let base = usize::from(kind != Kind::Thick);
+    assert!(left.len() <= base, "{left:?}");
+}
+
+const THIN: Kind = Kind::Thin(1200 * MIB);
+
+#[test]
+fn thick_ext4() {
+    case(Kind::Thick, "ext4", 1, (1, 4));
+}
+
+#[test]
+fn thick_xfs() {
+    case(Kind::Thick, "xfs", 1, (1, 4));
+}
+
+#[test]
+fn thin_ext4() {
+    case(THIN, "ext4", 1, (1, 4));
+}
+
+#[test]
+fn thin_xfs() {
+    case(THIN, "xfs", 1, (1, 4));
+}
