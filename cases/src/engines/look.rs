@@ -45,7 +45,8 @@ pub enum Headers {
     OfTheServer,
     /// Users' tables of Aria too: where the image is a crash to Aria, of which nothing of ours was a part.
     OfAnybody,
-    /// Tables of MyISAM that say that they are open, too: the server's own tool copies them so now and then.
+    /// Tables of MyISAM that say that they are open, and of CSV whose number of rows is an older one, too: the
+    /// server's own tool copies them so now and then.
     OfATool,
 }
 
@@ -81,10 +82,14 @@ pub(super) fn check_tables(session: &mut Session, headers: Headers) -> Result<()
             _ if name.starts_with("`mysql`") => is_header(text),
             Headers::OfTheServer => false,
             Headers::OfAnybody => engine == "Aria" && is_header(text),
-            Headers::OfATool => engine == "MyISAM" && is_left_open(text),
+            Headers::OfATool => match engine {
+                "MyISAM" => is_left_open(text),
+                _ => engine == "CSV" && text == "Corrupt",
+            },
         };
         let mut said = complaints(session, name)?;
         if !said.is_empty() && said.iter().all(is_excused) {
+            println!("repaired: {name}: {}", said.join("; "));
             session.rows(&format!("REPAIR NO_WRITE_TO_BINLOG TABLE {name}"))?;
             said = complaints(session, name)?;
         }

@@ -21,6 +21,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Change, GrowingBuilder, Worker, Writer};
+use evenkeel_server::abilities::Flavour;
 use evenkeel_server::files::generation_name;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -111,7 +112,11 @@ pub(super) fn store(
             names: BTreeSet::new(),
             rested: std::time::Duration::ZERO,
         };
-        let first = xbstream::read(pipe, &mut feeder).map(|_| ());
+        let maker = match survey.abilities.as_ref().map(|abilities| abilities.flavour) {
+            Some(Flavour::MariaDb) => xbstream::Maker::MariaDbBackup,
+            _ => xbstream::Maker::XtraBackup,
+        };
+        let first = xbstream::read(pipe, maker, &mut feeder).map(|_| ());
         feeder.hurry();
         if first.is_err() {
             failed.cancel(2);
@@ -166,6 +171,8 @@ struct Coming {
     leaf: u64,
     leaf_bytes: usize,
     bytes: Vec<u8>,
+    /// The first leaf of what may be changed there until it ends.
+    held: Option<Vec<u8>>,
 }
 
 impl Feeder<'_> {
@@ -193,6 +200,7 @@ impl Feeder<'_> {
             builder,
             block_size,
             bytes: Vec::new(),
+            held: None,
             name,
         };
         self.open.insert(path.to_owned(), coming);
@@ -232,12 +240,25 @@ impl Feeder<'_> {
         }
     }
 
-    /// Gives the gathered leaf of a file to the workers.
+    /// Gives the gathered leaf of a file to the workers, or holds it back.
     fn ship(&mut self, path: &str) -> Result<()> {
         let Some(coming) = self.open.get_mut(path) else {
             return Ok(());
         };
         let bytes = std::mem::take(&mut coming.bytes);
+        let index = coming.leaf;
+        coming.leaf += 1;
+        if index == 0 && files::is_aria_log(&coming.name) {
+            coming.held = Some(bytes);
+            return Ok(());
+        }
+        self.give(path, index, bytes)
+    }
+
+    fn give(&mut self, path: &str, index: u64, bytes: Vec<u8>) -> Result<()> {
+        let Some(coming) = self.open.get_mut(path) else {
+            return Ok(());
+        };
         self.partial -= bytes.len() as u64;
         let open = coming.open.get_or_insert_with(|| {
             let first = &bytes[..bytes.len().min(coming.block_size)];
@@ -254,10 +275,9 @@ impl Feeder<'_> {
         open.left.fetch_add(1, Ordering::AcqRel);
         let item = Item {
             open: open.clone(),
-            index: coming.leaf,
+            index,
             bytes,
         };
-        coming.leaf += 1;
         // Every worker has ended, so one has failed; its error is reported.
         self.send
             .send(item)
@@ -285,6 +305,28 @@ impl Sink for Feeder<'_> {
         self.take(path, None, bytes)
     }
 
+    fn change(&mut self, path: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        let length = bytes.len() as u64;
+        self.totals.bytes_read.fetch_add(length, Ordering::Relaxed);
+        let first = self
+            .open
+            .get_mut(path)
+            .and_then(|coming| match coming.leaf {
+                0 => Some(&mut coming.bytes),
+                _ => coming.held.as_mut(),
+            });
+        let begin = usize::try_from(offset).unwrap_or(usize::MAX);
+        let place = first
+            .and_then(|first| first.get_mut(begin..)?.get_mut(..bytes.len()))
+            .ok_or_else(|| {
+                Error::failed(format!(
+                    "'{path}' changes at byte {offset}, which is stored already"
+                ))
+            })?;
+        place.copy_from_slice(bytes);
+        Ok(())
+    }
+
     fn end(&mut self, path: &str, size: u64) -> Result<()> {
         if !self.open.contains_key(path) {
             self.begin(path)?;
@@ -295,6 +337,13 @@ impl Sink for Feeder<'_> {
             .is_some_and(|coming| !coming.bytes.is_empty())
         {
             self.ship(path)?;
+        }
+        let held = self
+            .open
+            .get_mut(path)
+            .and_then(|coming| coming.held.take());
+        if let Some(first) = held {
+            self.give(path, 0, first)?;
         }
         let Some(coming) = self.open.remove(path) else {
             return Ok(());

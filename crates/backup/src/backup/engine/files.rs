@@ -99,6 +99,12 @@ impl<'a> Known<'a> {
     }
 }
 
+/// Whether it is a file of Aria's log, into whose header the tool writes when it has sent the rest.
+pub(super) fn is_aria_log(name: &str) -> bool {
+    let number = name.strip_prefix("data/aria_log.");
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Returns where the server has, or had, what the generation has under a name.
 pub(super) fn original(name: &str, datadir: &Path) -> PathBuf {
     relative_path(name).map_or_else(|| datadir.to_owned(), |(_, path)| datadir.join(path))

@@ -4,17 +4,21 @@
 //! ```text
 //!  0 magic "XBSTCK01"          8
 //!  8 flags                     1   1: a reader that does not know the type may pass over it
-//!  9 type                      1   P bytes, S bytes with holes, E the file ends
+//!  9 type                      1   P bytes, S see below, E the file ends
 //! 10 path length               4
 //! 14 path
-//!    of S: entries of its map  4
-//!    of P and S:
+//!    of xtrabackup's S: entries of its map  4
+//!    of P and xtrabackup's S:
 //!    payload length            8
 //!    offset in the file        8
 //!    crc32                     4   as zlib's; of the map and the payload
-//!    of S: per entry: bytes of hole 4, bytes of payload after it 4
+//!    of xtrabackup's S: per entry: bytes of hole 4, bytes of payload after it 4
 //!    payload
+//!    of mariadb-backup's S: offset in the file at which it goes on  8
 //! ```
+//!
+//! S means bytes with holes to the one, and a step back to the other: when Aria begins a new log while the
+//! tool copies, it writes into the header of the one before.
 //!
 //! Chunks of different files take turns. Nothing marks the end of a stream, so that it is whole
 //! shows only from every file's E; and since nothing here is worth guessing, everything unusual is
@@ -38,12 +42,24 @@ pub(super) const PIECE: usize = 256 << 10;
 /// Files that are open at once. The tools have as many as they have threads, and their logs.
 const OPEN_MAX: usize = 1024;
 
+/// The longest change to what was sent already. Seven bytes are what there is of it.
+const CHANGE_MAX: u64 = 4096;
+
+/// Whose stream it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Maker {
+    MariaDbBackup,
+    XtraBackup,
+}
+
 /// Takes the files of a stream. After an error nothing more is given.
 pub(super) trait Sink {
     /// More bytes of a file follow the ones before; its first call begins the file.
     fn data(&mut self, path: &str, bytes: &[u8]) -> Result<()>;
     /// So many bytes of a file are not allocated.
     fn hole(&mut self, path: &str, bytes: u64) -> Result<()>;
+    /// Bytes of a file that were given before are these, from `offset` on.
+    fn change(&mut self, path: &str, offset: u64, bytes: &[u8]) -> Result<()>;
     /// A file is whole, and so many bytes long.
     fn end(&mut self, path: &str, size: u64) -> Result<()>;
     /// Called before each piece is read: a place to wait.
@@ -59,9 +75,10 @@ pub(super) struct Totals {
 
 /// Reads a stream to its end and hands everything on. An error if it is damaged or ends early; what
 /// was handed on before is then worth nothing.
-pub(super) fn read(input: impl Read, sink: &mut impl Sink) -> Result<Totals> {
+pub(super) fn read(input: impl Read, maker: Maker, sink: &mut impl Sink) -> Result<Totals> {
     let mut reader = Reader {
         input,
+        maker,
         at: 0,
         open: HashMap::new(),
         ended: HashSet::new(),
@@ -80,13 +97,23 @@ pub(super) fn read(input: impl Read, sink: &mut impl Sink) -> Result<Totals> {
 
 struct Reader<R> {
     input: R,
+    maker: Maker,
     /// Bytes read so far.
     at: u64,
-    /// Where the next byte of each unfinished file belongs.
-    open: HashMap<String, u64>,
+    /// Of each unfinished file.
+    open: HashMap<String, Place>,
     ended: HashSet<String>,
     piece: Vec<u8>,
     totals: Totals,
+}
+
+/// How far a file is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    /// Where its next byte belongs.
+    next: u64,
+    /// How long it is.
+    end: u64,
 }
 
 /// One entry of a hole map.
@@ -113,10 +140,11 @@ impl<R: Read> Reader<R> {
             return Err(self.damaged(&format!("'{path}' goes on after its end")));
         }
         match kind {
+            b'S' if self.maker == Maker::MariaDbBackup => self.step(path)?,
             b'P' | b'S' => self.payload(kind == b'S', path, sink)?,
             b'E' => {
-                let size = self.open.remove(&path).unwrap_or(0);
-                sink.end(&path, size)?;
+                let place = self.open.remove(&path).unwrap_or_default();
+                sink.end(&path, place.end)?;
                 self.totals.files += 1;
                 self.ended.insert(path);
             }
@@ -175,11 +203,15 @@ impl<R: Read> Reader<R> {
             let hole = stretch.hole;
             return Err(self.damaged(&format!("'{path}' has a hole of {hole} bytes")));
         }
-        let expected = self.open.get(&path).copied().unwrap_or(0);
-        if offset != expected {
+        let Place { next, end } = self.open.get(&path).copied().unwrap_or_default();
+        if offset != next {
             return Err(self.damaged(&format!(
-                "'{path}' goes on at byte {offset}, and was given up to {expected}"
+                "'{path}' goes on at byte {offset}, and was given up to {next}"
             )));
+        }
+        if next < end {
+            let place = Place { next, end };
+            return self.change(path, place, length, wanted_crc, sink);
         }
         let end = offset
             .checked_add(length)
@@ -195,10 +227,51 @@ impl<R: Read> Reader<R> {
             return Err(self.damaged(&format!("a checksum of '{path}' is wrong")));
         }
         self.totals.payload_bytes += length;
-        if self.open.insert(path, end).is_none() && self.open.len() > OPEN_MAX {
+        self.keep(path, Place { next: end, end })
+    }
+
+    fn keep(&mut self, path: String, place: Place) -> Result<()> {
+        if self.open.insert(path, place).is_none() && self.open.len() > OPEN_MAX {
             return Err(self.damaged(&format!("{OPEN_MAX} files are open at once")));
         }
         Ok(())
+    }
+
+    /// Reads where a file goes on: within what was given of it.
+    fn step(&mut self, path: String) -> Result<()> {
+        let next = self.number::<8>()?;
+        let end = self.open.get(&path).copied().unwrap_or_default().end;
+        if next > end {
+            return Err(self.damaged(&format!(
+                "'{path}' goes on at byte {next}, and was given up to {end}"
+            )));
+        }
+        self.keep(path, Place { next, end })
+    }
+
+    /// Reads bytes that take the place of others.
+    fn change<S: Sink>(
+        &mut self,
+        path: String,
+        Place { next, end }: Place,
+        length: u64,
+        wanted_crc: u64,
+        sink: &mut S,
+    ) -> Result<()> {
+        if length > CHANGE_MAX || next + length > end {
+            return Err(self.damaged(&format!(
+                "{length} bytes of '{path}' come a second time, from byte {next} of {end}"
+            )));
+        }
+        let mut bytes = vec![0; length as usize];
+        self.fill(&mut bytes)?;
+        if u64::from(crc32fast::hash(&bytes)) != wanted_crc {
+            return Err(self.damaged(&format!("a checksum of '{path}' is wrong")));
+        }
+        sink.change(&path, next, &bytes)?;
+        self.totals.payload_bytes += length;
+        let next = next + length;
+        self.keep(path, Place { next, end })
     }
 
     fn map(&mut self, entries: u64, crc: &mut crc32fast::Hasher) -> Result<Vec<Stretch>> {

@@ -28,14 +28,24 @@ impl Sink for Kept {
         Ok(())
     }
 
+    fn change(&mut self, path: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        let file = self.open.get_mut(path).expect("what was given before");
+        file[offset as usize..][..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
     fn turn(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
 fn files_of(stream: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
+    files_by(Maker::XtraBackup, stream)
+}
+
+fn files_by(maker: Maker, stream: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut kept = Kept::default();
-    read(stream, &mut kept)?;
+    read(stream, maker, &mut kept)?;
     Ok(kept.whole)
 }
 
@@ -67,6 +77,11 @@ fn sparse(path: &str, offset: u64, map: &[(u32, u32)], bytes: &[u8]) -> Vec<u8> 
     out.extend(crc32fast::hash(&checked).to_le_bytes());
     out.extend(checked);
     out
+}
+
+/// As mariadb-backup goes back.
+fn step(path: &str, to: u64) -> Vec<u8> {
+    [head(b'S', path), to.to_le_bytes().to_vec()].concat()
 }
 
 fn end(path: &str) -> Vec<u8> {
@@ -101,6 +116,47 @@ fn files_that_take_turns_come_out_whole() {
     ];
     assert_eq!(found, expected);
     assert!(files_of(b"").unwrap().is_empty());
+}
+
+#[test]
+fn headers_that_are_written_late_take_the_place_of_those_sent() {
+    let log = payload("log", 0, b"header of seven, and more");
+    let stream = [
+        log.clone(),
+        step("log", 7),
+        payload("log", 7, b"OF"),
+        end("log"),
+    ]
+    .concat();
+    let files = files_by(Maker::MariaDbBackup, &stream).unwrap();
+    assert_eq!(files["log"], b"header OF seven, and more");
+    for length in 1..stream.len() {
+        assert!(files_by(Maker::MariaDbBackup, &stream[..length]).is_err());
+    }
+    let goes_on = [
+        log.clone(),
+        step("log", 7),
+        payload("log", 7, b"OF"),
+        step("log", 25),
+        payload("log", 25, b"!"),
+        end("log"),
+    ];
+    let files = files_by(Maker::MariaDbBackup, &goes_on.concat()).unwrap();
+    assert_eq!(files["log"], b"header OF seven, and more!");
+    for (stream, says) in [
+        ([log.clone(), step("log", 26), end("log")], "up to 25"),
+        (
+            [log.clone(), step("log", 7), payload("log", 8, b"f")],
+            "up to 7",
+        ),
+        (
+            [log, step("log", 24), payload("log", 24, b"ee")],
+            "a second time",
+        ),
+    ] {
+        let error = files_by(Maker::MariaDbBackup, &stream.concat()).unwrap_err();
+        assert!(error.chain().contains(says), "{}", error.chain());
+    }
 }
 
 #[test]
@@ -235,8 +291,10 @@ proptest! {
 
     #[test]
     fn nonsense_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in any::<u8>()) {
-        let _ = files_of(&bytes);
-        let _ = files_of(&[head(kind, "a"), bytes].concat());
+        for maker in [Maker::MariaDbBackup, Maker::XtraBackup] {
+            let _ = files_by(maker, &bytes);
+            let _ = files_by(maker, &[head(kind, "a"), bytes.clone()].concat());
+        }
     }
 }
 
