@@ -321,7 +321,12 @@ fn what_mbstream_packs_is_read() {
         .spawn()
         .expect("mbstream: run testkit/setup");
     let mut kept = Kept::default();
-    let totals = read(packer.stdout.take().unwrap(), &mut kept).unwrap();
+    let totals = read(
+        packer.stdout.take().unwrap(),
+        Maker::MariaDbBackup,
+        &mut kept,
+    )
+    .unwrap();
     assert!(packer.wait().unwrap().success());
     assert_eq!(kept.whole, expected);
     assert_eq!((totals.files, totals.payload_bytes), (4, 3_070_001));
