@@ -69,8 +69,9 @@ class Mount:
 class Ground:
     """Everything one benchmark makes. Removed at exit, also after an error or a signal."""
 
-    def __init__(self, parent):
-        take_precedence()
+    def __init__(self, parent, precedence=True):
+        if precedence:
+            take_precedence()
         self.top = tempfile.mkdtemp(prefix="evenkeel-bench-", dir=parent)
         self.undo = []
         atexit.register(self.remove)
