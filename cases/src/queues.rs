@@ -50,6 +50,16 @@ impl QueueSite {
     /// Starts a server with more options.
     #[must_use]
     pub fn start_on(host: Host, more: &[&str]) -> Self {
+        Self::start_as(host, more, |launch| launch)
+    }
+
+    /// Starts a server that others may replicate from.
+    #[must_use]
+    pub fn start_with_networking(host: Host, more: &[&str]) -> Self {
+        Self::start_as(host, more, Launch::with_networking)
+    }
+
+    fn start_as(host: Host, more: &[&str], plan: fn(Launch) -> Launch) -> Self {
         let (server, scratch) = (host.server(), Scratch::new());
         let plugins = scratch.join("plugins");
         fs::create_dir(&plugins).expect("a plugin directory");
@@ -63,7 +73,7 @@ impl QueueSite {
         ];
         args.extend(host.options());
         args.extend(more);
-        let launch = server.prepare(&scratch.join("data"), &args);
+        let launch = plan(server.prepare(&scratch.join("data"), &args));
         let running = server.run(&launch);
         let mut session = running.session().expect("a session");
         let numbers = NUMBERS

@@ -5,6 +5,7 @@
 
 #include "ha_queue.h"
 #include "names.h"
+#include "replicated.h"
 #include "thrown.h"
 #include <mysql/plugin.h>
 #include <new>
@@ -54,6 +55,13 @@ static Session *session_here(uchar *error) {
   return session;
 }
 
+// A replica would call it too, and end or take what is its own.
+static const char *why_not_logged() {
+  return is_logged_as_text(current_thd)
+             ? "with binlog_format=STATEMENT a replica would call it too: SET SESSION binlog_format=MIXED, or ROW"
+             : nullptr;
+}
+
 // What a function works on: `[db.]table[:condition]`, as the caller may use it.
 struct Named {
   std::string path, condition;
@@ -99,6 +107,7 @@ static int is_killed(void *thd) { return thd_killed((THD *)thd); }
 static my_bool takes_tables(UDF_INIT *init, UDF_ARGS *args, char *message, const char *usage) {
   if (has_no_engine(message)) return true;
   if (const char *why = why_not_here(current_thd)) return refuse(message, why);
+  if (const char *why = why_not_logged()) return refuse(message, why);
   if (args->arg_count == 0) return refuse(message, usage);
   uint last = args->arg_count - 1;
   for (uint at = 0; at <= last; at++) {
@@ -190,6 +199,7 @@ UDF my_bool queue_wait_n_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (args->arg_count != 3 || args->arg_type[0] != STRING_RESULT)
     return refuse(message, "use: queue_wait_n('[database.]table[:condition]', rows, seconds)");
   if (const char *why = why_not_here(current_thd)) return refuse(message, why);
+  if (const char *why = why_not_logged()) return refuse(message, why);
   args->arg_type[1] = INT_RESULT;
   args->arg_type[2] = REAL_RESULT;
   init->maybe_null = 1;
@@ -206,6 +216,7 @@ UDF longlong queue_wait_n(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *err
 static my_bool takes_nothing(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (has_no_engine(message)) return true;
   if (args->arg_count) return refuse(message, "this function takes no argument");
+  if (const char *why = why_not_logged()) return refuse(message, why);
   init->const_item = 0;
   return 0;
 }
@@ -265,6 +276,7 @@ UDF my_bool queue_set_srcid_init(UDF_INIT *init, UDF_ARGS *args, char *message) 
   if (has_no_engine(message)) return true;
   if (args->arg_count != 3 || args->arg_type[1] != STRING_RESULT)
     return refuse(message, "use: queue_set_srcid(slot, 'a' or 'w', rowid)");
+  if (const char *why = why_not_logged()) return refuse(message, why);
   args->arg_type[0] = args->arg_type[2] = INT_RESULT;
   init->maybe_null = 1;
   init->const_item = 0;
@@ -291,6 +303,7 @@ UDF my_bool queue_compact_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (has_no_engine(message)) return true;
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT)
     return refuse(message, "use: queue_compact('[database.]table')");
+  if (const char *why = why_not_logged()) return refuse(message, why);
   init->maybe_null = 1;
   init->const_item = 0;
   return 0;

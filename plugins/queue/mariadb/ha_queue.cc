@@ -1,6 +1,7 @@
 // What the server asks of a table, in terms of the queue engine.
 
 #include "ha_queue.h"
+#include "../handler/replicated.h"
 #include <sql_parse.h>
 #include <mysql/service_thd_error_context.h>
 
@@ -250,6 +251,7 @@ enum_alter_inplace_result ha_queue::check_if_supported_inplace_alter(TABLE *, Al
 
 int ha_queue::external_lock(THD *thd, int kind) {
   if (kind != F_UNLCK) {
+    if (int code = refused_by_log(thd, kind == F_WRLCK)) return code;
     Session *session = session_at(thd, ht);
     if (!session) return HA_ERR_OUT_OF_MEM;
     // Under LOCK TABLES the statements that write come later.
@@ -264,3 +266,6 @@ int ha_queue::external_lock(THD *thd, int kind) {
   int code = evq_settle(cursor, session->queues, &fault);
   return code ? told(code, fault) : 0;
 }
+
+// In place of external_lock(), where LOCK TABLES or a statement around this one has called that.
+int ha_queue::start_stmt(THD *thd, thr_lock_type kind) { return refused_by_log(thd, kind >= TL_FIRST_WRITE); }

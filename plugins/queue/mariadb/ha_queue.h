@@ -55,6 +55,7 @@ class ha_queue final : public handler {
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
 
   int external_lock(THD *thd, int kind) override;
+  int start_stmt(THD *thd, thr_lock_type kind) override;
   // Rows are whole and owned by one: there is nothing for the server to lock.
   uint lock_count() const override { return 0; }
   THR_LOCK_DATA **store_lock(THD *, THR_LOCK_DATA **to, enum thr_lock_type) override { return to; }

@@ -66,6 +66,7 @@ class ha_queue final : public handler {
   int info(uint what) override;
 
   int external_lock(THD *thd, int kind) override;
+  int start_stmt(THD *thd, thr_lock_type kind) override;
   // Rows are whole and owned by one: there is nothing for the server to lock.
   uint lock_count() const override { return 0; }
   THR_LOCK_DATA **store_lock(THD *, THR_LOCK_DATA **to, enum thr_lock_type) override { return to; }
