@@ -163,13 +163,23 @@ fn all(session: &mut Session) -> Result<Vec<QueueName>> {
     Ok(rows.iter().filter_map(name).collect())
 }
 
-fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
-    let sql = format!(
+/// A table's engine; nothing where it is none that the account may see.
+pub(crate) fn engine(session: &mut Session, name: &QueueName) -> Result<Option<String>> {
+    session.value(&format!(
         "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
         quote(&name.database),
         quote(&name.table)
-    );
-    match session.value(&sql)?.as_deref() {
+    ))
+}
+
+/// How many rows of a queue have an owner; nothing where it is gone.
+pub(crate) fn owned(session: &mut Session, name: &QueueName) -> Result<Option<u64>> {
+    let counters = counters(session, name)?;
+    Ok(counters.map(|all| all.get("rows_owned").copied().unwrap_or(0)))
+}
+
+fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
+    match engine(session, name)?.as_deref() {
         Some("QUEUE") => Ok(()),
         Some(_) => {
             Err(Error::refused(format!("{name} is not a queue (ENGINE=QUEUE)")).hint(LIST_THEM))
@@ -180,7 +190,7 @@ fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
 
 const LIST_THEM: &str = "'evenkeel queue status' lists those that this account may see";
 
-fn no_queue(name: &QueueName) -> Error {
+pub(crate) fn no_queue(name: &QueueName) -> Error {
     Error::refused(format!("there is no queue {name}")).hint(LIST_THEM)
 }
 
@@ -200,7 +210,7 @@ fn read(text: &str) -> BTreeMap<String, u64> {
 }
 
 /// Adds what to do.
-fn told(error: Error, name: &QueueName) -> Error {
+pub(crate) fn told(error: Error, name: &QueueName) -> Error {
     let text = error.to_string();
     if text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046") {
         return Error::refused(text)

@@ -59,7 +59,10 @@ pub use plugin::{
     SqlForm,
 };
 pub use prewarm::{Pages, Prewarm, Reader};
-pub use queue::{Queue, QueueCheck, QueueCompact, QueuePeek, QueueSalvage, QueueStatus, QueueVerb};
+pub use queue::{
+    Queue, QueueCheck, QueueCompact, QueueForward, QueuePeek, QueueSalvage, QueueStatus,
+    QueueTarget, QueueVerb,
+};
 pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
     RepositoryCopy, RepositoryVerb, Restore, Verify,

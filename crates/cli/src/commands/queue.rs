@@ -2,14 +2,16 @@
 
 use super::metrics;
 use crate::args::{
-    Connection, Queue, QueueCheck, QueueCompact, QueuePeek, QueueSalvage, QueueStatus, QueueVerb,
+    Connection, Queue, QueueCheck, QueueCompact, QueueForward, QueuePeek, QueueSalvage,
+    QueueStatus, QueueTarget, QueueVerb,
 };
 use crate::settings;
 use crate::show::Face;
-use crate::show::answers::{QueueCheckAnswer, QueueSalvageAnswer, queue_metrics};
+use crate::show::answers::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 use evenkeel_op::{Result, exit};
-use evenkeel_queues::{QueueName, Salvage};
+use evenkeel_queues::{Forward, Forwarded, QueueName, Salvage};
 use evenkeel_server::connect::Session;
+use std::time::{Duration, Instant};
 
 /// Runs the command.
 pub fn run(args: &Queue, face: &Face) -> Result<u8> {
@@ -17,6 +19,7 @@ pub fn run(args: &Queue, face: &Face) -> Result<u8> {
         QueueVerb::Status(args) => status(args, face),
         QueueVerb::Peek(args) => peek(args, face),
         QueueVerb::Compact(args) => compact(args, face),
+        QueueVerb::Forward(args) => forward(args, face),
         QueueVerb::Check(args) => check(args, face),
         QueueVerb::Salvage(args) => salvage(args, face),
     }
@@ -49,6 +52,54 @@ fn compact(args: &QueueCompact, face: &Face) -> Result<u8> {
     let mut session = session(&args.connection, face)?;
     face.answer(&evenkeel_queues::compact(&mut session, &name)?);
     Ok(exit::DONE)
+}
+
+/// How often the file of metrics is written.
+const EVERY: Duration = Duration::from_secs(10);
+
+fn forward(args: &QueueForward, face: &Face) -> Result<u8> {
+    let plan = Forward {
+        source: settings::connect(&args.connection, "queue", face)?,
+        target: settings::connect(&of_target(&args.target, &args.connection), "queue", face)?,
+        from: args.from.parse()?,
+        to: args.to.parse()?,
+        batch: args.batch,
+        slot: args.slot,
+        once: args.once,
+        reset: args.reset,
+    };
+    let mut written: Option<Instant> = None;
+    let mut tell = |done: &Forwarded| {
+        let Some(path) = &args.metrics else { return };
+        if written.is_some_and(|at| at.elapsed() < EVERY) {
+            return;
+        }
+        written = Some(Instant::now());
+        if let Err(error) = metrics::put(path, &forward_metrics(done)) {
+            face.warn_of("", &error);
+        }
+    };
+    let done = evenkeel_queues::forward(&plan, face.cancel(), face.progress(), &mut tell)?;
+    if let Some(path) = &args.metrics {
+        metrics::put(path, &forward_metrics(&done))?;
+    }
+    face.answer(&done);
+    Ok(exit::DONE)
+}
+
+/// The other connection: an option file of its own, or those of the source.
+fn of_target(target: &QueueTarget, source: &Connection) -> Connection {
+    Connection {
+        host: target.target_host.clone(),
+        port: target.target_port,
+        user: target.target_user.clone(),
+        password: target.target_password.clone(),
+        socket: target.target_socket.clone(),
+        defaults_file: target.target_defaults_file.clone(),
+        no_defaults: source.no_defaults && target.target_defaults_file.is_none(),
+        connect_timeout: source.connect_timeout,
+        ..Connection::default()
+    }
 }
 
 fn check(args: &QueueCheck, face: &Face) -> Result<u8> {

@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 23] = [
+pub(crate) const PATHS: [(&str, &str); 26] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -17,6 +17,15 @@ pub(crate) const PATHS: [(&str, &str); 23] = [
     ("mount --engine-tool", "relative_paths_mean_the_same"),
     ("plugin install --plugin-dir", "url_functions_agree"),
     ("plugin uninstall --plugin-dir", "url_functions_agree"),
+    ("queue forward --metrics", "queues_forward_exactly_once"),
+    (
+        "queue forward --target-defaults-file",
+        "queues_forward_exactly_once",
+    ),
+    (
+        "queue forward --target-socket",
+        "queues_forward_exactly_once",
+    ),
     ("queue salvage --output", "queues_are_looked_after"),
     ("queue status --metrics", "queues_are_looked_after"),
     ("restore --engine-tool", "relative_paths_mean_the_same"),

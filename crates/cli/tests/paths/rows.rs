@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 26] = [
+const CONNECTING: [(&str, &str); 27] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -72,6 +72,7 @@ const CONNECTING: [(&str, &str); 26] = [
     ("plugin status", "url"),
     ("plugin uninstall", "url"),
     ("queue compact", "a.b"),
+    ("queue forward", "a.b c.d"),
     ("queue peek", "a.b"),
     ("queue status", ""),
 ];

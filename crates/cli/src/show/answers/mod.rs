@@ -48,7 +48,7 @@ pub use lock::LockReport;
 pub use plugin::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
 pub use plugin_queue::{QueueInstallAnswer, QueuePluginAnswer, QueueUninstallAnswer};
 pub use plugin_queue_sql::{QueueSqlInstallAnswer, QueueSqlStatusAnswer, QueueSqlUninstallAnswer};
-pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, queue_metrics};
+pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 pub use rebuild::RebuildAnswer;
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};

@@ -3,7 +3,9 @@
 use super::Answer;
 use crate::show::{Align, Table};
 use evenkeel_op::units;
-use evenkeel_queues::{Compacted, FilesReport, Peeked, QueueState, StatusReport, TableFiles};
+use evenkeel_queues::{
+    Compacted, FilesReport, Forwarded, Peeked, QueueState, StatusReport, TableFiles,
+};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -150,6 +152,75 @@ impl Answer for Compacted {
             units::bytes(self.bytes_after)
         )
     }
+}
+
+impl Answer for Forwarded {
+    const SCHEMA: &'static str = "evenkeel/queue-forward/1";
+
+    fn text(&self) -> String {
+        format!(
+            "{} to {}: {} in {}\n",
+            self.from,
+            self.to,
+            units::count(self.rows, "row"),
+            match self.batches {
+                1 => "1 batch".to_owned(),
+                batches => format!("{batches} batches"),
+            }
+        )
+    }
+}
+
+/// Returns the whole of a forwarder's file for node_exporter's textfile collector.
+#[must_use]
+pub fn forward_metrics(done: &Forwarded) -> String {
+    let whole = [
+        (
+            "rows_total",
+            "counter",
+            "Rows that were sent since this run began.",
+            done.rows,
+        ),
+        (
+            "batches_total",
+            "counter",
+            "Batches that were sent since this run began.",
+            done.batches,
+        ),
+        (
+            "reconnects_total",
+            "counter",
+            "Connections that were made anew.",
+            done.reconnects,
+        ),
+    ];
+    let labels = format!(
+        "{{from=\"{}\",to=\"{}\"}}",
+        escaped(&done.from),
+        escaped(&done.to)
+    );
+    let mut text = String::new();
+    let mut one = |name: &str, kind: &str, help: &str, value: String| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(
+            text,
+            "# HELP evenkeel_queue_forward_{name} {help}\n# TYPE evenkeel_queue_forward_{name} {kind}\n\
+             evenkeel_queue_forward_{name}{labels} {value}"
+        );
+    };
+    for (name, kind, help, value) in whole {
+        one(name, kind, help, value.to_string());
+    }
+    if let Some(at) = done.caught_up_unix_s {
+        let help = "When the queue was last seen empty.";
+        one(
+            "caught_up_timestamp_seconds",
+            "gauge",
+            help,
+            format!("{at:.3}"),
+        );
+    }
+    text
 }
 
 /// What `queue check` found.
