@@ -67,6 +67,8 @@ queue-plugin: ## Build the queue engine for this machine's MariaDB, beside the p
 	library=$$CARGO_TARGET_DIR/release/evenkeel_queue-mariadb-$$version.so; \
 	plugins/queue/mariadb/build "$$CARGO_TARGET_DIR/mariadb-headers" \
 	    "$$CARGO_TARGET_DIR/release/libevenkeel_queue_engine.a" "$$library"; \
+	cd "$$CARGO_TARGET_DIR/mariadb-headers"; \
+	echo "headers of $$(cat VERSION), made by its build; the others of its source, $$(cat SOURCE)"; \
 	echo "built $$library"
 
 demo: setup-demo ## Back up, kill, restore and check a private server under load.
