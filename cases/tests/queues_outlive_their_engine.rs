@@ -130,6 +130,37 @@ fn left(session: &mut Session) -> i64 {
     count.unwrap().unwrap().parse().unwrap()
 }
 
+/// Who owns a row keeps it, and its engine, whatever is taken out.
+fn while_a_row_is_owned(host: Host) {
+    let site = begin(host);
+    let (mut owner, mut session) = (site.session(), site.session());
+    let took = owner.value("SELECT queue_wait('mails', 0)").unwrap();
+    assert_eq!(took.as_deref(), Some("1"));
+    session.run("FLUSH TABLES").unwrap();
+    let told = session.run("UNINSTALL PLUGIN queue");
+    let why = told.as_ref().map_err(|why| why.chain());
+    match host {
+        Host::MySql9 => assert!(why.is_err_and(|why| why.contains("still in use"))),
+        // It goes with the last who uses it, and nobody else begins to.
+        _ => {
+            assert_eq!(why, Ok(&()));
+            let call = "SELECT queue_wait('shop.mails', 0)";
+            let why = session.value(call).unwrap_err().chain();
+            assert!(why.contains("not loaded"), "{why}");
+        }
+    }
+    let ended = owner.value("SELECT queue_end()").unwrap();
+    assert_eq!(ended.as_deref(), Some("1"));
+    drop(owner);
+    until("it is out and in again", || {
+        let _ = session.run("UNINSTALL PLUGIN queue");
+        session
+            .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
+            .is_ok()
+    });
+    assert_eq!(left(&mut session), 2);
+}
+
 /// What a client may be told while the engine comes and goes.
 fn is_expected(why: &str) -> bool {
     [
@@ -206,6 +237,21 @@ fn they_are_refused_on_mariadb_11_8() {
 #[test]
 fn they_are_refused_on_mysql_9() {
     without_their_engine(Host::MySql9);
+}
+
+#[test]
+fn an_owner_goes_on_on_mariadb_10_11() {
+    while_a_row_is_owned(Host::MariaDb10);
+}
+
+#[test]
+fn an_owner_goes_on_on_mariadb_11_8() {
+    while_a_row_is_owned(Host::MariaDb11);
+}
+
+#[test]
+fn an_owner_goes_on_on_mysql_9() {
+    while_a_row_is_owned(Host::MySql9);
 }
 
 #[test]
