@@ -45,8 +45,8 @@ pub enum Headers {
     OfTheServer,
     /// Users' tables of Aria too: where the image is a crash to Aria, of which nothing of ours was a part.
     OfAnybody,
-    /// Tables of MyISAM that say that they are open, and of CSV whose number of rows is an older one, too: the
-    /// server's own tool copies them so now and then.
+    /// Tables of MyISAM and Aria that say that they are open, and of CSV whose number of rows is an older one, too:
+    /// the server's own tool copies them so now and then.
     OfATool,
 }
 
@@ -82,10 +82,7 @@ pub(super) fn check_tables(session: &mut Session, headers: Headers) -> Result<()
             _ if name.starts_with("`mysql`") => is_header(text),
             Headers::OfTheServer => false,
             Headers::OfAnybody => engine == "Aria" && is_header(text),
-            Headers::OfATool => match engine {
-                "MyISAM" => is_left_open(text),
-                _ => engine == "CSV" && text == "Corrupt",
-            },
+            Headers::OfATool => is_left_open(text) || engine == "CSV" && text == "Corrupt",
         };
         let mut said = complaints(session, name)?;
         if !said.is_empty() && said.iter().all(is_excused) {
