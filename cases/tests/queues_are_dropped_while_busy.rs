@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 const CONSUMERS: usize = 6;
+const COMPACTORS: usize = 3;
 const CYCLES: usize = 12;
 
 fn case(host: Host) {
@@ -24,13 +25,15 @@ fn case(host: Host) {
                 }
             });
         }
-        scope.spawn(|| {
-            let mut session = site.session();
-            while goes_on() {
-                // Of a queue that goes meanwhile it says so.
-                let _ = site.compact(&mut session, "t");
-            }
-        });
+        for _ in 0..COMPACTORS {
+            scope.spawn(|| {
+                let mut session = site.session();
+                while goes_on() {
+                    // Of a queue that goes meanwhile it says so.
+                    let _ = site.compact(&mut session, "t");
+                }
+            });
+        }
         let dropped = thread::scope(|inner| inner.spawn(|| cycles(&site)).join());
         is_over.store(true, Ordering::SeqCst);
         if let Err(why) = dropped {

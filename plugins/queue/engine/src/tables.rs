@@ -16,7 +16,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Conditions of a table that are remembered, with how far each has been looked for.
 const CONDITIONS: usize = 100;
@@ -125,7 +125,9 @@ impl Tables {
         };
         self.store.create(&anchor(path), layout)?;
         drop(claim);
-        left.map(|id| self.store.remove_rows(id));
+        if let Some(id) = left {
+            self.store.remove_rows(id);
+        }
         Ok(())
     }
 
@@ -348,6 +350,7 @@ mod tests {
     use super::*;
     use crate::connection::{Asked, Connection, Ended};
     use evenkeel_queue::Append;
+    use std::time::Duration;
 
     #[test]
     fn tables_keep_their_rows_under_another_name_and_after_a_start() {
