@@ -35,8 +35,10 @@ pub fn absent(what: &str, path: &Path) -> Error {
 pub fn directory(what: &str, path: &Path) -> Result<PathBuf> {
     let real = path.canonicalize();
     match real.as_deref().map(Path::is_dir) {
-        Ok(false) => Err(Error::usage(format!("the {what} {} is not a directory", path.display()))
-            .hint("check the path")),
+        Ok(false) => Err(
+            Error::usage(format!("the {what} {} is not a directory", path.display()))
+                .hint("check the path"),
+        ),
         _ => real.map_err(|error| unreadable(what, path, error)),
     }
 }

@@ -228,7 +228,9 @@ impl Manifest {
         let shown = place.shown(MANIFEST);
         let text = match place.read(MANIFEST, OBJECTS_MAX) {
             Ok(text) => text,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Err(no_dump(place));
             }
             Err(error) => return Err(error).context(|| format!("failed to read {shown}")),
