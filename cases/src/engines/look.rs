@@ -47,7 +47,7 @@ pub enum Headers {
     OfAnybody,
     /// Tables of MyISAM and Aria that say that they are open, and of CSV whose number of rows is an older one, too:
     /// the server's own tool copies them so now and then.
-    OfATool,
+    CopiedByATool,
 }
 
 /// Asserts that an image's tables are all sound and each of a turn within its bounds. Returns how many turns
@@ -82,7 +82,7 @@ pub(super) fn check_tables(session: &mut Session, headers: Headers) -> Result<()
             _ if name.starts_with("`mysql`") => is_header(text),
             Headers::OfTheServer => false,
             Headers::OfAnybody => engine == "Aria" && is_header(text),
-            Headers::OfATool => is_left_open(text) || engine == "CSV" && text == "Corrupt",
+            Headers::CopiedByATool => is_left_open(text) || engine == "CSV" && text == "Corrupt",
         };
         let mut said = complaints(session, name)?;
         if !said.is_empty() && said.iter().all(is_excused) {

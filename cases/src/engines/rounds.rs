@@ -91,7 +91,7 @@ fn headers_of(request: &BackupRequest) -> Headers {
         SnapshotChoice::Btrfs | SnapshotChoice::Lvm | SnapshotChoice::Hook { .. } => {
             Headers::OfAnybody
         }
-        SnapshotChoice::Engine => Headers::OfATool,
+        SnapshotChoice::Engine => Headers::CopiedByATool,
         _ if request.stop_server => Headers::OfAnybody,
         _ => Headers::OfTheServer,
     }
