@@ -40,7 +40,7 @@ fn start() {
     page.elsewhere(
         "dnf install",
         "dist/try-inside",
-        "rpm --force-debian --nodeps -i",
+        "rpm $force --nodeps -i",
     );
     page.run("apt-get install");
     page.run("evenkeel doctor");
