@@ -37,11 +37,7 @@ fn start() {
     let mut page = Page::open(&house, "start.md");
     installs_elsewhere(&mut page);
     // As the page says: by rpm, and on Debian.
-    page.elsewhere(
-        "dnf install",
-        "dist/try-inside",
-        "rpm $force --nodeps -i",
-    );
+    page.elsewhere("dnf install", "dist/try-inside", "rpm $force --nodeps -i");
     page.run("apt-get install");
     page.run("evenkeel doctor");
     page.pass("make demo", DEMO, "\"start.md\", \"make demo\"");

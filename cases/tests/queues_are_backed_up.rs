@@ -107,6 +107,7 @@ fn case(fs: LoopFs, snapshot: SnapshotChoice) {
     let program = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     let checked = run(program.command(&["queue", "check", target.to_str().unwrap()]));
     assert_eq!(checked.code, Some(0), "{checked:?}");
+    is_proved(&site, &program);
     let mut launch = site.launch.clone();
     launch.datadir = target;
     let running = site.server.run(&launch);
@@ -136,6 +137,15 @@ fn case(fs: LoopFs, snapshot: SnapshotChoice) {
         .unwrap_err()
         .chain();
     assert!(refused.contains("queues"), "{refused}");
+}
+
+/// The server that proves a generation loads no library: the files of queues are checked without it.
+fn is_proved(site: &Site, program: &Evenkeel) {
+    let mut verify = program.command(&["verify", "--boot", "--server-binary"]);
+    verify.arg(&site.server.binary.path).arg(site.repository());
+    let proved = run(verify);
+    assert_eq!(proved.code, Some(0), "{proved:?}");
+    assert_eq!(proved.answer["boot"]["proven"], true, "{proved:?}");
 }
 
 #[test]

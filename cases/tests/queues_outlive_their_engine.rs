@@ -224,6 +224,51 @@ fn while_clients_call(host: Host) {
     assert_eq!(left(&mut session), 1);
 }
 
+/// The engine goes between a function's beginning and its call.
+fn after_it_began(host: Host) {
+    let site = begin(host);
+    for call in CALLS {
+        thread::scope(|scope| {
+            let sleeper = scope.spawn(|| {
+                let mut session = nobody(&site);
+                let sql = format!("SELECT CONCAT(SLEEP(2), {call})");
+                session.value(&sql).map_err(|why| why.chain())
+            });
+            let mut session = site.running.session().unwrap();
+            let sleeps =
+                "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'";
+            until("it has begun", || {
+                session.value(sleeps).unwrap().as_deref() == Some("1")
+            });
+            session.run("UNINSTALL PLUGIN queue").unwrap();
+            let why = sleeper.join().unwrap().unwrap_err();
+            assert!(
+                why.contains("QUEUE") || why.contains("queue"),
+                "{call}: {why}"
+            );
+            session
+                .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
+                .unwrap();
+        });
+    }
+    assert_eq!(left(&mut site.running.session().unwrap()), 3);
+}
+
+#[test]
+fn a_function_that_began_ends_on_mariadb_10_11() {
+    after_it_began(Host::MariaDb10);
+}
+
+#[test]
+fn a_function_that_began_ends_on_mariadb_11_8() {
+    after_it_began(Host::MariaDb11);
+}
+
+#[test]
+fn a_function_that_began_ends_on_mysql_9() {
+    after_it_began(Host::MySql9);
+}
+
 #[test]
 fn they_are_refused_on_mariadb_10_11() {
     without_their_engine(Host::MariaDb10);

@@ -3,9 +3,8 @@
 use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
-use evenkeel_queue::place::{ROOT, root_of};
+use evenkeel_queue::place::{ROOT, anchors, is_anchor, root_of};
 use evenkeel_queue::salvage::{self, Checked};
-use evenkeel_queue::store::SUFFIX;
 use evenkeel_server::files::refuse_running;
 use serde::Serialize;
 use std::fs;
@@ -188,7 +187,8 @@ impl Place {
                 .hint("give a data directory, or the file of one table in it: shop/jobs.QUE")
         })?;
         if seen.is_dir() {
-            let anchors = anchors(&seen)?;
+            let failed = || format!("failed to list {}", path.display());
+            let anchors = anchors(&seen).context(failed)?;
             return match anchors.is_empty() {
                 false => Ok(Self {
                     datadir: seen,
@@ -213,32 +213,6 @@ impl Place {
             ),
         }
     }
-}
-
-fn is_anchor(path: &Path) -> bool {
-    path.extension().is_some_and(|kind| kind == SUFFIX)
-}
-
-/// The tables' files in all databases of a data directory.
-fn anchors(datadir: &Path) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for database in entries(datadir)?.into_iter().filter(|path| path.is_dir()) {
-        found.extend(
-            entries(&database)?
-                .into_iter()
-                .filter(|path| is_anchor(path)),
-        );
-    }
-    found.sort();
-    Ok(found)
-}
-
-fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
-    let failed = || format!("failed to list {}", directory.display());
-    let entries = fs::read_dir(directory).context(failed)?;
-    entries
-        .map(|entry| Ok(entry.context(failed)?.path()))
-        .collect()
 }
 
 impl FilesReport {

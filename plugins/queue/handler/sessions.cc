@@ -15,6 +15,9 @@ static handlerton *loaded;
 static std::atomic<uint> count;
 
 void engine_begins(handlerton *hton) {
+#ifdef MARIADB_BASE_VERSION
+  errors_of_server = my_print_error_service;
+#endif
   std::lock_guard<std::shared_mutex> guard(gate);
   loaded = hton;
 }

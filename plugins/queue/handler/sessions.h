@@ -10,6 +10,13 @@
 
 struct handlerton;
 
+#ifdef MARIADB_BASE_VERSION
+// The server takes its services back when the engine goes; a function that had begun tells its user all the same.
+inline my_print_error_service_st *errors_of_server;
+#undef my_printf_error
+#define my_printf_error (errors_of_server ? errors_of_server : my_print_error_service)->my_printf_error_func
+#endif
+
 struct Session {
   evq_connection *queues;
   // The statement that has waited last, as statement_of() tells it.

@@ -2,6 +2,7 @@
 //! server's own program on it without networking, wait for recovery, check every table.
 
 use super::scratch::Scratch;
+use super::{check, queues};
 use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::mount::{self, Mount, MountRequest, ScratchRequest};
@@ -12,9 +13,9 @@ use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, Unit, units};
 use evenkeel_repository::{Location, Proof, Repository};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::{Session, quote_name};
+use evenkeel_server::connect::quote_name;
 use evenkeel_server::launch::{Account, Binary, Launch, Running};
-use evenkeel_server::tables::{IS_TABLE, ServerTables};
+use evenkeel_server::tables::ServerTables;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -57,6 +58,21 @@ pub struct BootReport {
     pub tables_recorded: Option<u64>,
     /// What CHECK TABLE or the server complained of.
     pub problems: Vec<String>,
+}
+
+impl BootReport {
+    /// Of a generation that nothing was done with yet.
+    pub(super) fn of(generation: u32, server: String) -> Self {
+        Self {
+            generation,
+            proven: false,
+            server,
+            recovery_seconds: None,
+            tables_checked: 0,
+            tables_recorded: None,
+            problems: Vec::new(),
+        }
+    }
 }
 
 /// Refuses a generation whose tables a server would look for where the originals are: it must not
@@ -130,14 +146,11 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     run.progress
         .phase("starting a server on the restored files", None, Unit::Items);
     let begun = Instant::now();
-    let mut report = BootReport {
-        generation,
-        proven: false,
-        server: request.binary.version.to_string(),
-        recovery_seconds: None,
-        tables_checked: 0,
-        tables_recorded: None,
-        problems: Vec::new(),
+    let mut report = BootReport::of(generation, request.binary.version.to_string());
+    // What is mounted must not stay so.
+    let queues = match queues::check(&ground.datadir, &mut report) {
+        Ok(queues) => queues,
+        Err(error) => return ground.end().and(Err(error)),
     };
     let tried = match launch.start(request.deadline, run.cancel) {
         Ok(server) => {
@@ -145,7 +158,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
             report.recovery_seconds = Some(begun.elapsed().as_secs_f64());
             run.progress.end();
             let checked = missing_tables(&server, &facts, &mut report)
-                .and_then(|()| check_tables(&server, &mut report, run));
+                .and_then(|()| check::tables(&server, queues, &mut report, run));
             if let Err(error) = server.stop(request.deadline) {
                 report.problems.push(error.chain());
             }
@@ -300,54 +313,3 @@ fn missing_tables(server: &Running, facts: &Facts, report: &mut BootReport) -> R
 
 /// Missing tables that are named.
 const MISSING_NAMED: usize = 50;
-
-fn check_tables(server: &Running, report: &mut BootReport, run: Run<'_>) -> Result<()> {
-    let mut session = server.session()?;
-    let tables = session.rows(&format!(
-        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE {IS_TABLE} AND \
-         TABLE_SCHEMA NOT IN ('information_schema', 'performance_schema', 'sys') ORDER BY 1, 2"
-    ))?;
-    run.progress
-        .phase("checking tables", Some(tables.len() as u64), Unit::Items);
-    for row in &tables {
-        run.cancel.check()?;
-        let (Some(schema), Some(table)) = (row.at(0), row.at(1)) else {
-            continue;
-        };
-        let name = format!("{}.{}", quote_name(schema), quote_name(table));
-        check_table(&mut session, &name, report)?;
-        run.progress.advance(1);
-    }
-    run.progress.end();
-    Ok(())
-}
-
-fn check_table(session: &mut Session, name: &str, report: &mut BootReport) -> Result<()> {
-    let rows = session
-        .rows(&format!("CHECK TABLE {name}"))
-        .context(|| format!("the server ended while it checked {name}"));
-    match rows {
-        Ok(rows) => {
-            report.tables_checked += 1;
-            for row in rows {
-                let (kind, text) = (row.at(2).unwrap_or(""), row.at(3).unwrap_or(""));
-                // A MyISAM or Aria table that was open is only "not closed properly": a warning
-                // that CHECK itself settles, unless the status is not OK.
-                let fine = match kind.to_ascii_lowercase().as_str() {
-                    "status" => matches!(text, "OK" | "Table is already up to date"),
-                    "note" | "warning" => true,
-                    _ => text.contains("doesn't support check"),
-                };
-                if !fine {
-                    report.problems.push(format!("{name}: {kind}: {text}"));
-                }
-            }
-            Ok(())
-        }
-        Err(error) if error.kind() == evenkeel_op::ErrorKind::Unreachable => Err(error),
-        Err(error) => {
-            report.problems.push(format!("{name}: {}", error.chain()));
-            Ok(())
-        }
-    }
-}

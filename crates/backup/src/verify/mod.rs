@@ -1,6 +1,8 @@
 //! Verifies: every byte by restore's own code, and on request a server that starts.
 
 mod boot;
+mod check;
+mod queues;
 mod read;
 mod scratch;
 

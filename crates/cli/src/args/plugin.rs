@@ -16,7 +16,8 @@ Examples:
 
 The functions of url are url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
 url_table_id(); those of queue are queue_wait(), queue_end() and others, and the
-engine belongs to them. Each server gets its own: nothing goes into the binary log.";
+engine belongs to them. Each server gets its own, and nothing of that goes into the binary log; the
+procedures of --sql do, and replicas get them.";
 
 /// Put functions and queues into a server, change them, take them out.
 #[derive(Args, Debug)]
@@ -82,7 +83,7 @@ Run it on the server's host as a user who may write into its plugin directory; f
 what to copy where. Where functions are there already and differ, it shows what it would drop and make
 anew, and does it with --execute: for some milliseconds there are none, and statements that call them
 fail. The library of queue is bound to its server's version, evenkeel_queue-mariadb-10.11.19.so: `make
-queue-plugin` builds it; it takes the place of another only while no consumer is at work. Exit codes: 13
+queue-plugin` builds it; it takes the place of another only when no connection is left that used queues. Exit codes: 13
 no server there; 14 the server or its host refuses, or works with another table.";
 
 /// Put functions into a server.

@@ -55,13 +55,22 @@ impl Columns {
     }
 
     /// Rows that were selected so as one statement for another table with columns of these names.
-    pub(super) fn insert(&self, table: &QueueName, rows: &[Row]) -> String {
+    ///
+    /// Errors: the source said something else where a number or hexadecimal digits belong; it would be SQL there.
+    pub(super) fn insert(&self, table: &QueueName, rows: &[Row]) -> Result<String> {
         let names: Vec<String> = self.all.iter().map(|(name, _)| quote_name(name)).collect();
         let mut sql = format!("INSERT INTO {} ({}) VALUES ", table.sql(), names.join(", "));
         for (number, row) in rows.iter().enumerate() {
             sql.push_str(if number == 0 { "(" } else { ", (" });
-            for (at, (_, form)) in self.all.iter().enumerate() {
+            for (at, (name, form)) in self.all.iter().enumerate() {
                 sql.push_str(if at == 0 { "" } else { ", " });
+                if row.at(at).is_some_and(|cell| !form.admits(cell)) {
+                    let what = format!(
+                        "the source gave no such value for column {}",
+                        quote_name(name)
+                    );
+                    return Err(Error::failed(what));
+                }
                 // Writing into a string cannot fail.
                 let _ = match (row.at(at), form) {
                     (None, _) => write!(sql, "NULL"),
@@ -72,7 +81,7 @@ impl Columns {
             }
             sql.push(')');
         }
-        sql
+        Ok(sql)
     }
 
     /// What tells these rows from others, as 64 hexadecimal digits.
@@ -89,15 +98,35 @@ impl Columns {
         hasher.finalize().to_hex().to_string()
     }
 
-    /// Bytes of rows as text.
+    /// Bytes of rows: at least what they take as text, and in a queue's files. An INSERT of more than those hold in one
+    /// frame could arrive by half.
     pub(super) fn bytes(&self, rows: &[Row]) -> usize {
         let cells = |row: &Row| {
-            let of = |at| row.at(at).map_or(0, str::len);
+            let of = |at| row.at(at).map_or(1, |cell| cell.len() + LONGEST_NUMBER);
             (0..self.all.len()).map(of).sum::<usize>()
         };
         rows.iter().map(cells).sum()
     }
 }
+
+impl Form {
+    /// Whether a cell can be written so.
+    fn admits(self, cell: &str) -> bool {
+        let all = |is: fn(u8) -> bool| cell.bytes().all(is);
+        match self {
+            Self::Text => true,
+            Self::Bytes => all(|byte| byte.is_ascii_hexdigit()),
+            Self::Bits => all(|byte| byte.is_ascii_digit()) && !cell.is_empty(),
+            Self::Float => {
+                all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
+                    && cell.parse::<f64>().is_ok()
+            }
+        }
+    }
+}
+
+/// What a number takes in a queue's files however few digits it has: a DECIMAL of 65 digits.
+const LONGEST_NUMBER: usize = 32;
 
 fn form(data_type: &str) -> Form {
     match data_type.to_ascii_lowercase().as_str() {
@@ -107,5 +136,32 @@ fn form(data_type: &str) -> Form {
         "bit" => Form::Bits,
         "float" => Form::Float,
         _ => Form::Text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_value_is_not_written() {
+        for (form, cell) in [
+            (Form::Bytes, "00'), ((SELECT 1"),
+            (Form::Bits, "1), (2"),
+            (Form::Bits, ""),
+            (Form::Float, "1e0), (2"),
+            (Form::Float, "nan"),
+            (Form::Float, "1-1"),
+        ] {
+            assert!(!form.admits(cell), "{cell}");
+        }
+        for (form, cell) in [
+            (Form::Text, "'), ("),
+            (Form::Bytes, "00fF"),
+            (Form::Bits, "4095"),
+            (Form::Float, "-1.17549e-38"),
+        ] {
+            assert!(form.admits(cell), "{cell}");
+        }
     }
 }

@@ -196,7 +196,7 @@ impl Link {
     }
 
     fn send(&mut self, sent: &Sent, rows: &[Row]) -> Result<()> {
-        let insert = self.columns.insert(&self.to, rows);
+        let insert = self.columns.insert(&self.to, rows)?;
         let remember = self.ledger.remember(sent);
         if self.into_queue {
             // Before the rows: whatever happens then, it is known which they were.

@@ -3,7 +3,7 @@
 
 use crate::error::{During, Error, Result};
 use crate::io::Io;
-use crate::store::Anchor;
+use crate::store::{Anchor, SUFFIX};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -78,6 +78,36 @@ pub fn root_of(datadir: &Path, anchor: &Path) -> PathBuf {
         known.is_ok_and(|anchor| root.join(format!("{:032x}", anchor.id)).is_dir())
     };
     roots.find(has_it).unwrap_or_else(|| datadir.join(ROOT))
+}
+
+/// Whether a path is called like a table's anchor.
+#[must_use]
+pub fn is_anchor(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == SUFFIX)
+}
+
+/// The anchors in all databases of a data directory, in order. A database may be a link to a directory elsewhere; an
+/// anchor that is a link is none.
+///
+/// # Errors
+///
+/// A directory cannot be listed.
+pub fn anchors(datadir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for database in std::fs::read_dir(datadir)? {
+        let database = database?.path();
+        if !database.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(database)? {
+            let entry = entry?;
+            if is_anchor(&entry.path()) && entry.file_type()?.is_file() {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 impl Places<'_> {

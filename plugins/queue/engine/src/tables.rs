@@ -74,9 +74,11 @@ impl Tables {
         let root = place::settle(&Disk, datadir)?;
         let store = Store::new(Arc::new(Disk), &root)?;
         let mut known = Vec::new();
-        // An anchor that cannot be read may name anything: then nothing is removed.
-        let mut is_whole = true;
-        for path in anchors(datadir).map_err(|error| unread(datadir, &error))? {
+        let anchors = anchors(datadir).map_err(|error| unread(datadir, &error))?;
+        // An anchor that cannot be read may name anything, and so may one that cannot be seen: then nothing is
+        // removed.
+        let mut is_whole = anchors.is_all;
+        for path in anchors.files {
             match store.anchor(&path) {
                 Ok(anchor) => known.push(anchor.id),
                 Err(_) => is_whole = false,
@@ -87,7 +89,7 @@ impl Tables {
         }
         // Anchors that were being written. DROP DATABASE would stop at them.
         let halves = files(datadir, &format!(".{SUFFIX}.new"));
-        for half in halves.map_err(|error| unread(datadir, &error))? {
+        for half in halves.map_err(|error| unread(datadir, &error))?.files {
             let _ = fs::remove_file(half);
         }
         Ok(Self {
@@ -322,23 +324,42 @@ fn unread(path: &Path, error: &std::io::Error) -> Fault {
 }
 
 /// The anchors of all databases.
-fn anchors(datadir: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn anchors(datadir: &Path) -> std::io::Result<Found> {
     files(datadir, &format!(".{SUFFIX}"))
 }
 
-/// Files in the directories of all databases whose names end so.
-fn files(datadir: &Path, end: &str) -> std::io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
+/// Files in the directories of databases.
+struct Found {
+    files: Vec<PathBuf>,
+    /// Every directory could be looked into.
+    is_all: bool,
+}
+
+/// Files in the directories of all databases whose names end so. A database may be a link to a directory elsewhere.
+fn files(datadir: &Path, end: &str) -> std::io::Result<Found> {
+    let mut found = Found {
+        files: Vec::new(),
+        is_all: true,
+    };
     for entry in fs::read_dir(datadir)? {
         let entry = entry?;
-        if !entry.file_type()?.is_dir() {
+        // A file system's own, and root's.
+        if entry.file_name() == "lost+found" {
             continue;
         }
-        for file in fs::read_dir(entry.path())? {
+        let database = match fs::metadata(entry.path()) {
+            Ok(meta) if !meta.is_dir() => continue,
+            found => found.and_then(|_| fs::read_dir(entry.path())),
+        };
+        let Ok(database) = database else {
+            found.is_all = false;
+            continue;
+        };
+        for file in database {
             let path = file?.path();
             let name = path.file_name().unwrap_or_default();
             if name.as_bytes().ends_with(end.as_bytes()) {
-                found.push(path);
+                found.files.push(path);
             }
         }
     }
@@ -382,6 +403,34 @@ mod tests {
             fs::read_dir(dir.path().join(place::ROOT)).unwrap().count(),
             0
         );
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_not_swept() {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (shop, gone) = (dir.path().join("shop"), dir.path().join("gone"));
+        std::os::unix::fs::symlink(elsewhere.path(), &shop).unwrap();
+        let tables = Tables::start(dir.path()).unwrap();
+        tables.create(&shop.join("one"), b"0\0").unwrap();
+        let row = vec![b"row".to_vec()];
+        let table = tables.table(&shop.join("one")).unwrap();
+        table.append(row, None).unwrap();
+        drop((table, tables));
+        // A database elsewhere is one; while its place is not mounted, what is in it is not known.
+        for is_mounted in [true, false, true] {
+            fs::rename(&shop, &gone).unwrap();
+            let to = elsewhere
+                .path()
+                .join(if is_mounted { "" } else { "nowhere" });
+            std::os::unix::fs::symlink(to, &shop).unwrap();
+            fs::remove_file(&gone).unwrap();
+            let tables = Tables::start(dir.path()).unwrap();
+            if is_mounted {
+                let table = tables.table(&shop.join("one")).unwrap();
+                assert_eq!(table.read(1), Ok(Some(b"row".to_vec())));
+            }
+        }
     }
 
     #[test]

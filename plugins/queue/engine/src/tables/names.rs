@@ -98,7 +98,7 @@ impl Tables {
                 .and_then(|content| Columns::origin(&content.layout))
                 == Some(id)
         };
-        let Some(copy) = all.into_iter().find(is_copy) else {
+        let Some(copy) = all.files.into_iter().find(is_copy) else {
             return Ok(());
         };
         let copy = copy.with_extension("");
@@ -123,7 +123,7 @@ impl Tables {
             let anchor = self.store.anchor(path);
             anchor.is_ok_and(|anchor| anchor.id == origin)
         };
-        let Some(found) = all.into_iter().find(is_it) else {
+        let Some(found) = all.files.into_iter().find(is_it) else {
             return Ok(None);
         };
         let of = |known: &Known| {
