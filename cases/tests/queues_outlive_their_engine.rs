@@ -80,14 +80,9 @@ fn begin(host: Host) -> QueueSite {
     site
 }
 
-fn without_their_engine(host: Host) {
-    let mut site = begin(host);
-    let version = site.session().value("SELECT VERSION()").unwrap().unwrap();
-    let version = version.split('-').next().unwrap().to_owned();
-    // Taken out by hand.
-    let mut session = site.running.session().unwrap();
-    session.run("FLUSH TABLES").unwrap();
-    drop(session);
+/// UNINSTALL by hand, until the engine is gone.
+fn take_out(site: &QueueSite) {
+    site.running.session().unwrap().run("FLUSH TABLES").unwrap();
     until("nobody uses it", || {
         let mut session = site.running.session().unwrap();
         session.run("UNINSTALL PLUGIN queue").is_ok()
@@ -97,6 +92,13 @@ fn without_their_engine(host: Host) {
         let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
         session.value(sql).unwrap().as_deref() == Some("0")
     });
+}
+
+fn without_their_engine(host: Host) {
+    let mut site = begin(host);
+    let version = site.session().value("SELECT VERSION()").unwrap().unwrap();
+    let version = version.split('-').next().unwrap().to_owned();
+    take_out(&site);
     each_is_refused(&site);
     let mut session = site.running.session().unwrap();
     session
@@ -185,6 +187,7 @@ impl Drop for Ends<'_> {
 fn while_clients_call(host: Host) {
     let site = begin(host);
     let (ends, calls) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (rest, resting) = (AtomicBool::new(false), AtomicU32::new(0));
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -197,7 +200,11 @@ fn while_clients_call(host: Host) {
                         calls.fetch_add(1, Ordering::Relaxed);
                     }
                     drop(session);
-                    thread::yield_now();
+                    resting.fetch_add(1, Ordering::SeqCst);
+                    while rest.load(Ordering::SeqCst) && !ends.load(Ordering::Relaxed) {
+                        thread::yield_now();
+                    }
+                    resting.fetch_sub(1, Ordering::SeqCst);
                 }
             });
         }
@@ -208,14 +215,21 @@ fn while_clients_call(host: Host) {
             until("clients go on", || {
                 calls.load(Ordering::Relaxed) > begun + 50
             });
-            until("it is out and in again", || {
-                // It may be in use, or on its way out.
+            // It may be in use, or on its way out.
+            let mut out_and_in = || {
                 let _ = session.run("FLUSH TABLES");
                 let _ = session.run("UNINSTALL PLUGIN queue");
-                session
-                    .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
-                    .is_ok()
-            });
+                let sql = "INSTALL PLUGIN queue SONAME 'ha_queue.so'";
+                session.run(sql).is_ok()
+            };
+            if (0..20).any(|_| out_and_in()) {
+                continue;
+            }
+            // While somebody always uses it, a server may refuse for ever.
+            rest.store(true, Ordering::SeqCst);
+            until("nobody uses it", || resting.load(Ordering::SeqCst) == 4);
+            until("it is out and in again", out_and_in);
+            rest.store(false, Ordering::SeqCst);
         }
     });
     // They have consumed what there was.
@@ -240,7 +254,7 @@ fn after_it_began(host: Host) {
             until("it has begun", || {
                 session.value(sleeps).unwrap().as_deref() == Some("1")
             });
-            session.run("UNINSTALL PLUGIN queue").unwrap();
+            take_out(&site);
             let why = sleeper.join().unwrap().unwrap_err();
             assert!(
                 why.contains("QUEUE") || why.contains("queue"),
