@@ -101,14 +101,19 @@ fn whatever_there_is_and_wherever_it_is_killed() {
         &[ROOT, "#queue", "@0023queue"],
         &[ROOT, "#sqlqueue-old", "#queue"],
     ];
+    // One that has no place of these: it only reads anchors.
+    let aside = tempfile::tempdir().unwrap();
+    let reader = Store::new(Arc::new(Disk), &aside.path().join("rows")).unwrap();
     for places in cases {
         for calls in 0.. {
             let dir = datadir(places);
             let what = format!("{places:?}, {calls} calls");
             let ended = settle(&Stops(AtomicUsize::new(calls)), dir.path());
             for at in 0..places.len() {
-                let root = root_of(dir.path(), &anchor(dir.path(), at));
-                assert!(Disk.list(&root).is_ok(), "{what}: {}", root.display());
+                let anchor = anchor(dir.path(), at);
+                let known = reader.anchor(&anchor).unwrap();
+                let rows = root_of(dir.path(), &anchor).join(format!("{:032x}", known.id));
+                assert!(rows.is_dir(), "{what}: {}", rows.display());
             }
             assert_eq!(
                 settle(&Disk, dir.path()),
