@@ -34,7 +34,14 @@ bool is_engine_there() {
 
 uint sessions() { return count; }
 
-Session *session_if_any(THD *thd, handlerton *hton) { return (Session *)thd_get_ha_data(thd, hton); }
+// What a session has that is about to end. The server lets go of the plugin by itself then, and still asks the
+// handlerton: whoever gave the plugin back before would have had it freed.
+static char ended;
+
+Session *session_if_any(THD *thd, handlerton *hton) {
+  void *found = thd_get_ha_data(thd, hton);
+  return found == &ended ? nullptr : (Session *)found;
+}
 
 // A session that was reset, or has another user, is a new one: what it owned goes back.
 static Session *as_it_is(THD *thd, Session *session) {
@@ -78,7 +85,7 @@ Session *session_of(THD *thd) {
 void end_session(THD *thd, handlerton *hton) {
   Session *session = session_if_any(thd, hton);
   if (!session) return;
-  thd_set_ha_data(thd, hton, nullptr);
+  thd_set_ha_data(thd, hton, &ended);
   delete session;
   count--;
 }
