@@ -33,7 +33,8 @@ pub(super) fn tables(
         run.progress.advance(1);
     }
     run.progress.end();
-    if unknown != queues {
+    // There are more files than queues where an ALTER TABLE was cut short.
+    if unknown > queues {
         let problem =
             format!("the server knows of {unknown} queues, and there are files of {queues}");
         report.problems.push(problem);
