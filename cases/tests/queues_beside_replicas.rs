@@ -139,9 +139,18 @@ fn its_own_row_is_not_taken(source: &QueueSite, replica: &QueueSite) {
         wait_until_caught_up(&source.running, &replica.running);
         run(&mut there, "INSERT INTO q VALUES (77)");
         run(&mut here, "INSERT INTO q VALUES (1)");
-        // Refused or not, as the family has it: the replica must not have done it.
-        let _ = here.run("INSERT INTO plain SELECT queue_wait('q', 0.1)");
-        let _ = here.run("INSERT INTO plain SELECT queue_end()");
+        let waited = here.run("INSERT INTO plain SELECT queue_wait('q', 0.1)");
+        assert!(
+            waited.is_err(),
+            "{format}: a wait in a statement that writes"
+        );
+        run(&mut here, "SELECT queue_wait('q', 1)");
+        // As text the replica would call it too.
+        let ended = here.run("INSERT INTO plain SELECT queue_end()");
+        assert_eq!(ended.is_err(), format == "STATEMENT", "{format}: {ended:?}");
+        if ended.is_err() {
+            run(&mut here, "SELECT queue_end()");
+        }
         wait_until_caught_up(&source.running, &replica.running);
         assert_eq!(ids(&mut there, "q"), ["77"], "{format}");
         run(&mut here, "DROP TABLE q, plain");
