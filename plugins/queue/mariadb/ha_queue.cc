@@ -94,7 +94,11 @@ int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
     return HA_WRONG_CREATE_OPTION;
   }
-  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) evq_copies_to(session_at(ha_thd(), ht)->queues, name);
+  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) {
+    Session *session = session_at(ha_thd(), ht);
+    if (!session) return HA_ERR_OUT_OF_MEM;
+    evq_copies_to(session->queues, name);
+  }
   String layout;
   describe(form, &layout);
   evq_fault fault;

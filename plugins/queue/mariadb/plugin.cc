@@ -22,13 +22,14 @@ static void changed(THD *, st_mysql_sys_var *, void *to, const void *from) {
 
 static MYSQL_SYSVAR_UINT(sync, sync_rows, PLUGIN_VAR_RQCMDARG,
                          "When new rows are durable: 2 before INSERT returns, 1 within a second, 0 when the system "
-                         "likes. For tables that are opened from then on",
+                         "likes",
                          nullptr, changed<uint>, 2, 0, 2, 0);
 static MYSQL_SYSVAR_UINT(sync_consume, sync_removals, PLUGIN_VAR_RQCMDARG,
                          "When removals are durable, as queue_sync. One that is lost in a crash delivers a row again",
                          nullptr, changed<uint>, 2, 0, 2, 0);
 static MYSQL_SYSVAR_ULONGLONG(mmap_max, mmap_max, PLUGIN_VAR_RQCMDARG,
-                              "Bytes of files that may be mapped into memory, for each table; others are read", nullptr,
+                              "Bytes of files that may be mapped into memory, for each table that is opened from then on; others "
+                              "are read", nullptr,
                               changed<ulonglong>, 16ULL << 30, 0, ~0ULL, 0);
 static MYSQL_SYSVAR_BOOL(use_concurrent_compaction, compacts, PLUGIN_VAR_OPCMDARG,
                          "Compact tables while they are used; OFF: only when queue_compact() is called", nullptr,

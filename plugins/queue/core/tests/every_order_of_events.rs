@@ -26,7 +26,7 @@ fn a_token_is_won_once_and_its_owner_wakes() {
             thread::spawn(move || (token.settle(outcome), outcome))
         });
         let far = Instant::now() + Duration::from_secs(3600);
-        let seen = token.wait(far);
+        let seen = token.wait(far, &|| false);
         let won: Vec<Outcome> = rivals
             .into_iter()
             .map(|rival| rival.join().unwrap())
@@ -43,7 +43,7 @@ fn time_and_a_grant_do_not_both_win() {
         let token = Arc::new(Token::new(1));
         let table = token.clone();
         let granted = thread::spawn(move || table.settle(Outcome::Granted(3)));
-        let seen = token.wait(Instant::now());
+        let seen = token.wait(Instant::now(), &|| false);
         let granted = granted.join().unwrap();
         assert_eq!(seen == Outcome::Granted(3), granted);
         assert!(granted || seen == Outcome::TimedOut);

@@ -2,6 +2,7 @@
 
 use evenkeel_queue::io::Disk;
 use evenkeel_queue::{Append, Condition, Options, Session, Store, Sync, Table, Waited, Wanted};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -223,6 +224,12 @@ fn until_it_is_killed_or_the_table_goes() {
     let mut session = Session::new();
     let waited = session.wait(&[any(&a)], 1, LONG, &|| true).unwrap();
     assert_eq!(waited, Waited::Killed, "killed before it slept");
+    // Nobody else ends it.
+    let looks = Cell::new(0);
+    let is_killed = || looks.replace(looks.get() + 1) > 0;
+    let waited = session.wait(&[any(&a), any(&b)], 1, LONG, &is_killed);
+    assert_eq!(waited.unwrap(), Waited::Killed, "killed while it slept");
+    assert_eq!(a.stats().waiters, 0);
     let (heard, _) = wait_elsewhere(vec![any(&a), any(&b)], LONG);
     scene
         .store

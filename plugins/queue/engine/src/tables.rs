@@ -105,9 +105,10 @@ impl Tables {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets how tables are kept that are opened from now on.
+    /// Sets how tables are kept from now on.
     pub fn set_options(&self, options: Options) {
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
+        self.known().keep_as(options);
     }
 
     fn options(&self) -> Options {
@@ -158,6 +159,8 @@ impl Tables {
         let _claim = Claim::new(self, known, &[path]);
         let opened = self.open(path)?;
         let mut known = self.known();
+        // They may have been set while it was being opened.
+        opened.table.set_options(self.options());
         known.open.insert(path.to_owned(), opened.clone());
         Ok(Some(opened))
     }

@@ -133,6 +133,7 @@ impl Table {
 
     /// Decides which files are worth it: as many of the oldest as are dead enough together.
     fn begin(&self, forced: bool, only_dead: bool) -> Option<Running> {
+        let options = self.options();
         let live = self.live();
         let sealed = live.index.files.len().saturating_sub(1);
         let (mut bytes, mut dead, mut files) = (0, 0, 0);
@@ -143,8 +144,8 @@ impl Table {
                 0 => len,
                 all => len * (all - rows.live()) as u64 / all as u64,
             };
-            let worth = bytes >= self.options.compact_from
-                && dead * 100 >= bytes * u64::from(self.options.compact_dead);
+            let worth = bytes >= options.compact_from
+                && dead * 100 >= bytes * u64::from(options.compact_dead);
             if worth && !only_dead || dead == bytes {
                 files = at + 1;
             }
@@ -167,10 +168,11 @@ impl Table {
             return Ok(false);
         };
         let (first, mut next) = (*first, last + 1);
+        let slice_bytes = self.options().slice_bytes;
         let mut body = Vec::new();
         let mut copied = Vec::new();
         for (id, file, offset) in &places {
-            if body.len() as u64 >= self.options.slice_bytes {
+            if body.len() as u64 >= slice_bytes {
                 next = *id;
                 break;
             }

@@ -42,7 +42,7 @@ use live::Live;
 use recover::Recovery;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use write::{Answer, Request};
 
 /// Requests in one group, at most.
@@ -56,7 +56,7 @@ pub struct Table {
     io: Arc<dyn Io>,
     dir: PathBuf,
     id: u128,
-    options: Options,
+    options: RwLock<Options>,
     group: Group<Request, Answer>,
     tail: Mutex<Tail>,
     live: Mutex<Live>,
@@ -152,7 +152,7 @@ impl Table {
             io: io.clone(),
             dir: dir.to_path_buf(),
             id: table,
-            options,
+            options: RwLock::new(options),
             group: Group::new(GROUP),
             tail: Mutex::new(tail),
             live: Mutex::new(Live {
@@ -174,6 +174,16 @@ impl Table {
     #[must_use]
     pub fn id(&self) -> u128 {
         self.id
+    }
+
+    /// How it is kept.
+    fn options(&self) -> Options {
+        *self.options.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps it otherwise from the next write on. Files that are mapped stay so.
+    pub fn set_options(&self, options: Options) {
+        *self.options.write().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -456,7 +466,8 @@ impl Table {
     #[must_use]
     pub fn may_lag(&self) -> bool {
         let lags = |sync| matches!(sync, Sync::Every(_));
-        lags(self.options.rows) || lags(self.options.removals)
+        let options = self.options();
+        lags(options.rows) || lags(options.removals)
     }
 
     fn release_map(&self, bytes: u64) {

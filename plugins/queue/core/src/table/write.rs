@@ -147,7 +147,7 @@ impl Table {
     /// Starts another segment when this one is long enough. What comes back is why rows cannot be
     /// taken; removals still go behind.
     fn rotate_if_full(&self, tail: &mut Tail) -> Option<Error> {
-        if tail.end < self.options.segment_bytes || tail.poisoned.is_some() {
+        if tail.end < self.options().segment_bytes || tail.poisoned.is_some() {
             return None;
         }
         self.rotate(tail).err()
@@ -172,11 +172,11 @@ impl Table {
         let rows = held.map_or_else(|| self.live().index.live(), |live| live.index.live());
         loop {
             let mut plan = Plan::new(&tail.state, requests, refused.as_ref(), held);
-            let reserved = tail.reserve(plan.bytes, rows as u64, &self.options);
+            let reserved = tail.reserve(plan.bytes, rows as u64, &self.options());
             let done = match reserved {
                 // Removals may use what was kept for them, and free what is missing.
                 Err(error) if plan.has_rows => Err(error),
-                Ok(()) if self.options.fills() => {
+                Ok(()) if self.options().fills() => {
                     let filled = tail.fill(plan.bytes);
                     // Without it all goes on as well, unless nobody knows what is on disk.
                     match filled.err().filter(|_| tail.poisoned.is_some()) {
@@ -237,10 +237,11 @@ impl Table {
         }
         tail.advance(at);
         let since = tail.synced_at.elapsed();
+        let options = self.options();
         let closes = requests.iter().any(|one| matches!(one, Request::Close(_)));
         if closes
-            || plan.has_rows && self.options.rows.is_due(since)
-            || has_removed && self.options.removals.is_due(since)
+            || plan.has_rows && options.rows.is_due(since)
+            || has_removed && options.removals.is_due(since)
         {
             tail.sync()?;
             self.counters.syncs.add(1);

@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// Removes the rows that the session owns, then waits for up to `most` rows of the first of these
-    /// tables that has one. `is_killed` is asked once, when a [`Killer`] can end the wait.
+    /// tables that has one. `is_killed` is asked when a [`Killer`] can end the wait, and each second.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Session {
         let asked = ask(wanted, &token);
         let had_at_once = token.outcome().is_some();
         let outcome = match &asked {
-            Ok(()) => token.wait(until),
+            Ok(()) => token.wait(until, is_killed),
             Err(_) => {
                 token.settle(Outcome::Killed);
                 token.outcome().expect("it is settled")

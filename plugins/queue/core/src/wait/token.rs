@@ -1,7 +1,11 @@
 //! What a waiting session leaves with each table it waits for. It is won once.
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a wait asks by itself whether it was killed: a server tells an engine of that, but not one that it is
+/// about to take out.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How a wait ended. Tables are meant by their place in the list that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +88,8 @@ impl Token {
         Outcome::decode(self.word.load(Ordering::Acquire))
     }
 
-    /// Sleeps until the wait has ended, or the moment comes, which ends it.
-    pub(crate) fn wait(&self, until: Instant) -> Outcome {
+    /// Sleeps until the wait has ended, or the moment comes, which ends it. So does `is_killed`.
+    pub(crate) fn wait(&self, until: Instant, is_killed: &dyn Fn() -> bool) -> Outcome {
         let mut guard = self.lock.lock().expect("no one panics in here");
         loop {
             if let Some(outcome) = self.outcome() {
@@ -97,8 +101,16 @@ impl Token {
                 self.settle(Outcome::TimedOut);
                 return self.outcome().expect("it is settled");
             }
-            let woken = self.settled.wait_timeout(guard, left);
-            guard = woken.expect("no one panics in here").0;
+            let woken = self.settled.wait_timeout(guard, left.min(LOOK));
+            let (still, woken) = woken.expect("no one panics in here");
+            guard = still;
+            if woken.timed_out() {
+                drop(guard);
+                if is_killed() {
+                    self.settle(Outcome::Killed);
+                }
+                guard = self.lock.lock().expect("no one panics in here");
+            }
         }
     }
 }

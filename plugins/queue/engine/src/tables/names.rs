@@ -7,7 +7,7 @@
 use super::{Known, Tables, anchor, anchors, unread};
 use crate::columns::Columns;
 use crate::fault::Fault;
-use evenkeel_queue::{Error, Table};
+use evenkeel_queue::{Error, Options, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,6 +138,13 @@ impl Tables {
 }
 
 impl Known {
+    /// Has all tables kept so that are in use.
+    pub(super) fn keep_as(&self, options: Options) {
+        let open = self.open.values().map(|open| &open.table);
+        open.chain(self.copies.values())
+            .for_each(|table| table.set_options(options));
+    }
+
     /// Keeps nothing of a table but what was counted.
     pub(super) fn forget(&mut self, path: &Path) {
         if let Some(open) = self.open.remove(path) {
