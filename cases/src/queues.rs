@@ -4,7 +4,10 @@ mod hosts;
 
 pub use hosts::Host;
 
+pub mod ledger;
 pub mod over_innodb;
+pub mod soak;
+pub mod tools;
 pub mod verbs;
 
 use evenkeel_server::connect::Session;

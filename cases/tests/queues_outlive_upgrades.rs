@@ -1,13 +1,12 @@
 //! Do servers and their own tools leave the files of queues alone, and see no database in them: scans, upgrade, dump and
 //! restore of all databases, DROP DATABASE, RENAME TABLE?
 
+use evenkeel_cases::queues::tools::tool;
 use evenkeel_cases::queues::verbs::{Queues, numbers};
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::servers::SERVER_DEADLINE;
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Schemas that each server has, and what the test makes.
@@ -64,29 +63,6 @@ fn is_seen_by_no_scan(site: &QueueSite) {
     let log = fs::read_to_string(site.running.log_path()).unwrap();
     let said: Vec<_> = log.lines().filter(|line| line.contains("queue")).collect();
     assert!(said.is_empty(), "{said:?}");
-}
-
-/// A program that comes with the server; where that one is not here, Debian's. They look for each other beside
-/// themselves.
-fn tool(site: &QueueSite, name: &str) -> Command {
-    let (bin, usr) = (site.launch.datadir.with_extension("bin"), Path::new("/usr"));
-    let own = site.launch.binary.path.parent().and_then(Path::parent);
-    fs::create_dir_all(&bin).unwrap();
-    for name in [
-        "mariadb",
-        "mariadb-check",
-        "mariadb-dump",
-        "mariadb-upgrade",
-    ] {
-        let places = [own.unwrap_or(usr), usr].map(|place| place.join("bin").join(name));
-        let place = places.into_iter().find(|path| path.exists());
-        let _ = symlink(place.expect("the clients of MariaDB"), bin.join(name));
-    }
-    let mut command = Command::new(bin.join(name));
-    command
-        .args(["--no-defaults", "-u", "root", "-S"])
-        .arg(site.running.socket());
-    command
 }
 
 fn succeeds(command: &mut Command) {
