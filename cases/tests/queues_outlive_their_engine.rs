@@ -163,6 +163,26 @@ fn while_a_row_is_owned(host: Host) {
     assert_eq!(left(&mut session), 2);
 }
 
+/// The server tells no engine of KILL that it is about to take out.
+fn a_wait_is_killed(host: Host) {
+    let site = begin(host);
+    let (mut waiter, mut session) = (site.session(), site.session());
+    session.run("DELETE FROM mails").unwrap();
+    let id = waiter.value("SELECT CONNECTION_ID()").unwrap().unwrap();
+    thread::scope(|scope| {
+        let wait = scope.spawn(move || waiter.value("SELECT queue_wait('mails', 60)"));
+        until("it waits", || {
+            let stats = session.value("SELECT queue_stats('mails')").unwrap();
+            stats.unwrap().contains("waiters: 1\n")
+        });
+        session.run("FLUSH TABLES").unwrap();
+        session.run("UNINSTALL PLUGIN queue").unwrap();
+        session.run(&format!("KILL QUERY {id}")).unwrap();
+        let why = wait.join().unwrap().unwrap_err().chain();
+        assert!(why.contains("interrupted"), "{why}");
+    });
+}
+
 /// What a client may be told while the engine comes and goes.
 fn is_expected(why: &str) -> bool {
     [
@@ -311,6 +331,16 @@ fn an_owner_goes_on_on_mariadb_11_8() {
 #[test]
 fn an_owner_goes_on_on_mysql_9() {
     while_a_row_is_owned(Host::MySql9);
+}
+
+#[test]
+fn a_wait_is_killed_on_mariadb_10_11() {
+    a_wait_is_killed(Host::MariaDb10);
+}
+
+#[test]
+fn a_wait_is_killed_on_mariadb_11_8() {
+    a_wait_is_killed(Host::MariaDb11);
 }
 
 #[test]
