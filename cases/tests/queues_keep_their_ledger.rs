@@ -132,7 +132,7 @@ fn the_ledger_is_exact(host: Host, turn: u64) {
         restarts += u32::from(!matches!(end, End::ClientsKilled | End::Reinstalled));
         upgrades += u32::from(end == End::Upgraded);
         assert_eq!(soak.compare(&site), Ok(()), "{place}");
-        assert_eq!(own.compare(&mut site.session()), Ok(()), "{place}");
+        assert_eq!(own.compare(&site), Ok(()), "{place}");
         println!("{place}: {:?}", soak.ledger().counts());
     }
     assert_eq!(
