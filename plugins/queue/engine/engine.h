@@ -23,6 +23,9 @@ enum evq_code {
 
 struct evq_fault { char text[512]; };
 
+struct evq_connection;
+struct evq_cursor;
+
 struct evq_options {
   uint32_t sync_rows;      // 0 never, 1 each half second, 2 before it is acknowledged
   uint32_t sync_removals;
@@ -39,17 +42,27 @@ struct evq_stats {
   uint64_t groups, requests, syncs;
 };
 
-struct evq_connection;
-struct evq_cursor;
-
 int evq_start(const char *datadir, evq_fault *);
 void evq_stop();
 void evq_set_options(const evq_options *);
 
-// Tables are meant by their path without a suffix.
-int evq_create(const char *path, const uint8_t *layout, size_t bytes, evq_fault *);
-int evq_rename(const char *from, const char *to, evq_fault *);
-int evq_drop(const char *path, evq_fault *);
+// Of a server that keeps names in a dictionary: what a statement does to a name holds when that has it, and is taken back
+// when it has not. Until then, and after a crash, evq_settle_names is to be called.
+struct evq_statement {
+  evq_connection *by;
+  uint64_t table;  // the table's number in the dictionary; 0: it is not in it yet
+};
+// Where the table of this number is, or, of number 0, the one at this path. 1: `place` has its path; 0: the dictionary has
+// none; -1: it cannot be asked.
+typedef int (*evq_look_up)(void *of, uint64_t table, const char *path, char *place, size_t bytes);
+
+// Tables are meant by their path without a suffix. Without a statement it is done for good.
+int evq_create(const char *path, const uint8_t *layout, size_t bytes, const evq_statement *, evq_fault *);
+int evq_rename(const char *from, const char *to, const evq_statement *, evq_fault *);
+int evq_drop(const char *path, const evq_statement *, evq_fault *);
+// The connection's statement has ended; null: only what others have left, or a crash.
+int evq_settle_names(evq_connection *, evq_look_up, void *of, evq_fault *);
+int evq_are_names_settled();
 int evq_stats_of(const char *path, evq_stats *, evq_fault *);
 int evq_compact(const char *path, evq_fault *);
 // Sums over tables that are open, and what was counted in those that were.

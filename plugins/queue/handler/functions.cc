@@ -96,7 +96,7 @@ static bool find(THD *thd, const char *text, size_t length, Named *found) {
   if (table.empty()) return true;
   fold(&db);
   fold(&table);
-  if (!may_take(thd, db, table)) return false;
+  if (!may_take(thd, db, table) || !are_names_known(thd)) return false;
   found->path = path_of(db, table);
   found->is_there = true;
   return true;

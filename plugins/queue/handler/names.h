@@ -18,6 +18,10 @@ bool may_take(THD *thd, const std::string &db, const std::string &table);
 // Where a table is, without a suffix: as the server tells a handler.
 std::string path_of(const std::string &db, const std::string &table);
 
+// Whether the engine knows which queue has which name: after a crash a server's dictionary may have to be asked first.
+// The server tells the user if not.
+bool are_names_known(THD *thd);
+
 // Why this statement cannot wait, with what to do instead; null where it can. At most 500 bytes.
 const char *why_not_here(THD *thd);
 

@@ -102,13 +102,13 @@ int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   String layout;
   describe(form, &layout);
   evq_fault fault;
-  int code = evq_create(name, (const uint8_t *)layout.ptr(), layout.length(), &fault);
+  int code = evq_create(name, (const uint8_t *)layout.ptr(), layout.length(), nullptr, &fault);
   return code ? told(code, fault) : 0;
 }
 
 int ha_queue::delete_table(const char *name) {
   evq_fault fault;
-  int code = evq_drop(name, &fault);
+  int code = evq_drop(name, nullptr, &fault);
   // The server asks for tables too of which only its own half is left.
   if (code == EVQ_MISSING) return ENOENT;
   return code ? told(code, fault) : 0;
@@ -116,7 +116,7 @@ int ha_queue::delete_table(const char *name) {
 
 int ha_queue::rename_table(const char *from, const char *to) {
   evq_fault fault;
-  int code = evq_rename(from, to, &fault);
+  int code = evq_rename(from, to, nullptr, &fault);
   return code ? told(code, fault) : 0;
 }
 

@@ -1,7 +1,9 @@
 // What the server asks of a table, in terms of the queue engine.
 
 #include "ha_queue.h"
+#include "../handler/names.h"
 #include "../handler/replicated.h"
+#include "dictionary.h"
 #include "thrown.h"
 #include <sql/sql_thd_internal_api.h>
 #include <algorithm>
@@ -20,6 +22,7 @@ int told(int code, const evq_fault &fault) {
 bool is_of_queues(const handler *file) { return dynamic_cast<const ha_queue *>(file); }
 
 int ha_queue::open(const char *name, int, uint, const dd::Table *) {
+  if (!are_names_known(ha_thd())) return HA_ERR_INTERNAL_ERROR;
   evq_fault fault;
   int code = evq_open(name, &cursor, &fault);
   return code ? told(code, fault) : 0;
@@ -87,32 +90,50 @@ static std::string describe(TABLE *form) {
   return layout;
 }
 
-int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info, dd::Table *) try {
+// The session, which changes a name; null: the user was told why it may not.
+static Session *changes_names(THD *thd, handlerton *hton) {
+  Session *session = session_at(thd, hton);
+  if (!session) my_error(ER_OUT_OF_RESOURCES, MYF(0));
+  return session && are_names_known(thd) ? session : nullptr;
+}
+
+int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info, dd::Table *table_def) try {
   // Were the server told before, it would make a table of InnoDB instead, and say nothing.
   if (info->options & HA_LEX_CREATE_TMP_TABLE) {
     my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
     return HA_WRONG_CREATE_OPTION;
   }
+  THD *thd = ha_thd();
+  Session *session = changes_names(thd, ht);
+  if (!session) return HA_ERR_INTERNAL_ERROR;
+  if (thd_sql_command(thd) == SQLCOM_ALTER_TABLE) evq_copies_to(session->queues, name);
   std::string layout = describe(form);
+  evq_statement statement = statement_on(session, table_def);
   evq_fault fault;
-  int code = evq_create(name, (const uint8_t *)layout.data(), layout.size(), &fault);
+  int code = evq_create(name, (const uint8_t *)layout.data(), layout.size(), &statement, &fault);
   return code ? told(code, fault) : 0;
 } catch (...) {
   tell_what_was_thrown();
   return HA_ERR_INTERNAL_ERROR;
 }
 
-int ha_queue::delete_table(const char *name, const dd::Table *) {
+int ha_queue::delete_table(const char *name, const dd::Table *table_def) {
+  Session *session = changes_names(ha_thd(), ht);
+  if (!session) return HA_ERR_INTERNAL_ERROR;
+  evq_statement statement = statement_on(session, table_def);
   evq_fault fault;
-  int code = evq_drop(name, &fault);
+  int code = evq_drop(name, &statement, &fault);
   // The server asks for tables too of which only its own half is left.
   if (code == EVQ_MISSING) return ENOENT;
   return code ? told(code, fault) : 0;
 }
 
-int ha_queue::rename_table(const char *from, const char *to, const dd::Table *, dd::Table *) {
+int ha_queue::rename_table(const char *from, const char *to, const dd::Table *, dd::Table *table_def) {
+  Session *session = changes_names(ha_thd(), ht);
+  if (!session) return HA_ERR_INTERNAL_ERROR;
+  evq_statement statement = statement_on(session, table_def);
   evq_fault fault;
-  int code = evq_rename(from, to, &fault);
+  int code = evq_rename(from, to, &statement, &fault);
   return code ? told(code, fault) : 0;
 }
 
@@ -226,13 +247,11 @@ int ha_queue::truncate(dd::Table *) {
 
 int ha_queue::rnd_init(bool) {
   THD *thd = ha_thd();
-  int command = thd_sql_command(thd);
-  if (command == SQLCOM_ALTER_TABLE || command == SQLCOM_OPTIMIZE) {
-    // Consumers would go on in the old table while it is copied.
-    my_printf_error(ER_ILLEGAL_HA,
-                    "queue: a queue's columns are not changed: make another, stop inserting, and have consumers "
-                    "empty this one", MYF(0));
-    return HA_ERR_WRONG_COMMAND;
+  if (thd_sql_command(thd) == SQLCOM_ALTER_TABLE) {
+    // All rows, and consumers go on: the copy is told what they did when it takes this table's place.
+    evq_fault fault;
+    int code = evq_copy(cursor, session_at(thd, ht)->queues, &fault);
+    return code ? told(code, fault) : 0;
   }
   evq_scan(cursor, session_at(thd, ht)->queues);
   return 0;
@@ -271,6 +290,19 @@ int ha_queue::info(uint what) {
     stats.mean_rec_length = now.rows ? (ulong)(now.bytes / now.rows) : 0;
   }
   return 0;
+}
+
+int ha_queue::optimize(THD *, HA_CHECK_OPT *) {
+  evq_fault fault;
+  int code = evq_compact(table->s->normalized_path.str, &fault);
+  return code ? (told(code, fault), HA_ADMIN_FAILED) : HA_ADMIN_OK;
+}
+
+// What changes no stored row and no name of a column; all else is copied.
+enum_alter_inplace_result ha_queue::check_if_supported_inplace_alter(TABLE *, Alter_inplace_info *info) {
+  using Info = Alter_inplace_info;
+  const Info::HA_ALTER_FLAGS harmless = Info::CHANGE_CREATE_OPTION | Info::ALTER_RENAME | Info::ALTER_COLUMN_DEFAULT;
+  return info->handler_flags & ~harmless ? HA_ALTER_INPLACE_NOT_SUPPORTED : HA_ALTER_INPLACE_NO_LOCK;
 }
 
 int ha_queue::external_lock(THD *thd, int kind) {

@@ -41,10 +41,7 @@ class ha_queue final : public handler {
   ulong index_flags(uint, uint, bool) const override { return 0; }
   uint max_supported_keys() const override { return 0; }
   uint max_supported_record_length() const override { return HA_MAX_REC_LENGTH; }
-  // A column's new name alone would be a change of the server's half only.
-  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *, Alter_inplace_info *) override {
-    return HA_ALTER_INPLACE_NOT_SUPPORTED;
-  }
+  enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *, Alter_inplace_info *info) override;
 
   int open(const char *name, int mode, uint test_if_locked, const dd::Table *) override;
   int close() override;
@@ -58,6 +55,7 @@ class ha_queue final : public handler {
   int update_row(const uchar *, uchar *) override;
   int delete_row(const uchar *record) override;
   int truncate(dd::Table *) override;
+  int optimize(THD *, HA_CHECK_OPT *) override;
 
   int rnd_init(bool scan) override;
   int rnd_next(uchar *record) override;

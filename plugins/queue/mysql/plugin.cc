@@ -1,5 +1,6 @@
 // What the server loads: the engine, its variables, its hooks.
 
+#include "dictionary.h"
 #include "ha_queue.h"
 #include "names.h"
 #include <mysql/plugin.h>
@@ -66,10 +67,23 @@ static void kill_connection(handlerton *hton, THD *thd) {
   if (Session *session = session_if_any(thd, hton)) evq_connection_kill(session->queues);
 }
 
+static handlerton *own;
+
+static void post_ddl(THD *thd) {
+  if (Session *session = session_if_any(thd, own)) statement_ends(thd, session);
+}
+
+// A queue that a crash has left in the directory goes back to its own first.
+static void drop_database(handlerton *, const char *) { are_names_known(current_thd); }
+
 static const char *suffixes[] = {".QUE", nullptr};
 
 static int start(void *plugin) {
-  auto *hton = (handlerton *)plugin;
+  auto *hton = own = (handlerton *)plugin;
+  // Names change with the server's dictionary, or not at all: of CREATE, RENAME, DROP and ALTER a crash leaves all or nothing.
+  hton->flags = HTON_SUPPORTS_ATOMIC_DDL;
+  hton->post_ddl = post_ddl;
+  hton->drop_database = drop_database;
   hton->state = SHOW_OPTION_YES;
   hton->create = make;
   hton->close_connection = close_connection;

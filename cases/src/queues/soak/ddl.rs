@@ -6,8 +6,6 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_testkit::traffic::Random;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
@@ -105,41 +103,15 @@ impl Own {
     /// The server cannot be asked.
     pub fn compare(&mut self, site: &QueueSite) -> Result<(), String> {
         let mut session = site.session();
-        let place = site.launch.datadir.join("own");
-        let is_cut = site.host == Host::MySql9 && !self.is.keys().eq(self.may_be.keys());
-        let mut there = look(&mut session).map_err(|why| why.chain());
-        if is_cut
-            && let Err(why) = &there
-            && why.contains("there is no queue ./own/")
-        {
-            println!("a name without a queue: {why} for {self:?}");
-            there = self.by_hand(&place, &mut session);
-        }
-        let there = there.map_err(|why| format!("{why} for {self:?}"))?;
+        let there = look(&mut session).map_err(|why| format!("{} for {self:?}", why.chain()))?;
         if there != self.is && there != self.may_be {
             return Err(format!("{there:?} is there for {self:?}"));
         }
         session
             .run("DROP DATABASE IF EXISTS own")
             .map_err(|why| why.chain())?;
-        if is_cut {
-            // It leaves what its dictionary does not know.
-            let _ = fs::remove_dir_all(place);
-        }
         *self = Self::default();
         Ok(())
-    }
-
-    /// MySQL keeps names in its dictionary. Killed within a CREATE, RENAME or DROP it may list a queue of which the
-    /// engine knows nothing; after a RENAME the rows are there under the other name.
-    fn by_hand(&self, place: &Path, session: &mut Session) -> Result<State, String> {
-        if self.is.is_empty() || self.may_be.is_empty() {
-            return Ok(State::new());
-        }
-        let (a, b) = (place.join("a.QUE"), place.join("b.QUE"));
-        let (from, to) = if a.exists() { (a, b) } else { (b, a) };
-        fs::rename(from, to).map_err(|why| why.to_string())?;
-        look(session).map_err(|why| why.chain())
     }
 }
 

@@ -4,6 +4,8 @@
 //! lets a panic out. Objects belong to the caller: a connection to one thread at a time, a cursor too.
 #![allow(unsafe_code)] // the caller hands over pointers
 
+mod names;
+
 use crate::connection::{Asked, Connection, Ended};
 use crate::cursor::Cursor;
 use crate::fault::{Code, Fault};
@@ -155,43 +157,6 @@ unsafe extern "C" fn evq_set_options(options: *const COptions) {
 }
 
 /// # Safety
-/// `name` is a string, `layout` has as many bytes.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn evq_create(
-    name: *const c_char,
-    layout: *const u8,
-    count: usize,
-    fault: *mut CFault,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    guard(fault, || unsafe {
-        tables()?.create(&path(name), bytes(layout, count))
-    })
-}
-
-/// # Safety
-/// Both are strings.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn evq_rename(
-    from: *const c_char,
-    to: *const c_char,
-    fault: *mut CFault,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    guard(fault, || unsafe {
-        tables()?.rename(&path(from), &path(to))
-    })
-}
-
-/// # Safety
-/// `name` is a string.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn evq_drop(name: *const c_char, fault: *mut CFault) -> c_int {
-    // SAFETY: the caller's promise.
-    guard(fault, || unsafe { tables()?.drop_table(&path(name)) })
-}
-
-/// # Safety
 /// `name` is a string, `stats` room for an answer.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn evq_stats_of(
@@ -319,7 +284,12 @@ extern "C" fn evq_connection_new() -> *mut CConnection {
 unsafe extern "C" fn evq_connection_free(connection: *mut CConnection) {
     let _ = guard(std::ptr::null_mut(), || {
         // SAFETY: the caller's promise.
-        drop(unsafe { Box::from_raw(connection) });
+        let mut connection = unsafe { Box::from_raw(connection) };
+        let names = std::mem::take(connection.own.unsettled());
+        drop(connection);
+        if !names.is_empty() {
+            tables()?.leave(names);
+        }
         Ok(())
     });
 }

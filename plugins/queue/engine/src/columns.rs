@@ -1,8 +1,7 @@
 //! The columns of stored rows, as the handler that packs them describes them when it makes a table.
 //!
-//! The description is the number of bytes with bits of NULL that a row begins with, in a table that is being
-//! copied the id of what it is a copy of, and a zero; then for
-//! each column its kind (a letter), its size in bytes, where its bit of NULL is (byte and mask; a mask
+//! The description is the number of bytes with bits of NULL that a row begins with, other words (see [`head`](crate::head)),
+//! and a zero; then for each column its kind (a letter), its size in bytes, where its bit of NULL is (byte and mask; a mask
 //! of 0 for none), its name, and a zero. A row has those bytes, then each column that is not NULL:
 //!
 //! | kind | what | size |
@@ -18,6 +17,7 @@
 //! | `z` | BINARY behind its length, without the zeros at its end; behind the letter stands how many bytes it has | as `s` |
 //! | `v`, `f` | what cannot be compared: behind its length, or of one size | as above |
 
+use crate::head::words;
 use evenkeel_queue_condition::{DIGITS, Decimal, Value};
 use std::borrow::Cow;
 
@@ -45,33 +45,12 @@ impl Columns {
     #[must_use]
     pub fn read(layout: &[u8]) -> Option<Self> {
         let mut parts = layout.strip_suffix(&[0])?.split(|byte| *byte == 0);
-        let (null_bytes, _origin) = first(parts.next()?);
-        let null_bytes = number(null_bytes)?;
+        let null_bytes = number(words(parts.next()?).0)?;
         let columns: Option<Vec<Column>> = parts.map(Column::read).collect();
         Some(Self {
             null_bytes,
             columns: columns?,
         })
-    }
-
-    /// Of which table a description's is a copy.
-    #[must_use]
-    pub fn origin(layout: &[u8]) -> Option<u128> {
-        let (_, origin) = first(layout.split(|byte| *byte == 0).next()?);
-        u128::from_str_radix(std::str::from_utf8(origin?).ok()?, 16).ok()
-    }
-
-    /// The same description for a copy of that table, or for none.
-    #[must_use]
-    pub fn with_origin(layout: &[u8], origin: Option<u128>) -> Vec<u8> {
-        let end = layout.iter().position(|byte| *byte == 0);
-        let (begin, rest) = layout.split_at(end.unwrap_or(layout.len()));
-        let mut new = first(begin).0.to_vec();
-        if let Some(origin) = origin {
-            new.extend(format!(" {origin:032x}").into_bytes());
-        }
-        new.extend(rest);
-        new
     }
 
     /// Which column has this name and may be compared.
@@ -189,12 +168,6 @@ impl Column {
         };
         Some(Value::Number(number))
     }
-}
-
-/// The bytes of NULLs, and of what it is a copy.
-fn first(part: &[u8]) -> (&[u8], Option<&[u8]>) {
-    let mut parts = part.splitn(2, |byte| *byte == b' ');
-    (parts.next().unwrap_or_default(), parts.next())
 }
 
 /// 20261122010203, from 17 bits of year and month (13 to the year), 5 of day, 5 of hour, 6 and 6.
@@ -330,15 +303,6 @@ mod tests {
             assert_eq!(columns.value(row, 1), Value::Number(5));
         }
         assert_eq!(Columns::read(b"0\0z 1 0 0 b\0"), None);
-    }
-
-    #[test]
-    fn a_copy_has_the_columns_and_says_of_what_it_is_one() {
-        let copy = Columns::with_origin(LAYOUT, Some(77));
-        assert_eq!(Columns::origin(&copy), Some(77));
-        assert_eq!(Columns::origin(LAYOUT), None);
-        assert_eq!(Columns::read(&copy), Columns::read(LAYOUT));
-        assert_eq!(Columns::with_origin(&copy, None), LAYOUT);
     }
 
     #[test]

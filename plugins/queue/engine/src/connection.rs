@@ -3,6 +3,7 @@
 use crate::fault::{Code, Fault};
 use crate::tables::Tables;
 use evenkeel_queue::{Killer, Session, Source, Table, Waited, Wanted};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +25,8 @@ pub struct Connection {
     /// What the next rows come from.
     source: Option<Source>,
     copying: Option<Copying>,
+    /// Names that its statement has touched, where a server's dictionary has the last word.
+    unsettled: BTreeSet<PathBuf>,
 }
 
 /// What a connection copies.
@@ -210,6 +213,11 @@ impl Connection {
     pub(crate) fn copied_row(&self, to: &Path) -> Option<u64> {
         let copying = self.copying.as_ref().filter(|copying| copying.to == to)?;
         Some(copying.row.as_ref()?.load(Ordering::Relaxed))
+    }
+
+    /// Names that its statement has touched; see [`Tables::leave`].
+    pub(crate) fn unsettled(&mut self) -> &mut BTreeSet<PathBuf> {
+        &mut self.unsettled
     }
 
     /// As whom it owns, when it sees nothing else.

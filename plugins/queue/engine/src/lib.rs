@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `tables` | the tables of a server that are open, by path; `names`: they get other ones, and copies take the place of tables; `totals`: sums |
+//! | `tables` | the tables of a server that are open, by path; `names`: they get other ones, and copies take the place of tables; `statement`: names that a server's dictionary has, or will not have; `totals`: sums |
+//! | `head` | what an anchor says before its columns |
 //! | `columns` | what a stored row holds, for conditions |
 //! | `connection` | what one connection owns and waits for |
 //! | `cursor` | what one statement does to one table: rows gathered, a scan, removals |
@@ -15,6 +16,7 @@ mod columns;
 mod connection;
 mod cursor;
 mod fault;
+mod head;
 mod keeper;
 mod tables;
 

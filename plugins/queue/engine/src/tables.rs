@@ -3,18 +3,22 @@
 
 mod claim;
 mod names;
+mod statement;
 mod totals;
 
 use crate::columns::Columns;
 use crate::fault::{Code, Fault};
 use claim::{Claim, PATIENCE, busy};
+pub(crate) use statement::Statement;
 use evenkeel_queue::place;
 use evenkeel_queue::store::SUFFIX;
 use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
-use std::collections::{HashMap, HashSet};
+use crate::head::Head;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -54,6 +58,10 @@ pub struct Tables {
     /// Names have changed.
     changed: Condvar,
     options: Mutex<Options>,
+    /// Names that statements have left, of which only the server's dictionary knows who has them. Whoever holds its
+    /// lock settles them.
+    left: Mutex<BTreeSet<PathBuf>>,
+    is_settled: AtomicBool,
 }
 
 fn anchor(path: &Path) -> PathBuf {
@@ -73,14 +81,19 @@ impl Tables {
     pub fn start(datadir: &Path) -> Result<Self, Fault> {
         let root = place::settle(&Disk, datadir)?;
         let store = Store::new(Arc::new(Disk), &root)?;
-        let mut known = Vec::new();
+        let (mut known, mut left) = (Vec::new(), BTreeSet::new());
         let anchors = anchors(datadir).map_err(|error| unread(datadir, &error))?;
         // An anchor that cannot be read may name anything, and so may one that cannot be seen: then nothing is
         // removed.
         let mut is_whole = anchors.is_all;
         for path in anchors.files {
             match store.anchor(&path) {
-                Ok(anchor) => known.push(anchor.id),
+                Ok(anchor) => {
+                    known.push(anchor.id);
+                    if Head::of(&anchor.layout).note.is_some() {
+                        left.insert(path.with_extension(""));
+                    }
+                }
                 Err(_) => is_whole = false,
             }
         }
@@ -98,6 +111,8 @@ impl Tables {
             known: Mutex::default(),
             changed: Condvar::new(),
             options: Mutex::default(),
+            is_settled: AtomicBool::new(left.is_empty()),
+            left: Mutex::new(left),
         })
     }
 
@@ -134,24 +149,25 @@ impl Tables {
         Ok(())
     }
 
-    /// The table at a path, opened if it is not.
+    /// The table at a path, opened if it is not. Where another table is about to get that name it is whichever has it:
+    /// who opens one so has the server's lock on the name, or only looks.
     ///
     /// # Errors
     ///
     /// `Missing`, or it cannot be opened.
     pub fn table(&self, path: &Path) -> Result<Arc<Table>, Fault> {
-        let open = self.opened(path, Instant::now() + PATIENCE)?;
-        Ok(open.ok_or_else(|| busy(path))?.table)
+        let known = self.free(Instant::now() + PATIENCE, |known| {
+            let has_one = !known.leaving.contains_key(path) || self.is_there(path);
+            has_one && !known.claimed.contains(path)
+        });
+        let known = known.ok_or_else(|| busy(path))?;
+        Ok(self.opened(path, known)?.table)
     }
 
-    /// An open table, which is opened if it is not. Only those who want the same one wait until that is
-    /// done. None: another thread still had its name then.
-    fn opened(&self, path: &Path, until: Instant) -> Result<Option<Open>, Fault> {
-        let Some(mut known) = self.settled(path, None, until) else {
-            return Ok(None);
-        };
+    /// An open table, which is opened if it is not. Only those who want the same one wait until that is done.
+    fn opened(&self, path: &Path, mut known: MutexGuard<'_, Known>) -> Result<Open, Fault> {
         match known.open.get(path) {
-            Some(open) if !open.table.is_gone() => return Ok(Some(open.clone())),
+            Some(open) if !open.table.is_gone() => return Ok(open.clone()),
             // It went in a way that left its name.
             Some(_) => known.forget(path),
             None => {}
@@ -162,7 +178,7 @@ impl Tables {
         // They may have been set while it was being opened.
         opened.table.set_options(self.options());
         known.open.insert(path.to_owned(), opened.clone());
-        Ok(Some(opened))
+        Ok(opened)
     }
 
     fn open(&self, path: &Path) -> Result<Open, Fault> {
@@ -195,9 +211,10 @@ impl Tables {
         condition: Option<&str>,
         until: Instant,
     ) -> Result<Option<Wanted>, Fault> {
-        let Some(open) = self.opened(path, until)? else {
+        let Some(known) = self.settled(path, None, until) else {
             return Ok(None);
         };
+        let open = self.opened(path, known)?;
         let condition = condition.map(|text| open.condition(text)).transpose()?;
         Ok(Some(Wanted {
             table: open.table,

@@ -60,6 +60,17 @@ impl Table {
         Ok(())
     }
 
+    /// Makes sure that another table, to which all rows were copied, has them durably: only then may it take
+    /// this one's place later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotCopied`] where this table has a row that the other one has not; the file system refuses.
+    pub fn must_be_in(&self, copy: &Self) -> Result<()> {
+        self.gone_since(copy)?;
+        copy.sync()
+    }
+
     /// Rows of the copy that are not here any more.
     fn gone_since(&self, to: &Self) -> Result<Vec<u64>> {
         let mut gone = Vec::new();

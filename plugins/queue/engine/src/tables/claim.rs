@@ -48,12 +48,22 @@ impl Tables {
         other: Option<&Path>,
         until: Instant,
     ) -> Option<MutexGuard<'_, Known>> {
+        let names = [Some(path), other];
+        self.free(until, |known| {
+            let mut names = names.iter().flatten();
+            !known.leaving.contains_key(path) && names.all(|name| !known.claimed.contains(*name))
+        })
+    }
+
+    /// What is known, once that is so. None: it did not come to that in time.
+    pub(super) fn free(
+        &self,
+        until: Instant,
+        is_free: impl Fn(&Known) -> bool,
+    ) -> Option<MutexGuard<'_, Known>> {
         let mut known = self.known();
         loop {
-            let is_free = !known.leaving.contains_key(path)
-                && !known.claimed.contains(path)
-                && other.is_none_or(|other| !known.claimed.contains(other));
-            if is_free {
+            if is_free(&known) {
                 return Some(known);
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -63,6 +73,15 @@ impl Tables {
             let woken = self.changed.wait_timeout(known, left);
             known = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Has names to itself, whoever is about to get them.
+    pub(super) fn claim_now(&self, names: &[&Path]) -> Result<Claim<'_>, Fault> {
+        let known = self.free(Instant::now() + PATIENCE, |known| {
+            names.iter().all(|name| !known.claimed.contains(*name))
+        });
+        let known = known.ok_or_else(|| busy(names[0]))?;
+        Ok(Claim::new(self, known, names))
     }
 
     /// Has a name to itself, and another one with it.

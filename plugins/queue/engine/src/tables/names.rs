@@ -5,18 +5,26 @@
 //! nothing of it.
 
 use super::{Known, Tables, anchor, anchors, unread};
-use crate::columns::Columns;
 use crate::fault::Fault;
-use evenkeel_queue::{Error, Options, Table};
+use crate::head::Head;
+use evenkeel_queue::{Error, Options, Table, place};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A table and what it is a copy of.
+pub(super) struct Copy {
+    pub old: Arc<Table>,
+    pub new: Arc<Table>,
+}
 
 /// How servers call a table whose name is about to be another's: MariaDB, MySQL.
 const MEANWHILE: [&str; 2] = ["#sql-backup", "#sql2-"];
 
+/// Whether a table has this name only until it has another, or is dropped.
 fn is_meanwhile(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    MEANWHILE.iter().any(|begin| name.starts_with(begin))
+    let is_aside = path.parent().is_some_and(|dir| dir.ends_with(place::ROOT));
+    is_aside || MEANWHILE.iter().any(|begin| name.starts_with(begin))
 }
 
 /// Whether a file belongs to a table that a server is about to rename.
@@ -39,12 +47,22 @@ impl Tables {
     ///
     /// The file system refuses.
     pub(crate) fn begin_copy(&self, to: &Path, of: &Arc<Table>) -> Result<(), Fault> {
-        let anchor = anchor(to);
-        let layout = self.store.anchor(&anchor)?.layout;
-        let layout = Columns::with_origin(&layout, Some(of.id()));
-        self.store.set_layout(&anchor, &layout)?;
+        self.set_head(to, |head| head.origin = Some(of.id()))?;
         self.known().copies.insert(to.to_owned(), of.clone());
         Ok(())
+    }
+
+    /// Changes what a table's anchor says before the columns.
+    pub(super) fn set_head(
+        &self,
+        path: &Path,
+        change: impl FnOnce(&mut Head),
+    ) -> Result<(), Error> {
+        let anchor = anchor(path);
+        let layout = self.store.anchor(&anchor)?.layout;
+        let mut head = Head::of(&layout);
+        change(&mut head);
+        self.store.set_layout(&anchor, &head.before(&layout))
     }
 
     /// Gives a table another name, with those who own its rows and wait for them. A copy takes over what
@@ -54,23 +72,18 @@ impl Tables {
     ///
     /// The file system refuses, or a copy lacks rows: nothing has changed then.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), Fault> {
-        let copied = self.known().copies.get(from).cloned();
-        let origin = match copied {
-            Some(table) => Some(table),
-            None => self.origin_on_disk(from)?,
-        };
-        let copy = origin.map(|old| Ok::<_, Fault>((old, self.table(from)?)));
-        let copy = copy.transpose()?;
+        let copy = self.copy_at(from)?;
         let _claim = self.claim(from, Some(to))?;
         let publish = || self.store.rename(&anchor(from), &anchor(to));
         match &copy {
-            Some((old, new)) => old.hand_over(new, publish)?,
+            Some(Copy { old, new }) => old.hand_over(new, publish)?,
             None => publish()?,
         }
         let mut known = self.known();
         known.rename(from, to);
+        known.leaving.remove(to);
         if copy.is_some() {
-            known.copies.remove(from);
+            known.copies.remove(to);
             drop(known);
             // If that is not written it is found out later that what it is a copy of is gone.
             let _ = self.forget_origin(to);
@@ -79,11 +92,22 @@ impl Tables {
     }
 
     /// Says that a table is a copy of nothing any more.
-    fn forget_origin(&self, path: &Path) -> Result<(), Fault> {
-        let anchor = anchor(path);
-        let layout = self.store.anchor(&anchor)?.layout;
-        let layout = Columns::with_origin(&layout, None);
-        Ok(self.store.set_layout(&anchor, &layout)?)
+    pub(super) fn forget_origin(&self, path: &Path) -> Result<(), Error> {
+        self.set_head(path, |head| head.origin = None)
+    }
+
+    /// What the table at a path is a copy of, if that is still there, and the table.
+    pub(super) fn copy_at(&self, path: &Path) -> Result<Option<Copy>, Fault> {
+        let copied = self.known().copies.get(path).cloned();
+        let origin = match copied {
+            Some(table) => Some(table),
+            None => self.origin_on_disk(path)?,
+        };
+        let copy = |old| {
+            let new = self.table(path)?;
+            Ok(Copy { old, new })
+        };
+        origin.map(copy).transpose()
     }
 
     /// Brings a copy up to date that a crash left, when what it is a copy of is about to be dropped: a
@@ -95,7 +119,7 @@ impl Tables {
             let content = is_for_now(anchor).then(|| self.store.anchor(anchor).ok());
             content
                 .flatten()
-                .and_then(|content| Columns::origin(&content.layout))
+                .and_then(|content| Head::of(&content.layout).origin)
                 == Some(id)
         };
         let Some(copy) = all.files.into_iter().find(is_copy) else {
@@ -104,7 +128,7 @@ impl Tables {
         let copy = copy.with_extension("");
         let (old, new) = (self.table(path)?, self.table(&copy)?);
         match old.hand_over(&new, || Ok(())) {
-            Ok(()) => self.forget_origin(&copy),
+            Ok(()) => Ok(self.forget_origin(&copy)?),
             // It was never whole: nobody will want it.
             Err(Error::NotCopied(_)) => Ok(()),
             Err(error) => Err(error.into()),
@@ -115,7 +139,7 @@ impl Tables {
     /// goes on where it was before it lets anybody in.
     fn origin_on_disk(&self, from: &Path) -> Result<Option<Arc<Table>>, Fault> {
         let layout = self.store.anchor(&anchor(from))?.layout;
-        let Some(origin) = Columns::origin(&layout) else {
+        let Some(origin) = Head::of(&layout).origin else {
             return Ok(None);
         };
         let all = anchors(&self.datadir).map_err(|error| unread(&self.datadir, &error))?;
@@ -152,7 +176,8 @@ impl Known {
         }
     }
 
-    fn rename(&mut self, from: &Path, to: &Path) {
+    /// A table has another name, and who gets its old one is not known yet if its own is one for the moment.
+    pub(super) fn rename(&mut self, from: &Path, to: &Path) {
         // Had there been another one, its anchor is gone.
         self.forget(to);
         if let Some(open) = self.open.remove(from) {
@@ -161,10 +186,12 @@ impl Known {
                 self.open.insert(to.to_owned(), open);
             }
         }
+        if let Some(old) = self.copies.remove(from) {
+            self.copies.insert(to.to_owned(), old);
+        }
         if is_meanwhile(to) {
             self.leaving.insert(from.to_owned(), to.to_owned());
         }
-        self.leaving.remove(to);
     }
 }
 

@@ -1,0 +1,246 @@
+//! Servers that keep names in a dictionary of their own: what a statement does to a queue's name holds when the
+//! dictionary has it.
+//!
+//! A statement makes, renames and drops tables, and is done when the server commits its dictionary, or is taken back.
+//! Of that the engine hears afterwards, or never, in a crash. So each step leaves a note in the table's anchor, and can
+//! be taken back: a table that is dropped is put aside under its id, and its rows stay. When the statement has ended, or
+//! the server goes on after a crash, the dictionary is asked, by the table's number in it, where each noted table
+//! is: there it goes. One that the dictionary has not is removed if its note says that it was being made, or
+//! dropped, and in no other case.
+//!
+//! A copy takes the place of its table in that moment, and not with its rename: until then consumers go on in the old
+//! one, which is whole if the statement is taken back.
+
+use super::names::Copy;
+use super::{Tables, anchor, missing};
+use crate::fault::Fault;
+use crate::head::{Head, Note, Verb};
+use evenkeel_queue::{Error, place};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// A statement as it works on one table.
+#[derive(Debug)]
+pub(crate) struct Statement<'a> {
+    /// All names that it has touched, for [`Tables::settle`].
+    pub names: &'a mut BTreeSet<PathBuf>,
+    /// The table's number in the server's dictionary; 0 before it has one.
+    pub table: u64,
+}
+
+/// Asks the dictionary for the table of this number, or, of number 0, for the one at this path. Returns where it is, or
+/// `None` where it has none.
+pub(crate) type LookUp<'a> = dyn Fn(u64, &Path) -> Result<Option<PathBuf>, Fault> + 'a;
+
+/// A table whose name is not settled.
+#[derive(Debug)]
+struct Unsettled {
+    at: PathBuf,
+    id: u128,
+    verb: Verb,
+    /// Where the dictionary has it.
+    place: Option<PathBuf>,
+}
+
+impl Tables {
+    /// Makes a table, as [`create`](Self::create) does.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses.
+    pub(crate) fn create_in(
+        &self,
+        statement: &mut Statement<'_>,
+        path: &Path,
+        layout: &[u8],
+    ) -> Result<(), Fault> {
+        statement.names.insert(path.to_owned());
+        let note = Some(Note {
+            verb: Verb::Make,
+            table: statement.table,
+        });
+        let head = Head { note, origin: None };
+        self.create(path, &head.before(layout))
+    }
+
+    /// Gives a table another name. It is a copy's last moment to fail: the rows that it lacks are lost otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The file system refuses, or a copy lacks rows.
+    pub(crate) fn rename_in(
+        &self,
+        statement: &mut Statement<'_>,
+        from: &Path,
+        to: &Path,
+    ) -> Result<(), Fault> {
+        if !self.is_there(from) {
+            return Err(missing(from));
+        }
+        if let Some(Copy { old, new }) = self.copy_at(from)? {
+            old.must_be_in(&new)?;
+        }
+        statement.names.extend([from.to_owned(), to.to_owned()]);
+        let _claim = self.claim_now(&[from, to])?;
+        self.set_head(from, |head| {
+            let verb = head.note.map_or(Verb::Move, |note| note.verb);
+            head.note = Some(statement.note(verb, head));
+        })?;
+        self.go(from, to)
+    }
+
+    /// Drops a table: it has no name then, and is there for its owners until the statement is settled.
+    ///
+    /// # Errors
+    ///
+    /// `Missing`, or the file system refuses.
+    pub(crate) fn drop_in(&self, statement: &mut Statement<'_>, path: &Path) -> Result<(), Fault> {
+        if !self.is_there(path) {
+            return Err(missing(path));
+        }
+        let aside = self.aside(self.store.anchor(&anchor(path))?.id);
+        statement.names.extend([path.to_owned(), aside.clone()]);
+        let _claim = self.claim_now(&[path, &aside])?;
+        self.set_head(path, |head| {
+            head.note = Some(statement.note(Verb::Drop, head));
+        })?;
+        self.go(path, &aside)
+    }
+
+    /// What is noted in an anchor is there, under another name.
+    fn go(&self, from: &Path, to: &Path) -> Result<(), Fault> {
+        self.store.rename(&anchor(from), &anchor(to))?;
+        self.known().rename(from, to);
+        Ok(())
+    }
+
+    /// Where a table is that has no name. A schema's directory has to be empty when a server drops it.
+    fn aside(&self, id: u128) -> PathBuf {
+        self.datadir.join(place::ROOT).join(format!("{id:032x}"))
+    }
+
+    /// Whether no statement has left names, as a crash does.
+    #[must_use]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Acquire)
+    }
+
+    /// Says that statements have ended, and with them who settles these names does it for them.
+    pub(crate) fn leave(&self, names: BTreeSet<PathBuf>) {
+        if !names.is_empty() {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            self.is_settled.store(false, Ordering::Release);
+            left.extend(names);
+        }
+    }
+
+    /// Does with all tables that were left what the dictionary says. Who comes meanwhile waits.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be asked, or the file system refuses: nothing is lost, and it goes on the next time.
+    pub(crate) fn settle(&self, look_up: &LookUp<'_>) -> Result<(), Fault> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for path in left.iter().filter(|path| self.is_there(path)) {
+            all.extend(self.unsettled(path, look_up)?);
+        }
+        // What a table is a copy of is needed first, and a name has to be free before another table gets it.
+        for one in all.iter().filter(|one| one.place.is_some()) {
+            self.succeed(one)?;
+        }
+        let is_gone = |one: &&Unsettled| one.place.is_none() && one.verb != Verb::Move;
+        for one in all.iter().filter(is_gone) {
+            let _claim = self.claim_now(&[&one.at])?;
+            self.store.remove_rows(self.unname(&one.at)?);
+        }
+        for one in &mut all {
+            let is_astray = |place: &PathBuf| self.own(place) != self.own(&one.at);
+            if one.place.as_ref().is_some_and(is_astray) {
+                let aside = self.aside(one.id);
+                self.step(&mut left, &mut one.at, &aside)?;
+            }
+        }
+        for one in &mut all {
+            if let Some(place) = one.place.take() {
+                self.step(&mut left, &mut one.at, &place)?;
+                self.set_head(&place, |head| head.note = None)?;
+            }
+        }
+        self.known().leaving.retain(|name, _| !left.contains(name));
+        left.clear();
+        self.is_settled.store(true, Ordering::Release);
+        drop(left);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    fn unsettled(&self, path: &Path, look_up: &LookUp<'_>) -> Result<Option<Unsettled>, Fault> {
+        let found = self.store.anchor(&anchor(path))?;
+        let Some(Note { verb, table }) = Head::of(&found.layout).note else {
+            return Ok(None);
+        };
+        Ok(Some(Unsettled {
+            at: path.to_owned(),
+            id: found.id,
+            verb,
+            place: look_up(table, path)?,
+        }))
+    }
+
+    /// If a table that stays is a copy, it takes over: what was removed in the old one since is removed, and owners
+    /// own what they owned.
+    fn succeed(&self, one: &Unsettled) -> Result<(), Fault> {
+        if let Some(Copy { old, new }) = self.copy_at(&one.at)? {
+            let done = old.hand_over(&new, || self.forget_origin(&one.at));
+            // It was whole when it was renamed.
+            if !matches!(done, Err(Error::NotCopied(_))) {
+                done?;
+            }
+        }
+        self.known().copies.remove(&one.at);
+        Ok(())
+    }
+
+    /// Moves a table nearer to where it belongs.
+    fn step(
+        &self,
+        left: &mut BTreeSet<PathBuf>,
+        at: &mut PathBuf,
+        to: &Path,
+    ) -> Result<(), Fault> {
+        if self.own(at) == self.own(to) {
+            return Ok(());
+        }
+        let _claim = self.claim_now(&[at, to])?;
+        if self.is_there(to) {
+            return Err(Fault::misuse(format!(
+                "the server's dictionary gives the queue {} a name that another one has, {}: move the file of that name \
+                 elsewhere",
+                anchor(at).display(),
+                anchor(to).display()
+            )));
+        }
+        left.insert(to.to_owned());
+        self.go(at, to)?;
+        *at = to.to_owned();
+        Ok(())
+    }
+
+    /// A path as it is below the data directory: servers begin theirs with a dot.
+    fn own<'p>(&self, path: &'p Path) -> &'p Path {
+        let below = path.strip_prefix(&self.datadir);
+        below.or_else(|_| path.strip_prefix(".")).unwrap_or(path)
+    }
+}
+
+impl Statement<'_> {
+    /// A number that is known stays so.
+    fn note(&self, verb: Verb, head: &Head) -> Note {
+        let before = head.note.map_or(0, |note| note.table);
+        let table = if self.table == 0 { before } else { self.table };
+        Note { verb, table }
+    }
+}
