@@ -19,6 +19,7 @@ fn on_a_stock_server() {
     let site = QueueSite::start(&[]);
     numbers_of_one_table_and_of_all(&site);
     what_is_refused_leaves_it_whole(&site);
+    what_is_copied_has_all_rows(&site);
     cut_short(site);
 }
 

@@ -99,7 +99,7 @@ impl Soak {
                 scope.spawn(move || client::consume(self, options, who, random(who)));
             }
             scope.spawn(|| kills::kill(self, &options, random(100)));
-            scope.spawn(|| ddl::change(self, &options, site.host, random(101)));
+            scope.spawn(|| ddl::change(self, &options, random(101)));
             scope.spawn(|| own.work(self, &options));
             ends(self);
         });

@@ -1,7 +1,7 @@
 //! Those who make, change and lock tables.
 
 use super::{QUEUES, Soak};
-use crate::queues::{Host, QueueSite};
+use crate::queues::QueueSite;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_testkit::traffic::Random;
@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Changes the shared queues.
-pub(super) fn change(soak: &Soak, options: &ConnectOptions, host: Host, mut random: Random) {
+pub(super) fn change(soak: &Soak, options: &ConnectOptions, mut random: Random) {
     let Ok(mut session) = Session::open(options) else {
         return;
     };
@@ -21,15 +21,14 @@ pub(super) fn change(soak: &Soak, options: &ConnectOptions, host: Host, mut rand
     while soak.goes_on() {
         sleep(Duration::from_millis(u64::from(20 + random.below(100))));
         let queue = QUEUES[random.below(3) as usize];
-        let changes = if host == Host::MySql9 { 4 } else { 7 };
         soak.counts.ddl.fetch_add(1, Ordering::Relaxed);
-        let sql = match random.below(changes) {
+        let sql = match random.below(7) {
             0 => "FLUSH TABLES".to_owned(),
             1 => "FLUSH TABLES WITH READ LOCK".to_owned(),
             2 => format!("SELECT queue_compact('{queue}')"),
             3 => format!("OPTIMIZE TABLE {queue}"),
-            4 => format!("ALTER TABLE {queue} ADD COLUMN IF NOT EXISTS more INT"),
-            5 => format!("ALTER TABLE {queue} DROP COLUMN IF EXISTS more"),
+            4 => format!("ALTER TABLE {queue} MODIFY producer BIGINT NOT NULL"),
+            5 => format!("ALTER TABLE {queue} MODIFY producer INT NOT NULL"),
             _ => format!("ALTER TABLE {queue} COMMENT 'seen {}'", random.below(1000)),
         };
         let mut done = soak.done(&mut session, &sql);
@@ -79,6 +78,12 @@ impl Own {
             ("INSERT INTO own.a VALUES (1), (2), (3)", of("a", &rows)),
             ("RENAME TABLE own.a TO own.b", of("b", &rows)),
             ("RENAME TABLE own.b TO own.a", of("a", &rows)),
+            ("ALTER TABLE own.a ADD COLUMN more INT", of("a", &rows)),
+            (
+                "ALTER TABLE own.a DROP COLUMN more, RENAME TO own.b",
+                of("b", &rows),
+            ),
+            ("ALTER TABLE own.b RENAME TO own.a", of("a", &rows)),
             ("TRUNCATE TABLE own.a", of("a", &[])),
             ("INSERT INTO own.a VALUES (7)", of("a", &[7])),
             ("DROP TABLE own.a", State::new()),
