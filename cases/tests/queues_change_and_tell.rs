@@ -1,8 +1,8 @@
 //! Does the server say what queues hold and do, and is a queue whole whenever ALTER TABLE is refused or cut
 //! short?
 
-use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_cases::queues::verbs::{Queues, numbers};
+use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::traffic::Random;
 use rustix::process::{Pid, Signal, kill_process};

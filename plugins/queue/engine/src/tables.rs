@@ -8,12 +8,12 @@ mod totals;
 
 use crate::columns::Columns;
 use crate::fault::{Code, Fault};
+use crate::head::Head;
 use claim::{Claim, PATIENCE, busy};
-pub(crate) use statement::Statement;
 use evenkeel_queue::place;
 use evenkeel_queue::store::SUFFIX;
 use evenkeel_queue::{Condition, Options, Stats, Store, Table, Wanted, io::Disk};
-use crate::head::Head;
+pub(crate) use statement::Statement;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

@@ -205,12 +205,7 @@ impl Tables {
     }
 
     /// Moves a table nearer to where it belongs.
-    fn step(
-        &self,
-        left: &mut BTreeSet<PathBuf>,
-        at: &mut PathBuf,
-        to: &Path,
-    ) -> Result<(), Fault> {
+    fn step(&self, left: &mut BTreeSet<PathBuf>, at: &mut PathBuf, to: &Path) -> Result<(), Fault> {
         if self.own(at) == self.own(to) {
             return Ok(());
         }
@@ -242,5 +237,158 @@ impl Statement<'_> {
         let before = head.note.map_or(0, |note| note.table);
         let table = if self.table == 0 { before } else { self.table };
         Note { verb, table }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Scene {
+        dir: tempfile::TempDir,
+        tables: Tables,
+        names: BTreeSet<PathBuf>,
+    }
+
+    fn scene() -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("shop")).unwrap();
+        let tables = Tables::start(dir.path()).unwrap();
+        Scene {
+            dir,
+            tables,
+            names: BTreeSet::new(),
+        }
+    }
+
+    impl Scene {
+        fn at(&self, name: &str) -> PathBuf {
+            self.dir.path().join("shop").join(name)
+        }
+
+        /// A queue with a row, which the dictionary has had for long.
+        fn filled(&self, name: &str) {
+            self.tables.create(&self.at(name), b"0\0").unwrap();
+            let table = self.tables.table(&self.at(name)).unwrap();
+            table.append(vec![b"a".to_vec()], None).unwrap();
+        }
+
+        /// What a server does to the queue of number 31.
+        fn does(&mut self, step: impl FnOnce(&Tables, &mut Statement<'_>)) {
+            let mut names = std::mem::take(&mut self.names);
+            let names_of = &mut names;
+            step(
+                &self.tables,
+                &mut Statement {
+                    names: names_of,
+                    table: 31,
+                },
+            );
+            self.names = names;
+        }
+
+        /// The statement has ended, or, `crashed`, a new server has begun. Then this is the name in the dictionary.
+        fn ends(&mut self, is_crashed: bool, name: Option<&str>) {
+            let names = std::mem::take(&mut self.names);
+            if is_crashed {
+                self.tables.close().unwrap();
+                self.tables = Tables::start(self.dir.path()).unwrap();
+            } else {
+                self.tables.leave(names);
+            }
+            assert!(!self.tables.is_settled());
+            let place = name.map(|name| self.at(name));
+            let look_up = |table: u64, _: &Path| {
+                assert_eq!(table, 31);
+                Ok(place.clone())
+            };
+            self.tables.settle(&look_up).unwrap();
+            assert!(self.tables.is_settled());
+        }
+
+        fn rows(&self, name: &str) -> Option<usize> {
+            let table = self.tables.table(&self.at(name)).ok()?;
+            Some(table.stats().rows)
+        }
+
+        /// Directories of rows, and anchors of tables without a name.
+        fn kept(&self) -> usize {
+            let root = self.dir.path().join(place::ROOT);
+            std::fs::read_dir(root).unwrap().count()
+        }
+    }
+
+    #[test]
+    fn a_name_is_what_the_dictionary_says() {
+        for is_crashed in [false, true] {
+            for name in ["old", "new"] {
+                let mut scene = scene();
+                scene.filled("old");
+                let (old, new) = (scene.at("old"), scene.at("new"));
+                scene.does(|tables, statement| tables.rename_in(statement, &old, &new).unwrap());
+                scene.ends(is_crashed, Some(name));
+                assert_eq!(scene.rows(name), Some(1), "crashed: {is_crashed}");
+                let other = if name == "old" { "new" } else { "old" };
+                assert_eq!(scene.rows(other), None, "crashed: {is_crashed}");
+                assert_eq!(scene.kept(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_is_whole_until_the_dictionary_has_it_no_more() {
+        for is_crashed in [false, true] {
+            for (name, rows, kept) in [(Some("old"), Some(1), 1), (None, None, 0)] {
+                let mut scene = scene();
+                scene.filled("old");
+                let old = scene.at("old");
+                scene.does(|tables, statement| tables.drop_in(statement, &old).unwrap());
+                assert!(!scene.tables.is_there(&old));
+                scene.ends(is_crashed, name);
+                assert_eq!(scene.rows("old"), rows, "crashed: {is_crashed}");
+                assert_eq!(scene.kept(), kept, "crashed: {is_crashed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_made_is_there_if_the_dictionary_has_it() {
+        for is_crashed in [false, true] {
+            for (name, rows, kept) in [(Some("new"), Some(0), 1), (None, None, 0)] {
+                let mut scene = scene();
+                let new = scene.at("new");
+                scene.does(|tables, statement| {
+                    tables.create_in(statement, &new, b"0\0").unwrap();
+                });
+                scene.ends(is_crashed, name);
+                assert_eq!(scene.rows("new"), rows, "crashed: {is_crashed}");
+                assert_eq!(scene.kept(), kept, "crashed: {is_crashed}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_only_moved_is_never_removed() {
+        let mut scene = scene();
+        scene.filled("old");
+        let (old, new) = (scene.at("old"), scene.at("new"));
+        scene.does(|tables, statement| tables.rename_in(statement, &old, &new).unwrap());
+        scene.ends(true, None);
+        assert_eq!(scene.rows("new"), Some(1));
+    }
+
+    #[test]
+    fn a_dictionary_that_cannot_be_asked_is_asked_again() {
+        let mut scene = scene();
+        scene.filled("old");
+        let old = scene.at("old");
+        scene.does(|tables, statement| tables.drop_in(statement, &old).unwrap());
+        let names = std::mem::take(&mut scene.names);
+        scene.tables.leave(names);
+        let refuses = |_: u64, _: &Path| Err(Fault::misuse("not now"));
+        assert!(scene.tables.settle(&refuses).is_err());
+        assert!(!scene.tables.is_settled());
+        scene.ends(false, Some("old"));
+        assert_eq!(scene.rows("old"), Some(1));
     }
 }
