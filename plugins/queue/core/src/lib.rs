@@ -25,5 +25,5 @@ pub mod wait;
 
 pub use error::{Error, Result};
 pub use store::{Anchor, Store};
-pub use table::{Append, Condition, Options, Report, Source, Stats, Sync, Table};
+pub use table::{Append, Condition, Copied, Options, Report, Source, Stats, Sync, Table};
 pub use wait::{Killer, Session, Waited, Wanted};

@@ -7,6 +7,7 @@ use crate::log::Name;
 use crate::log::frame::{self, HEADER, Header, Kind, Origin};
 use crate::log::rows::{self, ROW_HEADER, SLOTS, State};
 use crate::log::segment::{self, START};
+use crate::log::times::{self, Times};
 use crate::table::{CHECKPOINT, Checkpoint};
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,6 +30,10 @@ pub(super) struct Scan {
     table: u128,
     /// The files that were read, in their order.
     pub(super) files: Vec<PathBuf>,
+    /// When the rows of each of them came.
+    times: Vec<Times>,
+    /// The id behind the last row that was found in the file at hand.
+    behind: u64,
     /// The rows that are whole and were not removed.
     pub(super) rows: BTreeMap<u64, Place>,
     pub(super) state: State,
@@ -67,6 +72,8 @@ impl Scan {
             dir: dir.to_owned(),
             table,
             files: Vec::new(),
+            times: Vec::new(),
+            behind: 0,
             rows: BTreeMap::new(),
             state: State::new(),
             generation: 0,
@@ -157,6 +164,8 @@ impl Scan {
                 self.checked.bytes += bytes.len() as u64;
                 let index = self.files.len() as u32;
                 self.files.push(path.clone());
+                self.times.push(Times::default());
+                self.behind = 0;
                 Some(Read {
                     name,
                     path,
@@ -279,6 +288,8 @@ impl Scan {
                 };
             };
             broken_at = broken.at;
+            // It may have been said in what is broken when the next rows came.
+            self.times[file.index as usize].say((self.behind, 0));
             from = broken.next.unwrap_or(file.bytes.len());
             if file.is_last && !broken.was_durable {
                 // A server cuts here.
@@ -327,6 +338,11 @@ impl Scan {
                     self.remove(range[0], range[0].saturating_add(range[1]));
                 }
             }
+            Kind::Times => {
+                for pair in times::read(body, header.count)? {
+                    self.times[file.index as usize].say(pair);
+                }
+            }
             Kind::Rows | Kind::Sourced | Kind::Kept => {
                 let is_kept = header.kind == Kind::Kept;
                 let mut before = 0;
@@ -366,7 +382,13 @@ impl Scan {
 
     fn found(&mut self, id: u64, file: u32, offset: u32) {
         self.rows.entry(id).or_insert(Place { file, offset });
+        self.behind = id.saturating_add(1);
         self.state.next = self.state.next.max(id.saturating_add(1));
+    }
+
+    /// When a row came, in seconds since 1970; 0 where nobody knows.
+    pub(super) fn came(&self, id: u64, place: &Place) -> u64 {
+        self.times[place.file as usize].of(id)
     }
 
     fn remove(&mut self, first: u64, end: u64) {
@@ -382,11 +404,11 @@ impl Scan {
         let mut here = at + HEADER;
         match header.kind {
             Kind::Removed => self.checked.may_repeat = true,
-            Kind::State => {}
+            Kind::State | Kind::Times => {}
             Kind::Sourced => here += rows::SOURCE,
             Kind::Rows | Kind::Kept => {}
         }
-        if matches!(header.kind, Kind::Removed | Kind::State) {
+        if matches!(header.kind, Kind::Removed | Kind::State | Kind::Times) {
             return;
         }
         let is_kept = header.kind == Kind::Kept;

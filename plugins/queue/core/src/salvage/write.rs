@@ -4,9 +4,11 @@ use super::scan::Scan;
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::log::Name;
-use crate::log::frame::{self, Header, Kind, Origin};
+use crate::log::frame::Origin;
+use crate::log::kept;
 use crate::log::rows::{self, ROW_HEADER};
 use crate::log::segment::{self, START};
+use crate::log::times;
 use crate::table::{Checkpoint, DataFile, Tail};
 use std::path::Path;
 
@@ -28,13 +30,14 @@ pub(super) fn rows(io: &dyn Io, scan: &Scan, table: u128, dir: &Path) -> Result<
         generation,
         done: Vec::new(),
         file: None,
+        said: 0,
         frame: Frame::default(),
     };
     let mut reader = Reader::default();
     for (id, place) in &scan.rows {
         let path = &scan.files[place.file as usize];
         let row = reader.row(path, *id, place.offset as usize)?;
-        parts.put(*id, row)?;
+        parts.put(*id, scan.came(*id, place), row)?;
     }
     let parts = parts.finish()?;
     Tail::start(io, dir, table, (number, 0), &scan.state)?;
@@ -80,6 +83,8 @@ struct Frame {
     first: u64,
     count: u32,
     body: Vec<u8>,
+    /// The rows' ids, and when they came.
+    came: Vec<(u64, u64)>,
 }
 
 struct Parts<'a> {
@@ -90,15 +95,18 @@ struct Parts<'a> {
     done: Vec<(Name, u64)>,
     /// The one that is written to, and its end.
     file: Option<(DataFile, u64)>,
+    /// The time of the last of its rows.
+    said: u64,
     frame: Frame,
 }
 
 impl Parts<'_> {
-    fn put(&mut self, id: u64, row: &[u8]) -> Result<()> {
+    fn put(&mut self, id: u64, came: u64, row: &[u8]) -> Result<()> {
         if self.frame.count == 0 {
             self.frame.first = id;
         }
         self.frame.count += 1;
+        self.frame.came.push((id, came));
         rows::put_numbers(&mut self.frame.body, &[id]);
         rows::put(&mut self.frame.body, id, row);
         match self.frame.body.len() >= SLICE {
@@ -119,24 +127,17 @@ impl Parts<'_> {
             Some(open) => open,
             None => self.begin()?,
         };
-        let header = Header {
-            kind: Kind::Kept,
-            len: 0,
-            first: gathered.first,
-            count: gathered.count,
-            durable: start as u32,
-        };
-        let mut out = Vec::with_capacity(gathered.body.len() + 64);
+        let pairs = times::changes(&mut self.said, gathered.came);
+        let rows = (gathered.first, gathered.count);
         let origin = Origin::new(self.table, file.name.id());
-        frame::encode(&mut out, (origin, start), header, |out| {
-            out.extend(&gathered.body);
-        });
+        let (out, _) = kept::encode((origin, start), &pairs, (rows, &gathered.body));
         file.io.write_at(&out, start).during("write", &file.path)?;
         self.file = Some((file, start + out.len() as u64));
         Ok(())
     }
 
-    fn begin(&self) -> Result<(DataFile, u64)> {
+    fn begin(&mut self) -> Result<(DataFile, u64)> {
+        self.said = 0;
         let name = Name::Part {
             generation: self.generation,
             index: self.done.len() as u32,
