@@ -157,6 +157,19 @@ impl Both {
         self.write(appended.map(|_| ()), after);
     }
 
+    fn own(&mut self, owner: u64, at: usize) {
+        if let Some(id) = self.model.rows.keys().nth(at).copied() {
+            let free = !self.model.owners.contains_key(&id);
+            assert_eq!(self.table.own(id, owner), free);
+            self.model.owners.entry(id).or_insert(owner);
+        }
+    }
+
+    fn abort(&mut self, owner: u64) {
+        self.table.give_back(owner, &self.model.of(owner));
+        self.model.owners.retain(|_, of| *of != owner);
+    }
+
     fn step(&mut self, op: Op) {
         match op {
             Op::Append(lens) => {
@@ -176,13 +189,7 @@ impl Both {
                     .owners
                     .extend(taken.iter().map(|id| (*id, owner)));
             }
-            Op::Own(owner, at) => {
-                if let Some(id) = self.model.rows.keys().nth(at).copied() {
-                    let free = !self.model.owners.contains_key(&id);
-                    assert_eq!(self.table.own(id, owner), free);
-                    self.model.owners.entry(id).or_insert(owner);
-                }
-            }
+            Op::Own(owner, at) => self.own(owner, at),
             Op::End(owner) => {
                 let ids = self.model.of(owner);
                 let mut after = self.model.clone();
@@ -190,10 +197,7 @@ impl Both {
                 let removed = self.table.remove(owner, &ids);
                 self.write(removed, after);
             }
-            Op::Abort(owner) => {
-                self.table.give_back(owner, &self.model.of(owner));
-                self.model.owners.retain(|_, of| *of != owner);
-            }
+            Op::Abort(owner) => self.abort(owner),
             Op::Truncate => {
                 let mut after = self.model.clone();
                 (after.rows, after.owners) = Default::default();

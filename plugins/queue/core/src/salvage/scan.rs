@@ -8,9 +8,11 @@ use crate::log::frame::{self, HEADER, Header, Kind, Origin};
 use crate::log::rows::{self, ROW_HEADER, SLOTS, State};
 use crate::log::segment::{self, START};
 use crate::log::times::{self, Times};
+use crate::plain::Directory;
 use crate::table::{CHECKPOINT, Checkpoint};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -26,10 +28,10 @@ pub(super) struct Place {
 /// What is known of a table from its files.
 #[derive(Debug)]
 pub(super) struct Scan {
-    dir: PathBuf,
+    pub(super) dir: Directory,
     table: u128,
     /// The files that were read, in their order.
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<Name>,
     /// When the rows of each of them came.
     times: Vec<Times>,
     /// The id behind the last row that was found in the file at hand.
@@ -61,15 +63,16 @@ struct Read {
 
 impl Scan {
     /// Reads the files in a directory. Errors: it cannot be listed.
-    pub(super) fn of(dir: &Path, table: u128) -> Result<Self> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(dir).during("list", dir)? {
-            let name = entry.during("list", dir)?.file_name();
-            names.extend(name.to_str().and_then(Name::parse));
-        }
+    pub(super) fn of(dir: Directory, table: u128) -> Result<Self> {
+        let names = dir.list().during("list", &dir.path)?;
+        let mut names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
         names.sort_unstable();
+        let checked = Checked {
+            directory: dir.path.clone(),
+            ..Checked::default()
+        };
         let mut this = Self {
-            dir: dir.to_owned(),
+            dir,
             table,
             files: Vec::new(),
             times: Vec::new(),
@@ -81,10 +84,7 @@ impl Scan {
             expected: None,
             missing: Missing::default(),
             lost: 0,
-            checked: Checked {
-                directory: dir.to_owned(),
-                ..Checked::default()
-            },
+            checked,
         };
         this.remember_numbers(&names);
         let (parts, first) = this.which(&names);
@@ -114,8 +114,8 @@ impl Scan {
     /// checkpoint all are taken that are there: no row is lost so, and one that was removed long ago may
     /// be there again.
     fn which(&mut self, names: &[Name]) -> (Vec<(Name, Option<u64>)>, u64) {
-        let path = self.dir.join(CHECKPOINT);
-        let read = fs::read(&path).map_err(|error| error.to_string());
+        let path = self.dir.path.join(CHECKPOINT);
+        let read = self.dir.read(CHECKPOINT).map_err(|error| error.to_string());
         let read = read.and_then(|bytes| Checkpoint::decode(&bytes).map_err(str::to_owned));
         let read = read.and_then(|checkpoint| match checkpoint.table == self.table {
             true => Ok(checkpoint),
@@ -132,7 +132,7 @@ impl Scan {
                 (parts.collect(), checkpoint.first_segment)
             }
             Err(what) => {
-                let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
+                let bytes = fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
                 self.damaged(&path, (0, bytes), what);
                 self.checked.may_repeat = true;
                 let is_part = |name: &&Name| matches!(name, Name::Part { .. });
@@ -157,13 +157,13 @@ impl Scan {
 
     /// Reads a file; nothing where it cannot be read, which is told.
     fn read(&mut self, name: Name, is_last: bool, bytes: Option<u64>) -> Option<Read> {
-        let path = self.dir.join(name.file());
-        match fs::read(&path) {
+        let path = self.dir.path.join(name.file());
+        match self.dir.read(&name.file()) {
             Ok(bytes) => {
                 self.checked.files += 1;
                 self.checked.bytes += bytes.len() as u64;
                 let index = self.files.len() as u32;
-                self.files.push(path.clone());
+                self.files.push(name);
                 self.times.push(Times::default());
                 self.behind = 0;
                 Some(Read {
@@ -177,7 +177,8 @@ impl Scan {
             }
             Err(error) => {
                 let what = match error.kind() {
-                    std::io::ErrorKind::NotFound => "the file is missing".to_owned(),
+                    ErrorKind::NotFound => "the file is missing".to_owned(),
+                    ErrorKind::InvalidInput => error.to_string(),
                     _ => format!("{error}: copy what can be read of it to a sound disk first"),
                 };
                 self.damaged(&path, (0, bytes.unwrap_or(0)), what);
@@ -252,7 +253,7 @@ impl Scan {
 
     /// Segments from one number to below another are not there.
     fn gap(&mut self, from: u64, to: u64, bytes: u64) {
-        let path = self.dir.join(Name::Segment(from).file());
+        let path = self.dir.path.join(Name::Segment(from).file());
         let what = match to - from {
             1 => "the file is missing".to_owned(),
             files => format!("the file is missing, and the {} after it", files - 1),

@@ -9,6 +9,7 @@ use crate::log::kept;
 use crate::log::rows::{self, ROW_HEADER};
 use crate::log::segment::{self, START};
 use crate::log::times;
+use crate::plain::Directory;
 use crate::table::{Checkpoint, DataFile, Tail};
 use std::path::Path;
 
@@ -33,10 +34,13 @@ pub(super) fn rows(io: &dyn Io, scan: &Scan, table: u128, dir: &Path) -> Result<
         said: 0,
         frame: Frame::default(),
     };
-    let mut reader = Reader::default();
+    let mut reader = Reader {
+        dir: &scan.dir,
+        open: None,
+    };
     for (id, place) in &scan.rows {
-        let path = &scan.files[place.file as usize];
-        let row = reader.row(path, *id, place.offset as usize)?;
+        let file = scan.files[place.file as usize];
+        let row = reader.row(file, *id, place.offset as usize)?;
         parts.put(*id, scan.came(*id, place), row)?;
     }
     let parts = parts.finish()?;
@@ -51,27 +55,28 @@ pub(super) fn rows(io: &dyn Io, scan: &Scan, table: u128, dir: &Path) -> Result<
 }
 
 /// The file that rows are read from: most follow each other.
-#[derive(Default)]
-struct Reader {
-    path: std::path::PathBuf,
-    bytes: Vec<u8>,
+struct Reader<'a> {
+    dir: &'a Directory,
+    open: Option<(Name, Vec<u8>)>,
 }
 
-impl Reader {
-    fn row(&mut self, path: &Path, id: u64, offset: usize) -> Result<&[u8]> {
-        if self.path != path {
-            self.bytes = std::fs::read(path).during("read", path)?;
-            self.path = path.to_owned();
+impl Reader<'_> {
+    fn row(&mut self, file: Name, id: u64, offset: usize) -> Result<&[u8]> {
+        let path = &self.dir.path.join(file.file());
+        if self.open.as_ref().is_none_or(|(open, _)| *open != file) {
+            let bytes = self.dir.read(&file.file()).during("read", path)?;
+            self.open = Some((file, bytes));
         }
+        let bytes = self.open.as_ref().map_or(&[][..], |(_, bytes)| bytes);
         let changed = || {
             let what = "it changed while it was read: stop what writes to it";
             Error::corrupt(path, offset as u64, what)
         };
-        let head = self.bytes.get(offset..offset + ROW_HEADER);
+        let head = bytes.get(offset..offset + ROW_HEADER);
         let head = head.ok_or_else(changed)?;
         let (len, crc) = rows::header(head.try_into().expect("eight bytes"));
         let start = offset + ROW_HEADER;
-        let row = self.bytes.get(start..start + len as usize);
+        let row = bytes.get(start..start + len as usize);
         let row = row.filter(|row| rows::is_whole(id, crc, row));
         row.ok_or_else(changed)
     }
