@@ -205,10 +205,11 @@ pub(crate) fn engine(session: &mut Session, name: &QueueName) -> Result<Option<S
     ))
 }
 
-/// How many rows of a queue have an owner; nothing where it is gone.
-pub(crate) fn owned(session: &mut Session, name: &QueueName) -> Result<Option<u64>> {
+/// How many rows of a queue have an owner, and how many sessions wait for some; nothing where it is gone.
+pub(crate) fn consumers(session: &mut Session, name: &QueueName) -> Result<Option<(u64, u64)>> {
     let counters = counters(session, name)?;
-    Ok(counters.map(|all| all.get("rows_owned").copied().unwrap_or(0)))
+    let number = |all: &BTreeMap<String, u64>, what| all.get(what).copied().unwrap_or(0);
+    Ok(counters.map(|all| (number(&all, "rows_owned"), number(&all, "waiters"))))
 }
 
 fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
