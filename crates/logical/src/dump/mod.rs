@@ -20,6 +20,7 @@
 //! | `kept`, `untouched`, `statement` | what of it the new view shows too, proved by the binary log |
 
 mod bucket;
+mod cascades;
 mod catalog;
 mod chunks;
 mod column;

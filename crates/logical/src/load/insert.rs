@@ -101,6 +101,10 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
                 continue;
             }
             (Kind::Number, digits) => {
+                // In quotes it would be a member's text.
+                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+                    return Err(Error::failed("a member of an ENUM or SET is no number"));
+                }
                 out.extend_from_slice(digits);
                 continue;
             }
