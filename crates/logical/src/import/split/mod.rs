@@ -489,8 +489,12 @@ impl<R: Read> Splitter<R> {
             return Step::More;
         };
         let line = &self.buffer[self.at..self.at + length];
-        let end = memmem::find(line, &self.delimiter).unwrap_or(length);
         let letter = line[1];
+        // The next delimiter may have the present one in it.
+        let end = match letter {
+            b'd' => length,
+            _ => memmem::find(line, &self.delimiter).unwrap_or(length),
+        };
         let (command, has_argument) = command::of_letter(letter, &line[2..end.max(2)]);
         let passed = match has_argument {
             true if end < length => end + self.delimiter.len(),

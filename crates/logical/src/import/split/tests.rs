@@ -188,6 +188,7 @@ fn lines_of_their_own_are_commands() {
             "Refused(\"use is followed by no name of a database\")",
         ]
     );
+    assert_eq!(items("\\d ;;\na;b;;"), ["2:1 a;b"]);
     assert_eq!(items("a;\nquit\nb"), ["1:1 a", "Quit", "3:1 b"]);
     assert_eq!(items("a \\q b"), ["1:1 a", "Quit", "1:6 b"]);
     assert_eq!(items("/*M!999999\\- enable */ \nb"), ["Sandbox", "2:1 b"]);
