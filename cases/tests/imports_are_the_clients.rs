@@ -234,9 +234,35 @@ impl Writer {
 
     /// Text in quotes, of what a reader may stumble over.
     fn literal(&mut self) -> String {
-        let parts = ["'", "\"", "`", "\\", ";", "//", "$$", "--", "-- ", "#", "/*", "*/", "\n", " use {2}\n",
-            "\ndelimiter ;;\n", "\u{e9}", "\u{3042}", "a", "xdelimiter", "\\N", "/*!40101 ", "ROLLBACK"];
-        let quote = if self.ansi || self.chance.below(3) > 0 { '\'' } else { '"' };
+        let parts = [
+            "'",
+            "\"",
+            "`",
+            "\\",
+            ";",
+            "//",
+            "$$",
+            "--",
+            "-- ",
+            "#",
+            "/*",
+            "*/",
+            "\n",
+            " use {2}\n",
+            "\ndelimiter ;;\n",
+            "\u{e9}",
+            "\u{3042}",
+            "a",
+            "xdelimiter",
+            "\\N",
+            "/*!40101 ",
+            "ROLLBACK",
+        ];
+        let quote = if self.ansi || self.chance.below(3) > 0 {
+            '\''
+        } else {
+            '"'
+        };
         let mut text = String::from(quote);
         for _ in 0..self.chance.below(6) {
             match self.chance.of(&parts) {
@@ -257,17 +283,23 @@ impl Writer {
         let end = match self.chance.below(8) {
             0 => "\\G".to_owned(),
             1 => format!(" {}", self.delimiter),
-            2 => format!(" -- it's {}\n{}", self.delimiter.replace('-', ""), self.delimiter),
+            2 => format!(
+                " -- it's {}\n{}",
+                self.delimiter.replace('-', ""),
+                self.delimiter
+            ),
             _ => self.delimiter.to_owned(),
         };
         self.text.push_str(&end);
-        self.text.push_str(self.chance.of(&["\n", "\n", "\n\n", "\r\n"]));
+        self.text
+            .push_str(self.chance.of(&["\n", "\n", "\n\n", "\r\n"]));
     }
 
     fn rows(&mut self) {
         let table = self.chance.of(&["t", "k", "`t`", "{1}.k", "t "]);
         let gap = self.chance.of(&[" ", "\n", " /* ' */ ", "\t"]);
-        self.text.push_str(&format!("INSERT INTO {table}{gap}(v) VALUES"));
+        self.text
+            .push_str(&format!("INSERT INTO {table}{gap}(v) VALUES"));
         for row in 0..=self.chance.below(3) {
             let value = self.literal();
             let comma = if row > 0 { "," } else { " " };
@@ -278,10 +310,22 @@ impl Writer {
 
     fn mode(&mut self) {
         let (sql, escapes, ansi) = match self.chance.below(5) {
-            0 => ("SET sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')", false, self.ansi),
+            0 => (
+                "SET sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')",
+                false,
+                self.ansi,
+            ),
             1 => ("SET @m = 'ANSI_QUOTES'; SET sql_mode = @m", true, true),
-            2 => ("SET SESSION sql_mode = REPLACE(@@sql_mode, 'ANSI_QUOTES', '')", self.escapes, false),
-            3 => ("SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'", false, true),
+            2 => (
+                "SET SESSION sql_mode = REPLACE(@@sql_mode, 'ANSI_QUOTES', '')",
+                self.escapes,
+                false,
+            ),
+            3 => (
+                "SET sql_mode = 'NO_BACKSLASH_ESCAPES,ANSI_QUOTES'",
+                false,
+                true,
+            ),
             _ => ("SET sql_mode = ''", true, false),
         };
         for part in sql.split("; ") {
@@ -315,7 +359,9 @@ impl Writer {
     }
 
     fn transaction(&mut self) {
-        let begin = self.chance.of(&["BEGIN", "START TRANSACTION", "SET autocommit = 0"]);
+        let begin = self
+            .chance
+            .of(&["BEGIN", "START TRANSACTION", "SET autocommit = 0"]);
         self.text.push_str(begin);
         self.end();
         for _ in 0..self.chance.below(3) {
@@ -328,7 +374,8 @@ impl Writer {
             self.text.push_str("ROLLBACK TO s");
             self.end();
         }
-        self.text.push_str(self.chance.of(&["COMMIT", "ROLLBACK", "rollback work"]));
+        self.text
+            .push_str(self.chance.of(&["COMMIT", "ROLLBACK", "rollback work"]));
         self.end();
         self.text.push_str("SET autocommit = 1");
         self.end();
@@ -341,15 +388,25 @@ impl Writer {
             2 => self.change_delimiter(),
             3 => self.transaction(),
             4 if !self.keeps => {
-                let line = self.chance.of(&["\n-- it's; \"\n", "\n--x;\n", "\n# `\n", "\n/* ; ' \n */\n", "\nstatus\n", "\n\n"]);
+                let line = self.chance.of(&[
+                    "\n-- it's; \"\n",
+                    "\n--x;\n",
+                    "\n# `\n",
+                    "\n/* ; ' \n */\n",
+                    "\nstatus\n",
+                    "\n\n",
+                ]);
                 self.text.push_str(line);
             }
             5 => {
-                let line = self.chance.of(&["\nuse {2}\n", "\nUSE `{1}`\n", "\n\\u {1}\n"]);
+                let line = self
+                    .chance
+                    .of(&["\nuse {2}\n", "\nUSE `{1}`\n", "\n\\u {1}\n"]);
                 self.text.push_str(line);
             }
             6 => {
-                self.text.push_str("/*!40000 INSERT INTO k VALUES ('x;') */");
+                self.text
+                    .push_str("/*!40000 INSERT INTO k VALUES ('x;') */");
                 self.end();
             }
             _ => self.rows(),
@@ -384,7 +441,12 @@ fn generated_into(server: &TestServer) {
         };
         let theirs = ["--default-character-set=utf8mb4", theirs];
         let found = room.compare(text.as_bytes(), ours, &theirs);
-        assert!(found.is_none(), "{} seed {seed}: {}\n{text}", server.name, found.unwrap());
+        assert!(
+            found.is_none(),
+            "{} seed {seed}: {}\n{text}",
+            server.name,
+            found.unwrap()
+        );
     }
 }
 

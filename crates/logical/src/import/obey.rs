@@ -4,7 +4,6 @@ use super::driver::Driver;
 use super::places::At;
 use super::source::{Ahead, Input};
 use super::split::{Command, Item, Splitter, Statement};
-use super::work::is_grave;
 use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_wire::Refusal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,11 +107,14 @@ impl Driver<'_> {
         match self.statement(statement) {
             Ok(true) => Ok(Next::Read),
             Ok(false) => Ok(Next::Stop),
-            Err(error) if self.request.force && !is_grave(&error) => {
-                self.note_forgiven(error).map(|()| Next::Read)
-            }
+            Err(error) if self.forgives(&error) => self.note_forgiven(error).map(|()| Next::Read),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether it goes on after an error: the server refused a statement, or we did.
+    fn forgives(&self, error: &Error) -> bool {
+        self.request.force && (Refusal::of(error).is_some() || error.kind() == ErrorKind::Failed)
     }
 
     fn obey_or_forgive(
@@ -123,13 +125,10 @@ impl Driver<'_> {
         // What a file that was named says is told by itself.
         let files = self.files.depth();
         match self.obey(command, splitter) {
-            Err(error) if self.files.depth() == files => {
-                let alive = Refusal::of(&error).is_some() || error.kind() == ErrorKind::Failed;
-                match self.request.force && alive {
-                    true => self.note_forgiven(error).map(|()| Next::Read),
-                    false => Err(error),
-                }
-            }
+            Err(error) if self.files.depth() == files => match self.forgives(&error) {
+                true => self.note_forgiven(error).map(|()| Next::Read),
+                false => Err(error),
+            },
             other => other,
         }
     }

@@ -503,7 +503,7 @@ impl<'p> Worker<'p> {
 }
 
 /// Returns whether the transaction is gone, and there is no use in trying its statements.
-pub(super) fn is_grave(error: &Error) -> bool {
+fn is_grave(error: &Error) -> bool {
     let stops = matches!(
         error.kind(),
         ErrorKind::Unreachable | ErrorKind::Interrupted | ErrorKind::Terminated
