@@ -131,7 +131,7 @@ fn named(text: &[u8], databases: [&str; 2]) -> Vec<u8> {
 }
 
 /// Files that came out otherwise once, or may.
-const FILES: [(&str, &[u8]); 34] = [
+const FILES: [(&str, &[u8]); 39] = [
     ("mark", b"\xef\xbb\xbfINSERT INTO t (v) VALUES ('a');\n"),
     ("use", b"use {2}\nINSERT INTO t (v) VALUES ('a');\nUSE `{1}`;INSERT INTO t (v) VALUES ('b');use {2};\nINSERT INTO t (v) VALUES ('c')"),
     ("use in quotes", b"use '{2}';\nINSERT INTO t (v) VALUES ('a');\n  USE \"{1}\" and more\nINSERT INTO t (v) VALUES ('b');\n"),
@@ -165,6 +165,11 @@ const FILES: [(&str, &[u8]); 34] = [
     ("no database", b"DROP DATABASE {1}; CREATE DATABASE {1}; CREATE TABLE u (a INT);\n"),
     ("executed comments", b"/*!40000 INSERT INTO t (v) VALUES ('a;') */;\n/*!99999 nothing; */;\nINSERT INTO t (v) /* ; ' */ VALUES ('b') -- ; '\n;\n--nothing;\n#;\nINSERT /*+ x; */ INTO t (v) VALUES ('/* c');\n"),
     ("names with backslashes", b"CREATE TABLE `a\\` (i INT); INSERT INTO `a\\` VALUES (1);\nCREATE TABLE `b;``c` (i INT);\n"),
+    ("unlocked", b"SET autocommit = 0;\nLOCK TABLES t WRITE;\nINSERT INTO t (v) VALUES ('a');\nUNLOCK TABLES;\nINSERT INTO t (v) VALUES ('b');\nUNLOCK TABLES;\nROLLBACK;\n"),
+    ("settings and rows", b"INSERT INTO k (v) VALUES ('a');\nINSERT INTO k (v) VALUES ('b');\nSET autocommit = 0, unique_checks = 0;\nINSERT INTO k (v) VALUES ('c');\nROLLBACK;\n"),
+    ("backslashes at ends", b"INSERT INTO t (v) VALUES ('a') \\\n;\n\\\nINSERT INTO t (v) VALUES ('b');\n\\"),
+    ("a database among several", b"delimiter //\nCREATE TABLE u (a INT); USE {2}; SET sql_mode = 'NO_BACKSLASH_ESCAPES'//\nINSERT INTO t (v) VALUES ('x\\n')//\nINSERT INTO t (v) VALUES ('y\\n')//\n"),
+    ("a long delimiter", b"delimiter abcdefghijklmno\nINSERT INTO t (v) VALUES ('x')abcdefghijklmno\nINSERT INTO t (v) VALUES ('y')abcdefghijklmno\n"),
     ("rows limited", b"SET sql_select_limit = 0;\nSET sql_mode = 'NO_BACKSLASH_ESCAPES';\nINSERT INTO t (v) VALUES ('\\');\nINSERT INTO t (v) VALUES (';\\');\n"),
 ];
 

@@ -177,3 +177,41 @@ fn nothing_else_is_run() {
         assert!(!proof.exists(), "{line}");
     }
 }
+
+/// What a file takes back, and forbids, when it has others run.
+#[test]
+fn files_leave_to_others_what_the_client_does() {
+    let scratch = Scratch::new();
+    let running = start(&scratch);
+    let below = format!("/*M!999999\\- enable the sandbox mode */\n{}", insert("a"));
+    std::fs::write(scratch.join("dump.sql"), below).unwrap();
+    let begins = format!("START TRANSACTION;\n{}", insert("b"));
+    std::fs::write(scratch.join("begins.sql"), begins).unwrap();
+    let top = scratch.join("top.sql");
+    let text = "source dump.sql\nsource dump.sql\nsource begins.sql\nROLLBACK;\n";
+    std::fs::write(&top, text).unwrap();
+    fresh(&running);
+    let ended = import(&running, &top, &[]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(rows(&running), "a,a");
+}
+
+/// A file that begins a transaction is read twice; what comes through a pipe, whose writer is gone by then, is not.
+#[test]
+fn pipes_are_read_once() {
+    let scratch = Scratch::new();
+    let running = start(&scratch);
+    fresh(&running);
+    let pipe = scratch.join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let text = format!("BEGIN;\n{}COMMIT;\n", insert("a"));
+    let writes = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, text)
+    });
+    let ended = import(&running, &pipe, &[]);
+    writes.join().unwrap().unwrap();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert_eq!(rows(&running), "a");
+}

@@ -147,7 +147,13 @@ pub(super) fn classify_several(text: &[u8]) -> Kind {
             .iter()
             .any(|word| token.is_word(text, word))
     });
-    match defines && makes.iter().any(|word| says(word)) {
+    // What stands behind a body is a statement of its own.
+    let rest = |byte: &u8| matches!(byte, b';' | b'*' | b'/') || byte.is_ascii_whitespace();
+    let end = text.iter().rposition(|byte| !rest(byte));
+    let body = &text[..end.map_or(0, |end| end + 1)];
+    let last = &body[body.len().saturating_sub(3)..];
+    let whole = last.eq_ignore_ascii_case(b"END") || !body.contains(&b';');
+    match defines && whole && makes.iter().any(|word| says(word)) {
         true => Kind::Alone,
         false => Kind::Binds,
     }
@@ -444,10 +450,19 @@ mod tests {
             Kind::Alone
         );
         assert_eq!(classify(b"SET @a = '\x81\\'", gbk), Kind::Binds);
-        for sql in ["SET a = 1; SET b = 2", "USE a; INSERT INTO t VALUES (1)"] {
+        for sql in [
+            "SET a = 1; SET b = 2",
+            "USE a; INSERT INTO t VALUES (1)",
+            "CREATE PROCEDURE p() SELECT 1; USE a",
+        ] {
             assert_eq!(classify_several(sql.as_bytes()), Kind::Binds, "{sql}");
         }
-        let sql = b"CREATE DEFINER=`a`@`b` PROCEDURE p() BEGIN SELECT 1; END";
-        assert_eq!(classify_several(sql), Kind::Alone);
+        for sql in [
+            "CREATE DEFINER=`a`@`b` PROCEDURE p() BEGIN SELECT 1; END",
+            "/*!50003 CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW BEGIN SET @a = 1; END */",
+            "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1;",
+        ] {
+            assert_eq!(classify_several(sql.as_bytes()), Kind::Alone, "{sql}");
+        }
     }
 }

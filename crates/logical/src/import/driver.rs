@@ -8,7 +8,7 @@ use super::later::Later;
 use super::places::{At, Places};
 use super::settings::State;
 use super::source::Input;
-use super::split::{Quoting, Statement, without_comments};
+use super::split::{Quoting, Statement, Wide, without_comments};
 use super::values;
 use super::work::{Counts, Job, Pool, TRIES, is_duplicate, open};
 use super::{FailedStatement, Request};
@@ -79,6 +79,8 @@ pub(super) struct Driver<'a> {
     pub(super) transaction: Option<u64>,
     /// A transaction of the file was begun, and left out.
     pub(super) left_open: bool,
+    /// The file has tables locked.
+    pub(super) locked: bool,
     pub(super) recent: Option<(Head, usize)>,
     packet: usize,
     /// Where the statement at hand begins, or the last one.
@@ -131,6 +133,7 @@ impl<'a> Driver<'a> {
             bound: false,
             transaction: None,
             left_open: false,
+            locked: false,
             recent: None,
             packet: packet.unwrap_or(BATCH),
             at: At::default(),
@@ -186,7 +189,10 @@ impl<'a> Driver<'a> {
 
     pub(super) fn statement(&mut self, statement: &Statement<'_>) -> Result<bool> {
         let text = statement.text;
-        if let Some((head, table)) = self.recent.take_if(|(head, _)| head.begins(text)) {
+        // What looks like a quote may be half a character.
+        let told = self.quoting.wide == Wide::No || text.is_ascii();
+        let again = |(head, _): &mut (Head, usize)| told && head.begins(text);
+        if let Some((head, table)) = self.recent.take_if(again) {
             let done = self.rows(&head, table, text);
             self.recent = Some((head, table));
             return done;
@@ -202,10 +208,20 @@ impl<'a> Driver<'a> {
         self.sorted(kind, text)
     }
 
+    /// Commits what is open on the connection that the file sees.
+    fn commit_open(&mut self, skipped: bool) -> Result<bool> {
+        match self.transaction.is_some() && !skipped {
+            true => self.alone(b"COMMIT"),
+            false => Ok(true),
+        }
+    }
+
     /// Runs a statement by what it is.
     fn sorted(&mut self, kind: Kind, text: &[u8]) -> Result<bool> {
         let skipped = self.at.line < self.request.from_line;
         let on_one = !skipped && (self.bound || self.transaction.is_some());
+        // That unlocks.
+        self.locked &= kind != Kind::Begin;
         match kind {
             Kind::Session => self.set(text),
             Kind::Use(name) => {
@@ -213,8 +229,14 @@ impl<'a> Driver<'a> {
                 self.use_database(&name, &quoted).map(|()| true)
             }
             // Locking tables ends a transaction.
-            Kind::Left if self.transaction.is_some() && !skipped => self.alone(b"COMMIT"),
-            Kind::Left => Ok(true),
+            Kind::Left => {
+                self.locked = true;
+                self.commit_open(skipped)
+            }
+            // So does unlocking what is locked.
+            Kind::Unlock if std::mem::take(&mut self.locked) && self.transaction.is_some() => {
+                self.commit_open(skipped)
+            }
             Kind::Unlock if self.transaction.is_none() => self.put_off_indexes(false),
             Kind::Unlock => Ok(true),
             _ if on_one && kind != Kind::Binds => self.alone(text),
@@ -298,7 +320,8 @@ impl<'a> Driver<'a> {
         let first = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
         let first = text[..first.count()].to_ascii_uppercase();
         let defines = DEFINES.iter().any(|word| word.as_bytes() == first);
-        let tries = match defines && self.transaction.is_none() {
+        // What is bound may be several statements.
+        let tries = match defines && !self.bound && self.transaction.is_none() {
             true => TRIES,
             false => 1,
         };

@@ -18,26 +18,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
             again: driver.at_hand,
         });
     }
-    // Work that was not done, by table, with the first line of it.
-    let mut undone: BTreeMap<Option<usize>, u64> = BTreeMap::new();
-    let pending = driver.pending.iter();
-    let pending = pending.map(|(table, batch): (&usize, &Batch)| (Some(*table), batch.at().line));
-    let dropped = dropped.into_iter().map(|(table, line)| (Some(table), line));
-    let dropped = dropped.filter(|(_, line)| *line != u64::MAX);
-    let failing = failures.iter().filter(|one| one.again);
-    let failing = failing.map(|one| (one.table, one.at.line));
-    let at_hand = driver.at_hand.then_some((None, driver.at.line));
-    // What is open goes with its connection.
-    let open = driver.transaction.map(|line| (None, line));
-    for (table, line) in pending
-        .chain(dropped)
-        .chain(failing)
-        .chain(at_hand)
-        .chain(open)
-    {
-        let first = undone.entry(table).or_insert(line);
-        *first = (*first).min(line);
-    }
+    let undone = undone(driver, &failures, dropped);
     // A request to stop is why all else failed.
     failures.sort_by_key(|one| (!is_stop(&one.error), one.at));
     let Some(first) = failures.into_iter().next() else {
@@ -80,6 +61,30 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
     error.hint(format!(
         "everything before line {frontier} was executed; when the cause is fixed, resume with {flags}"
     ))
+}
+
+/// Returns the tables whose work was not done, with the first line of it.
+fn undone(
+    driver: &Driver<'_>,
+    failures: &[Failure],
+    dropped: Vec<(usize, u64)>,
+) -> BTreeMap<Option<usize>, u64> {
+    let mut undone: BTreeMap<Option<usize>, u64> = BTreeMap::new();
+    let pending = driver.pending.iter();
+    let pending = pending.map(|(table, batch): (&usize, &Batch)| (Some(*table), batch.at().line));
+    let dropped = dropped.into_iter().map(|(table, line)| (Some(table), line));
+    let dropped = dropped.filter(|(_, line)| *line != u64::MAX);
+    let waiting = pending.chain(dropped);
+    let failing = failures.iter().filter(|one| one.again);
+    let failing = failing.map(|one| (one.table, one.at.line));
+    let at_hand = driver.at_hand.then_some((None, driver.at.line));
+    // What is open goes with its connection.
+    let open = driver.transaction.map(|line| (None, line));
+    for (table, line) in waiting.chain(failing).chain(at_hand).chain(open) {
+        let first = undone.entry(table).or_insert(line);
+        *first = (*first).min(line);
+    }
+    undone
 }
 
 fn is_stop(error: &Error) -> bool {

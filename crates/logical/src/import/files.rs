@@ -22,7 +22,6 @@ const TAKES_BACK: [&[u8]; 2] = [b"rollback", b"savepoint"];
 struct Open {
     /// `None` for what comes through a pipe.
     path: Option<PathBuf>,
-    name: String,
     /// Its device and number there.
     identity: Option<(u64, u64)>,
     /// Whether it says that it takes something back; `None` before somebody asked.
@@ -44,7 +43,6 @@ impl Files {
         });
         self.open.push(Open {
             path: input.path.clone(),
-            name: input.name.clone(),
             identity,
             takes_back: None,
         });
@@ -58,11 +56,6 @@ impl Files {
     /// Returns how many files are being read.
     pub(super) fn depth(&self) -> usize {
         self.open.len()
-    }
-
-    /// Returns the name of the file at hand.
-    pub(super) fn name(&self) -> &str {
-        self.open.last().map_or("", |file| &file.name)
     }
 
     /// Opens a file that the one at hand names. A relative path begins at the directory of that one.
@@ -86,10 +79,7 @@ impl Files {
             .because(error)
             .hint("a relative path begins at the directory of the file that names it")
         };
-        // A pipe without a writer would be waited for, for ever.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = open(&path, flags, Mode::empty()).map_err(|error| failed(error.into()))?;
-        let file = File::from(file);
+        let file = open_at_once(&path).map_err(failed)?;
         let facts = fstat(&file).map_err(|error| failed(error.into()))?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(Error::failed(format!("{shown} is no file of statements")));
@@ -108,24 +98,30 @@ impl Files {
         })
     }
 
-    /// Returns whether the file at hand may take back what it did. What comes through a pipe may: it can be
-    /// read only once.
+    /// Returns whether the file at hand, or one that has it run, may take back what was done. What comes
+    /// through a pipe may: it can be read only once.
     ///
     /// Errors: `Failed` where the file cannot be read; requests to stop.
     pub(super) fn may_take_back(&mut self, cancel: &Cancel) -> Result<bool> {
-        let Some(file) = self.open.last_mut() else {
-            return Ok(true);
-        };
-        if let Some(known) = file.takes_back {
-            return Ok(known);
+        for file in &mut self.open {
+            let found = match (file.takes_back, &file.path) {
+                (Some(known), _) => known,
+                (None, Some(path)) => says_any(path, cancel)?,
+                (None, None) => true,
+            };
+            file.takes_back = Some(found);
+            if found {
+                return Ok(true);
+            }
         }
-        let found = match &file.path {
-            Some(path) => says_any(path, cancel)?,
-            None => true,
-        };
-        file.takes_back = Some(found);
-        Ok(found)
+        Ok(false)
     }
+}
+
+/// Opens a file. A pipe without a writer would be waited for, for ever.
+fn open_at_once(path: &Path) -> std::io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(open(path, flags, Mode::empty())?.into())
 }
 
 /// Returns whether a file has one of the words anywhere, also within rows.
@@ -133,7 +129,7 @@ fn says_any(path: &Path, cancel: &Cancel) -> Result<bool> {
     let failed = |error: std::io::Error| {
         Error::failed(format!("failed to read {}", path.display())).because(error)
     };
-    let file = File::open(path).map_err(failed)?;
+    let file = open_at_once(path).map_err(failed)?;
     if !file.metadata().map_err(failed)?.is_file() {
         return Ok(true);
     }

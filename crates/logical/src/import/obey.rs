@@ -184,17 +184,19 @@ impl Driver<'_> {
             .hint("files of mariadb-dump have that line, so that nothing in them runs other files: look who wrote this one"));
         }
         let input = self.files.open(named)?;
-        let (name, own) = (self.files.name().to_owned(), splitter.first().0);
+        let own = splitter.first().0;
         let (outer, begun) = (self.offset, self.at.line);
-        self.places.enter(begun + 1, input.name.clone());
+        let file = self.places.enter(begun + 1, input.name.clone())?;
         (self.offset, self.at_hand) = (begun, false);
         let Some(delimiter) = self.file(input, splitter.delimiter().to_vec())? else {
             return Ok(Next::Stop);
         };
+        // What that file forbade, it forbade itself.
+        self.sandboxed = false;
         splitter.set_delimiter(delimiter);
         // The rest of the line that named it comes behind the file's last.
         self.offset = outer + self.lines + 1;
-        self.places.resume(self.offset + own, &name, own);
+        self.places.resume(self.offset + own, file, own);
         Ok(Next::Read)
     }
 }

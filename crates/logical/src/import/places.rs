@@ -3,6 +3,11 @@
 //! A file may have others run in the middle of it. Lines are counted through all of them, as they are read, so
 //! that a single number says how far an import has come; people are told the file and its own line.
 
+use evenkeel_op::{Error, Result};
+
+/// How many files may be run, counted each time: their names are kept.
+const FILES: usize = 100_000;
+
 /// Where a statement begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct At {
@@ -28,16 +33,24 @@ impl Places {
         }
     }
 
-    /// Notes that line `from` is the first of another file.
-    pub(super) fn enter(&mut self, from: u64, name: String) {
+    /// Notes that line `from` is the first of another file. Returns the number of the one that names it.
+    ///
+    /// Errors: `Refused` when there are too many.
+    pub(super) fn enter(&mut self, from: u64, name: String) -> Result<usize> {
+        if self.names.len() >= FILES {
+            return Err(Error::refused(format!(
+                "the file has more than {FILES} files run"
+            )));
+        }
+        let above = self.parts.last().map_or(0, |(_, file, _)| *file);
         self.names.push(name);
         self.parts.push((from, self.names.len() - 1, 1));
+        Ok(above)
     }
 
-    /// Notes that line `from` is line `own` of a file that is read on.
-    pub(super) fn resume(&mut self, from: u64, name: &str, own: u64) {
-        let found = self.names.iter().position(|one| one == name);
-        self.parts.push((from, found.unwrap_or(0), own));
+    /// Notes that line `from` is line `own` of a file that is read on, by its number.
+    pub(super) fn resume(&mut self, from: u64, file: usize, own: u64) {
+        self.parts.push((from, file, own));
     }
 
     /// Returns the name of a line's file, and the number that the line has there.
@@ -70,8 +83,8 @@ mod tests {
     fn lines_are_those_of_their_files() {
         let mut places = Places::new("a.sql");
         // Line 3 of a.sql has b.sql run, which has two lines.
-        places.enter(4, "b.sql".to_owned());
-        places.resume(6, "a.sql", 3);
+        let above = places.enter(4, "b.sql".to_owned()).unwrap();
+        places.resume(6, above, 3);
         let shown = |line| places.shown(At { line, column: 2 });
         assert_eq!(shown(3), "line 3, column 2 of a.sql");
         assert_eq!(shown(5), "line 2, column 2 of b.sql");

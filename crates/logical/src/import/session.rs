@@ -20,6 +20,8 @@ impl Driver<'_> {
     /// Runs settings of the session, and has the connections repeat them.
     pub(super) fn set(&mut self, text: &[u8]) -> Result<bool> {
         self.statements += 1;
+        // Rows may belong to a transaction from here on.
+        self.recent = None;
         self.main.run_bytes(text)?;
         let says = |word: &str| {
             text.windows(word.len())
@@ -80,7 +82,8 @@ impl Driver<'_> {
 
     /// Asks how the file has set the session.
     pub(super) fn read_modes(&mut self) -> Result<()> {
-        let sql = "SELECT @@sql_mode, @@foreign_key_checks, @@character_set_client, DATABASE() IS NULL LIMIT 1";
+        let sql =
+            "SELECT @@sql_mode, @@foreign_key_checks, @@character_set_client, DATABASE() LIMIT 1";
         let mut cells = Vec::new();
         let mut rows = self.main.query(sql)?;
         while let Some(row) = rows.next()? {
@@ -90,7 +93,7 @@ impl Driver<'_> {
                 cells.push(String::from_utf8_lossy(cell).into_owned());
             }
         }
-        let [mode, checks, characters, nowhere] = &cells[..] else {
+        let [mode, checks, characters, database] = &cells[..] else {
             return Err(Error::failed(
                 "the server does not say how the session is set",
             ));
@@ -105,8 +108,12 @@ impl Driver<'_> {
         self.oracle = has("ORACLE");
         self.zero_counts = has("NO_AUTO_VALUE_ON_ZERO");
         self.checks = checks != "0";
-        if nowhere == "1" {
+        let known = self.database.as_deref().unwrap_or_default();
+        if database.is_empty() {
             self.database = None;
+        } else if !known.eq_ignore_ascii_case(database) {
+            // Changed among several statements, which the other connections know nothing of.
+            (self.database, self.bound) = (Some(database.clone()), true);
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ impl Driver<'_> {
 
     /// Runs what begins or ends a transaction, or leaves it out.
     pub(super) fn transaction(&mut self, kind: &Kind, text: &[u8]) -> Result<bool> {
-        if self.keeps_transactions()? {
+        if !self.left_open && self.keeps_transactions()? {
             return self.alone(text);
         }
         match kind {

@@ -392,7 +392,7 @@ impl<R: Read> Splitter<R> {
         self.fresh |= memchr(b'\n', &rest[..blank]).is_some();
         self.at += blank;
         let rest = &self.buffer[self.at..self.end];
-        if rest.len() < OPENING && !self.finished {
+        if rest.len() < OPENING.max(self.delimiter.len()) && !self.finished {
             return Ok(Some(Step::More));
         }
         match rest {
@@ -411,6 +411,7 @@ impl<R: Read> Splitter<R> {
                 self.fresh = false;
                 self.open(State::Block, 2);
             }
+            [b'\\'] | [b'\\', b'\n', ..] if !self.binary => self.drop_backslash(),
             [b'\\', letter, ..] if self.is_command(*letter) => return Ok(Some(self.letter())),
             _ if self.fresh && !self.binary && command::is_named(rest) => {
                 return Ok(self.line_of_its_own());
@@ -481,6 +482,12 @@ impl<R: Read> Splitter<R> {
             true => letter == b'C',
             false => letter != b'N',
         }
+    }
+
+    /// Drops a backslash at a line's end, as the clients do.
+    fn drop_backslash(&mut self) {
+        self.buffer[self.at] = b' ';
+        self.at += 1;
     }
 
     /// Reads a command that is a backslash and a letter, at the cursor.
@@ -555,6 +562,7 @@ impl<R: Read> Splitter<R> {
             [b'#', ..] | [b'-', b'-'] => self.open(State::Line, 1),
             [b'-', b'-', after, ..] if is_blank(*after) => self.open(State::Line, 1),
             [b'/', b'*', ..] if !is_executed(rest) => self.open(State::Block, 2),
+            [b'\\'] | [b'\\', b'\n', ..] if !self.binary => self.drop_backslash(),
             [b'\\', letter, ..] if self.is_command(*letter) => return Some(self.letter()),
             _ if wide.is_pair(rest) => self.at += 2,
             _ => self.at += 1,
