@@ -29,6 +29,7 @@ mod filter;
 mod journal;
 mod kept;
 mod manifest;
+mod members;
 mod output;
 mod place;
 mod pour;
@@ -51,6 +52,7 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
 };
+pub(crate) use members::has_empty_member;
 pub use place::Place;
 pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;
