@@ -83,6 +83,7 @@ fn statements(text: &[u8], cut: Cut) -> Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     if cut == Cut::Clients {
         let mut splitter = Splitter::new(text, text.len() + 1);
+        splitter.set_binary(true);
         while let Some(one) = splitter.next_statement()? {
             all.push(one.text.to_vec());
         }
