@@ -208,7 +208,7 @@ fn lines_of_their_own_are_commands() {
 
 #[test]
 fn a_backslash_at_a_lines_end_is_dropped() {
-    assert_eq!(items("a \\\nb;\n\\\nc;\\\n"), ["1:1 a  \nb", "3:1 c"]);
+    assert_eq!(items("a \\\nb;\n\\\nc;\\\n"), ["1:1 a  \nb", "4:1 c"]);
     assert_eq!(items("a;\n\\"), ["1:1 a"]);
     assert_eq!(items("a;\nb\\"), ["1:1 a", "2:1 b"]);
 }
