@@ -14,7 +14,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
         failures.push(Failure {
             at: driver.at,
             table: None,
-            error,
+            error: Box::new(error),
             again: driver.at_hand,
         });
     }
@@ -31,7 +31,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
         other => other,
     };
     let lost = matches!(first.error.kind(), ErrorKind::Unreachable) || is_stop(&first.error);
-    let mut error = Error::new(kind, format!("stopped at {place}")).because(first.error);
+    let mut error = Error::new(kind, format!("stopped at {place}")).because(*first.error);
     let (mut flags, mut unsure) = (format!("--from-line {}", frontier.max(1)), Vec::new());
     if driver.tables.iter().any(|known| !known.exact) {
         flags.push_str(&format!(" --done {ALL}={frontier}"));

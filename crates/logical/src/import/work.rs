@@ -29,7 +29,7 @@ const PATIENCE: &str =
 pub(super) struct Failure {
     pub(super) at: At,
     pub(super) table: Option<usize>,
-    pub(super) error: Error,
+    pub(super) error: Box<Error>,
     /// Whether the statement on that line is to be run again; definitions that were put off are
     /// made anyway.
     pub(super) again: bool,
@@ -298,7 +298,7 @@ impl<'p> Worker<'p> {
                     self.index(reading, sql).map_err(|error| Failure {
                         at: *at,
                         table: None,
-                        error,
+                        error: Box::new(error),
                         again: false,
                     })
                 }
@@ -341,7 +341,7 @@ impl<'p> Worker<'p> {
                     self.pool.fail(Failure {
                         at: At::default(),
                         table: None,
-                        error,
+                        error: Box::new(error),
                         again: false,
                     });
                 }
@@ -395,7 +395,7 @@ impl<'p> Worker<'p> {
         let first = |error| Failure {
             at: batch.at(),
             table: Some(batch.table),
-            error,
+            error: Box::new(error),
             again: true,
         };
         self.follow(batch.settings).map_err(first)?;
@@ -418,7 +418,7 @@ impl<'p> Worker<'p> {
         let first = |error| Failure {
             at: batch.at(),
             table: Some(batch.table),
-            error,
+            error: Box::new(error),
             again: true,
         };
         self.connection.run(BEGIN).map_err(first)?;
@@ -444,7 +444,7 @@ impl<'p> Worker<'p> {
         }
         match self.one_by_one(batch) {
             // With the transaction, all of the batch is gone.
-            Err(failure) if is_grave(&failure.error) => Err(first(failure.error)),
+            Err(failure) if is_grave(&failure.error) => Err(first(*failure.error)),
             // What came before the one that failed stays, as it would with a client.
             done => {
                 self.connection.run("COMMIT").map_err(first)?;
@@ -491,7 +491,7 @@ impl<'p> Worker<'p> {
                     self.pool.forgive(Failure {
                         at: piece.at,
                         table: Some(batch.table),
-                        error,
+                        error: Box::new(error),
                         again: true,
                     })?;
                 }

@@ -242,6 +242,28 @@ fn comments_of_any_length_need_no_memory() {
     assert!(splitter.buffer.len() < 2 << 20);
 }
 
+/// What is found in a file with commands of the clients, as it is printed, and the error at its end.
+fn all_items(text: &[u8], sizes: &[usize], quoting: Quoting) -> Vec<String> {
+    let pieces = Pieces {
+        rest: text,
+        sizes,
+        next: 0,
+    };
+    let mut splitter = Splitter::new(pieces, 1 << 20);
+    splitter.set_quoting(quoting);
+    let mut found = Vec::new();
+    loop {
+        match splitter.next_item() {
+            Ok(Some(item)) => found.push(format!("{item:?}")),
+            Ok(None) => return found,
+            Err(error) => {
+                found.push(error.chain());
+                return found;
+            }
+        }
+    }
+}
+
 /// Splits with the whole text at hand, byte by byte, by the rules as they are written down.
 fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
     let (mut found, mut current, mut at) = (Vec::new(), Vec::<u8>::new(), 0);
@@ -331,6 +353,9 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
         Just(&b"//"[..]),
         Just(&b"INSERT INTO t VALUES (1)"[..]),
         Just(&b"\xff\x00"[..]),
+        Just(&b"\nuse x"[..]),
+        Just(&b"\nsource y"[..]),
+        Just(&b"\\u z"[..]),
         Just(&b"\x81"[..]),
         Just(&b"\xe3\x81\x82"[..]),
     ];
@@ -365,6 +390,16 @@ proptest! {
             let first = first.trim_ascii_end();
             prop_assert!(lines.windows(first.len().max(1)).any(|part| part == first), "line {}", line);
         }
+    }
+
+    #[test]
+    fn any_cut_gives_the_same_commands(
+        text in any_text(),
+        sizes in proptest::collection::vec(1usize..20, 1..8),
+        quoting in any_quoting(),
+    ) {
+        let one = all_items(&text, &[usize::MAX], quoting);
+        prop_assert_eq!(one, all_items(&text, &sizes, quoting));
     }
 
     #[test]
