@@ -141,3 +141,24 @@ fn files_of_a_later_version_are_refused_and_stay() {
     assert!(open(&disk).is_err());
     assert_eq!(disk.files(), before);
 }
+
+#[test]
+fn files_of_an_earlier_version_stay_so_until_rows_come() {
+    let disk = Simulated::new();
+    let table = create(&disk, small());
+    (0..3).for_each(|_| one(&table));
+    drop(table);
+    made(1, &disk);
+    let versions = || {
+        let mut files = disk.files();
+        files.retain(|(_, bytes)| bytes.starts_with(b"EVKQLOG\n"));
+        files.iter().map(|(_, bytes)| bytes[8]).collect::<Vec<u8>>()
+    };
+    let (table, _) = open(&disk).unwrap();
+    consume(&table, 1);
+    table.close().unwrap();
+    assert_eq!(versions(), [1], "rows went, and it was closed");
+    let (table, _) = open(&disk).unwrap();
+    one(&table);
+    assert_eq!(versions(), [1, 2]);
+}

@@ -46,7 +46,7 @@ pub(crate) fn check(file: &[u8], table: u128, name: Name) -> Result<u64, &'stati
         return Err("the checksum of the file's header does not fit");
     }
     if !VERSIONS.contains(&version(file)) {
-        return Err("the file is of a version that is not known here");
+        return Err("the file is of a version that is not known here: use a newer plugin");
     }
     if head[16..32] != table.to_le_bytes() || head[32..40] != name.id().to_le_bytes() {
         return Err("the file belongs to another table or has another number");

@@ -99,7 +99,7 @@ impl Table {
     }
 
     fn write(&self, tail: &mut Tail, requests: Vec<Request>) -> Vec<Answer> {
-        let refused = self.rotate_if_full(tail);
+        let refused = self.rotate_if_full(tail, &requests);
         if let Err(error) = self.writable(tail) {
             return vec![Err(error); requests.len()];
         }
@@ -152,10 +152,12 @@ impl Table {
         }
     }
 
-    /// Starts another segment when this one is long enough, or of a version in which not all can be said. What
-    /// comes back is why rows cannot be taken; removals still go behind.
-    fn rotate_if_full(&self, tail: &mut Tail) -> Option<Error> {
-        let has_room = tail.end < self.options().segment_bytes && tail.tells_times;
+    /// Starts another segment when this one is long enough, or of a version in which nobody can say when rows came.
+    /// Without rows an earlier version's stays one: who goes back to that version can. What comes back is why rows
+    /// cannot be taken; removals still go behind.
+    fn rotate_if_full(&self, tail: &mut Tail, requests: &[Request]) -> Option<Error> {
+        let says_all = tail.tells_times || !requests.iter().any(Request::brings_rows);
+        let has_room = tail.end < self.options().segment_bytes && says_all;
         if has_room || tail.poisoned.is_some() {
             return None;
         }
@@ -285,6 +287,10 @@ impl Table {
 }
 
 impl Request {
+    fn brings_rows(&self) -> bool {
+        matches!(self, Self::Append { .. } | Self::Adopt { .. })
+    }
+
     /// Writes the frame of what is copied from another table behind `out`, which starts at `from` in the
     /// file.
     fn put_copied(
