@@ -156,7 +156,12 @@ fn keep_definition(anchor: &Path, to: &Path) -> Result<()> {
         opened => opened.context(failed)?,
     };
     let owner = plain::open(anchor).and_then(|anchor| Ok(anchor.metadata()?.uid()));
-    if file.metadata().context(failed)?.uid() != owner.context(failed)? {
+    let found = file.metadata().context(failed)?;
+    if found.nlink() != 1 {
+        return Err(Error::refused(format!("{} has another name besides", from.display()))
+            .hint("see who gave it that; copy the file, put the copy in its place, and run this again"));
+    }
+    if found.uid() != owner.context(failed)? {
         return Err(Error::refused(format!(
             "{} belongs to another user than {}",
             from.display(),

@@ -324,13 +324,13 @@ UDF longlong queue_compact(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *er
 }
 
 // queue_stats('[db.]table'): a line for each number, and for each session that owns rows.
-static const ulong LONGEST = 16 << 20;
+static const ulong DECLARED = 16 << 20;
 UDF my_bool queue_stats_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (has_no_engine(message)) return true;
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT)
     return refuse(message, "use: queue_stats('[database.]table')");
   init->maybe_null = 1;
-  init->max_length = LONGEST;
+  init->max_length = DECLARED;
   init->const_item = 0;
   init->ptr = (char *)new (std::nothrow) std::string;
   return init->ptr ? 0 : refuse(message, "out of memory");
@@ -355,6 +355,8 @@ static bool numbers_of(UDF_ARGS *args, std::string *text, uchar *error) {
   };
   int code = named.is_there ? evq_numbers_of(named.path.c_str(), put, text, &fault) : EVQ_MISSING;
   if (code && code != EVQ_MISSING) done(code, fault, error);
+  // There was no memory for the text.
+  if (!code && text->empty()) return *error = 1, false;
   return !code;
 }
 

@@ -70,13 +70,13 @@ fn one_frame_a_second_says_it() {
     }
 }
 
-/// The files as an earlier version has written them.
-fn made_old(disk: &Simulated) -> Vec<(PathBuf, Vec<u8>)> {
+/// The files as another version has written them.
+fn made(version: u8, disk: &Simulated) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = disk.files();
     files.retain(|(_, bytes)| bytes.starts_with(b"EVKQLOG\n"));
     for (path, bytes) in &mut files {
         assert_eq!(bytes[8], 2);
-        bytes[8] = 1;
+        bytes[8] = version;
         let crc = crc32c::crc32c(&bytes[..60]);
         bytes[60..64].copy_from_slice(&crc.to_le_bytes());
         disk.overwrite(path, bytes);
@@ -95,7 +95,7 @@ fn of_rows_that_an_earlier_version_wrote_nothing_is_said() {
     table.compact(true).unwrap();
     one(&table);
     drop(table);
-    let old = made_old(&disk);
+    let old = made(1, &disk);
     assert!(old.len() >= 2, "a part and a segment");
     disk.set_clock(1000);
     let (table, _) = open(&disk).unwrap();
@@ -120,13 +120,35 @@ fn of_rows_that_an_earlier_version_wrote_nothing_is_said() {
     assert_eq!((table.stats().rows, table.oldest_s()), (1, Some(5)));
 }
 
+/// What a library of before does with files of this one: the newest of them may hold a single row.
+#[test]
+fn files_of_a_later_version_are_refused_and_stay() {
+    let disk = Simulated::new();
+    let table = create(&disk, small());
+    // The last one began another file.
+    while disk
+        .files()
+        .iter()
+        .filter(|(_, bytes)| bytes.starts_with(b"EVKQLOG\n"))
+        .count()
+        < 2
+    {
+        one(&table);
+    }
+    table.close().unwrap();
+    made(3, &disk);
+    let before = disk.files();
+    assert!(open(&disk).is_err());
+    assert_eq!(disk.files(), before);
+}
+
 #[test]
 fn files_of_an_earlier_version_stay_so_until_rows_come() {
     let disk = Simulated::new();
     let table = create(&disk, small());
     (0..3).for_each(|_| one(&table));
     drop(table);
-    made_old(&disk);
+    made(1, &disk);
     let versions = || {
         let mut files = disk.files();
         files.retain(|(_, bytes)| bytes.starts_with(b"EVKQLOG\n"));
