@@ -217,7 +217,21 @@ fn is_seen(site: &Site) {
         (&json!(50), &json!(0)),
         "{status}"
     );
+    let connection = session.value("SELECT CONNECTION_ID()").unwrap().unwrap();
+    let connection: u64 = connection.parse().unwrap();
+    assert!(status["oldest_s"].is_u64(), "{status}");
+    assert_eq!(
+        status["owners"],
+        json!([{ "connection": connection, "rows": 2 }])
+    );
     let text = fs::read_to_string(metrics).unwrap();
+    assert!(
+        text.contains("\nevenkeel_queue_oldest_row_seconds{database=\"shop\",table=\"jobs\"} ")
+    );
+    let line = format!(
+        "\nevenkeel_queue_rows_owned_by{{database=\"shop\",table=\"jobs\",connection=\"{connection}\"}} 2\n"
+    );
+    assert!(text.contains(&line), "{text}");
     let line = "evenkeel_queue_rows_owned{database=\"shop\",table=\"jobs\"} 2";
     assert!(text.lines().any(|one| one == line), "{text}");
     // Owned rows are passed over, and none is taken.

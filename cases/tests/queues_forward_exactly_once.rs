@@ -2,6 +2,7 @@
 //! refuse where it cannot?
 
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
+use evenkeel_cases::queues::verbs::Queues;
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::effort::{rounds, seed};
@@ -137,6 +138,31 @@ fn every_column_arrives_and_what_cannot_be_kept_is_refused() {
     by_option_file(&pair, &source, &mut here);
     one_source_one_slot(&pair, &mut here, &mut there);
     settings_that_forget(&pair, &mut here);
+    a_consumer_that_waits_is_let_go(&pair, &source, &mut here);
+    to_itself_by_another_way(&source, &mut here);
+}
+
+/// What a run that was killed still waits for is given to it, and comes back later.
+fn a_consumer_that_waits_is_let_go(pair: &Pair, source: &QueueSite, here: &mut Session) {
+    let waiters = |here: &mut Session| source.stat(here, "w", "waiters");
+    all(here, &["CREATE TABLE w (i INT) ENGINE=QUEUE"]);
+    thread::scope(|scope| {
+        let mut waits = source.session();
+        scope.spawn(move || waits.run("SELECT queue_wait('w', 2)").unwrap());
+        until("it waits", || waiters(here) == 1);
+        assert_eq!(pair.done(&["shop.w", "shop.ab", "--slot=9"]), 0);
+        assert_eq!(waiters(here), 0, "it began beside another consumer");
+    });
+}
+
+/// The same server is told by more than one address.
+fn to_itself_by_another_way(site: &QueueSite, here: &mut Session) {
+    let pair = Pair::new(site, site);
+    // Without a row: who begins would otherwise never end.
+    pair.refused(&["shop.w", "shop.w"], 2, "cannot be forwarded to itself");
+    all(here, &["INSERT INTO w VALUES (1)"]);
+    all(here, &["CREATE TABLE other (i INT) ENGINE=QUEUE"]);
+    assert_eq!(pair.done(&["shop.w", "shop.other"]), 1);
 }
 
 /// The target's socket and user out of a file, and what a person is told.
@@ -209,7 +235,15 @@ fn one_source_one_slot(pair: &Pair, here: &mut Session, there: &mut Session) {
 fn settings_that_forget(pair: &Pair, here: &mut Session) {
     all(here, &["SET GLOBAL queue_sync_consume = 1"]);
     pair.refused(&["shop.a", "shop.ab"], 14, "queue_sync_consume is 1");
-    all(here, &["SET GLOBAL queue_sync_consume = 2"]);
+    all(
+        here,
+        &[
+            "SET GLOBAL queue_sync_consume = 2",
+            "SET GLOBAL queue_sync = 1",
+        ],
+    );
+    pair.refused(&["shop.a", "shop.ab"], 14, "queue_sync is 1");
+    all(here, &["SET GLOBAL queue_sync = 2"]);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub use groups::{Group, Groups, Unfinished, statement};
 pub use gtid::Gtid;
 pub use name::{number_of, successor};
 pub use set::GtidSet;
-pub use tables::{Change, change, started};
+pub use tables::{Change, Done, change, started};
 
 /// The first bytes of every binary log file.
 pub const MAGIC: [u8; 4] = [0xfe, b'b', b'i', b'n'];

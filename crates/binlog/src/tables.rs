@@ -26,12 +26,21 @@ const HARMLESS: [&str; 13] = [
 pub enum Change {
     /// No rows of any table.
     Nothing,
-    /// Rows of this table. What its foreign keys do to others stands nowhere.
-    Rows {
+    /// Nothing yet: the rows that follow under this number are those of this table.
+    Table {
+        /// What rows name it by.
+        number: u64,
         /// Its database.
         schema: String,
         /// Its name.
         table: String,
+    },
+    /// Rows of the table that was given this number. What foreign keys do to others stands nowhere.
+    Rows {
+        /// Of the table.
+        number: u64,
+        /// What was done to them.
+        done: Done,
     },
     /// Whatever the text of this statement does.
     Statement(Vec<u8>),
@@ -39,20 +48,41 @@ pub enum Change {
     Unsaid(String),
 }
 
+/// What was done to rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// They are new.
+    Inserted,
+    /// They have other values.
+    Updated,
+    /// They are gone.
+    Deleted,
+}
+
 /// Says what an event changes. `body` is without the checksum.
 #[must_use]
 pub fn change(header: &Header, body: &[u8]) -> Change {
     match header.kind {
         kind::TABLE_MAP => match table(body) {
-            Some((schema, table)) => Change::Rows { schema, table },
+            Some((number, schema, table)) => Change::Table {
+                number,
+                schema,
+                table,
+            },
             None => Change::Unsaid("an event that is damaged".to_owned()),
         },
         kind::QUERY => match statement(body) {
             Some(text) => by_text(text),
             None => Change::Unsaid("an event that is damaged".to_owned()),
         },
-        // Rows of tables that were named before.
-        20..=25 | 30..=32 | 39 | 166..=171 => Change::Nothing,
+        20..=25 | 30..=32 | 39 | 166..=171 => match number(body) {
+            Some(NO_TABLE) => Change::Nothing,
+            Some(number) => Change::Rows {
+                number,
+                done: done(header.kind),
+            },
+            None => Change::Unsaid("an event that is damaged".to_owned()),
+        },
         kind::STOP
         | kind::ROTATE
         | kind::FORMAT_DESCRIPTION
@@ -87,8 +117,27 @@ pub fn started(body: &[u8]) -> u32 {
     created.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
+/// What an event without rows has in place of a table's number.
+const NO_TABLE: u64 = 0xFF_FFFF;
+
+/// What events of rows begin with: 6 bytes.
+fn number(body: &[u8]) -> Option<u64> {
+    let mut bytes = [0; 8];
+    bytes[..6].copy_from_slice(body.get(..6)?);
+    Some(u64::from_le_bytes(bytes))
+}
+
+/// Each version of row events has one for each of the three; 39 is MySQL's update of parts of JSON.
+fn done(kind: u8) -> Done {
+    match kind {
+        20 | 23 | 30 | 166 | 169 => Done::Inserted,
+        22 | 25 | 32 | 168 | 171 => Done::Deleted,
+        _ => Done::Updated,
+    }
+}
+
 /// Body: `6 bytes number, u16 flags, u8 length, schema, 0, u8 length, table, 0`.
-fn table(body: &[u8]) -> Option<(String, String)> {
+fn table(body: &[u8]) -> Option<(u64, String, String)> {
     let text = |at: usize| {
         let length = usize::from(*body.get(at)?);
         let name = body.get(at + 1..at + 1 + length)?;
@@ -96,7 +145,7 @@ fn table(body: &[u8]) -> Option<(String, String)> {
     };
     let (schema, next) = text(8)?;
     let (table, _) = text(next)?;
-    Some((schema, table))
+    Some((number(body)?, schema, table))
 }
 
 fn by_text(text: &[u8]) -> Change {
@@ -136,14 +185,34 @@ mod tests {
     #[test]
     fn rows_name_their_table() {
         let body = b"\x07\0\0\0\0\0\x01\0\x04shop\0\x06orders\0\x02\x03\x0f";
-        let rows = Change::Rows {
+        let named = Change::Table {
+            number: 7,
             schema: "shop".to_owned(),
             table: "orders".to_owned(),
         };
-        assert_eq!(change(&header(kind::TABLE_MAP), body), rows);
+        assert_eq!(change(&header(kind::TABLE_MAP), body), named);
         for cut in 0..20 {
             let cut = change(&header(kind::TABLE_MAP), &body[..cut]);
             assert!(matches!(cut, Change::Unsaid(_)), "{cut:?}");
+        }
+    }
+
+    #[test]
+    fn rows_say_what_was_done() {
+        for (kinds, done) in [
+            ([20, 23, 30, 166, 169], Done::Inserted),
+            ([21, 24, 31, 167, 170], Done::Updated),
+            ([22, 25, 32, 168, 171], Done::Deleted),
+            ([39; 5], Done::Updated),
+        ] {
+            for kind in kinds {
+                let rows = change(&header(kind), b"\x07\0\0\0\0\x01\x01\0rest");
+                let number = 7 + (1 << 40);
+                assert_eq!(rows, Change::Rows { number, done }, "{kind}");
+                let none = change(&header(kind), b"\xFF\xFF\xFF\0\0\0\x01\0");
+                assert_eq!(none, Change::Nothing, "{kind}");
+                assert!(matches!(change(&header(kind), b"\x07"), Change::Unsaid(_)));
+            }
         }
     }
 

@@ -4,10 +4,13 @@ use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_queue::place::{ROOT, anchors, is_anchor, root_of};
+use evenkeel_queue::plain;
 use evenkeel_queue::salvage::{self, Checked};
 use evenkeel_server::files::refuse_running;
 use serde::Serialize;
 use std::fs;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What was found in files.
@@ -143,13 +146,31 @@ fn failed(why: evenkeel_queue::Error) -> Error {
         .hint("give a directory on a disk with space that is not there yet, and run this again")
 }
 
-/// MariaDB keeps a table's columns in a file of its own, too.
+/// MariaDB keeps a table's columns in a file of its own, too. What is copied is going to be the server's: so it has to
+/// be of whoever has the table.
 fn keep_definition(anchor: &Path, to: &Path) -> Result<()> {
     let (from, to) = (anchor.with_extension("frm"), to.with_extension("frm"));
-    if !from.exists() {
-        return Ok(());
+    let failed = || format!("failed to copy {}", from.display());
+    let mut file = match plain::open(&from) {
+        Err(why) if why.kind() == ErrorKind::NotFound => return Ok(()),
+        opened => opened.context(failed)?,
+    };
+    let owner = plain::open(anchor).and_then(|anchor| Ok(anchor.metadata()?.uid()));
+    let found = file.metadata().context(failed)?;
+    if found.nlink() != 1 {
+        return Err(Error::refused(format!("{} has another name besides", from.display()))
+            .hint("see who gave it that; copy the file, put the copy in its place, and run this again"));
     }
-    fs::copy(&from, &to).context(|| format!("failed to copy {}", from.display()))?;
+    if found.uid() != owner.context(failed)? {
+        return Err(Error::refused(format!(
+            "{} belongs to another user than {}",
+            from.display(),
+            anchor.display()
+        ))
+        .hint("see who put it there; give both to the same user, and run this again"));
+    }
+    let mut copy = fs::File::create_new(&to).context(failed)?;
+    io::copy(&mut file, &mut copy).context(failed)?;
     Ok(())
 }
 
@@ -167,7 +188,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
         );
     }
     let is_empty = match fs::read_dir(into) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => true,
         entries => entries
             .context(|| format!("failed to list {}", into.display()))?
             .next()
@@ -182,6 +203,12 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
 
 impl Place {
     fn of(path: &Path) -> Result<Self> {
+        if is_anchor(path) && path.is_symlink() {
+            return Err(
+                Error::usage(format!("{} is a symbolic link", path.display()))
+                    .hint("see who made it, and name the file that it leads to"),
+            );
+        }
         let seen = fs::canonicalize(path).map_err(|error| {
             unreadable("file or directory", path, error)
                 .hint("give a data directory, or the file of one table in it: shop/jobs.QUE")
@@ -275,7 +302,7 @@ impl TableFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use evenkeel_op::ErrorKind;
+    use evenkeel_op::ErrorKind as Kind;
     use evenkeel_queue::io::Disk;
     use evenkeel_queue::{Options, Store};
     use std::sync::Arc;
@@ -314,7 +341,7 @@ mod tests {
         assert!(again.sound && again.tables[0].rows == 3, "{again:?}");
         let definition = fs::read_to_string(request.into.join("shop/mails.frm"));
         assert_eq!(definition.unwrap(), "mails");
-        assert_eq!(salvage(&request).unwrap_err().kind(), ErrorKind::Usage);
+        assert_eq!(salvage(&request).unwrap_err().kind(), Kind::Usage);
     }
 
     #[test]
@@ -336,12 +363,101 @@ mod tests {
         let dir = datadir();
         let empty = tempfile::tempdir().unwrap();
         for path in [empty.path().to_owned(), dir.path().join("shop/jobs.frm")] {
-            assert_eq!(check(&path).unwrap_err().kind(), ErrorKind::Usage);
+            assert_eq!(check(&path).unwrap_err().kind(), Kind::Usage);
         }
         let inside = salvage(&Salvage {
             path: dir.path().to_owned(),
             into: dir.path().join("new"),
         });
-        assert_eq!(inside.unwrap_err().kind(), ErrorKind::Usage);
+        assert_eq!(inside.unwrap_err().kind(), Kind::Usage);
+    }
+
+    /// What the server's account can put in the place of a file.
+    fn put(path: &Path, what: &str, secret: &Path) {
+        fs::remove_file(path).unwrap();
+        match what {
+            "link" => std::os::unix::fs::symlink(secret, path).unwrap(),
+            "directory" => fs::create_dir(path).unwrap(),
+            _ => {
+                let made = std::process::Command::new("mkfifo").arg(path).status();
+                assert!(made.unwrap().success());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_read() {
+        for what in ["link", "directory", "fifo"] {
+            for name in ["shop/jobs.QUE", "segment", "CHECKPOINT"] {
+                let dir = datadir();
+                let known = check(dir.path()).unwrap().tables;
+                let rows = &known[0].directory;
+                let path = match name {
+                    "segment" => rows.join("000000000001.seg"),
+                    "CHECKPOINT" => rows.join(name),
+                    name => dir.path().join(name),
+                };
+                // What a link leads to would do.
+                let secret = dir.path().join("secret");
+                fs::copy(&path, &secret).unwrap();
+                put(&path, what, &secret);
+                let report = check(dir.path()).unwrap();
+                assert!(!report.sound, "{what}, {name}: {report:?}");
+                let into = tempfile::tempdir().unwrap();
+                let report = salvage(&Salvage {
+                    path: dir.path().to_owned(),
+                    into: into.path().to_owned(),
+                });
+                let report = report.unwrap();
+                let told = format!(
+                    "{:?} {:?}",
+                    report.tables[0].problem, report.tables[0].damage
+                );
+                let why = match what {
+                    "link" => "symbolic link",
+                    _ => "no regular file",
+                };
+                assert!(told.contains(why), "{what}, {name}: {told}");
+                assert_eq!(report.tables[1].rows, 3, "{what}, {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_of_rows_that_is_a_link_is_not_looked_into() {
+        let dir = datadir();
+        let rows = check(dir.path()).unwrap().tables[0].directory.clone();
+        let elsewhere = dir.path().join("elsewhere");
+        fs::rename(&rows, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &rows).unwrap();
+        let problem = check(dir.path()).unwrap().tables[0].problem.clone();
+        assert!(problem.unwrap().contains("symbolic link"));
+    }
+
+    #[test]
+    fn a_definition_that_leads_elsewhere_is_not_copied() {
+        for what in ["link", "directory", "fifo"] {
+            let dir = datadir();
+            let secret = dir.path().join("secret");
+            fs::write(&secret, "secret").unwrap();
+            put(&dir.path().join("shop/jobs.frm"), what, &secret);
+            let into = tempfile::tempdir().unwrap();
+            let refused = salvage(&Salvage {
+                path: dir.path().join("shop/jobs.QUE"),
+                into: into.path().to_owned(),
+            });
+            assert!(refused.is_err(), "{what}");
+            assert!(!into.path().join("shop/jobs.frm").exists(), "{what}");
+        }
+    }
+
+    #[test]
+    fn an_anchor_that_is_named_is_no_link() {
+        let dir = datadir();
+        let link = dir.path().join("shop/link.QUE");
+        std::os::unix::fs::symlink(dir.path().join("shop/jobs.QUE"), &link).unwrap();
+        let refused = check(&link).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Usage);
+        assert!(refused.to_string().contains("symbolic link"), "{refused}");
     }
 }

@@ -14,5 +14,5 @@ mod name;
 
 pub use files::{Damage, FilesReport, IdRange, Salvage, TableFiles, check, salvage};
 pub use forward::{Forward, Forwarded, forward};
-pub use live::{Compacted, Peeked, QueueState, StatusReport, compact, peek, status};
+pub use live::{Compacted, Owner, Peeked, QueueState, StatusReport, compact, peek, status};
 pub use name::QueueName;

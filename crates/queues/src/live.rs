@@ -38,8 +38,22 @@ pub struct QueueState {
     pub removed_per_s: f64,
     /// Bytes of its files.
     pub bytes: u64,
-    /// All numbers that the server gives, by its names.
+    /// How long the oldest row that is there has waited, in seconds; 0 where there is none. None where the server does
+    /// not know, as an earlier version wrote that row.
+    pub oldest_s: Option<u64>,
+    /// Who owns rows, by the server's numbers of their connections; none where an earlier version does not say it.
+    pub owners: Option<Vec<Owner>>,
+    /// The other numbers that the server gives, by its names.
     pub counters: BTreeMap<String, u64>,
+}
+
+/// A connection that owns rows of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Owner {
+    /// The server's number of it, as `SHOW PROCESSLIST` has it.
+    pub connection: u64,
+    /// Rows that it owns.
+    pub rows: u64,
 }
 
 /// The first rows that nobody owns.
@@ -93,7 +107,8 @@ pub fn status(session: &mut Session, names: &[QueueName]) -> Result<StatusReport
 }
 
 impl QueueState {
-    fn new(name: QueueName, counters: BTreeMap<String, u64>, uptime_s: u64) -> Self {
+    fn new(name: QueueName, mut counters: BTreeMap<String, u64>, uptime_s: u64) -> Self {
+        let owners = take_owners(&mut counters);
         let number = |name: &str| counters.get(name).copied().unwrap_or(0);
         let rate = |count: u64| count as f64 / uptime_s.max(1) as f64;
         let (written, removed) = (number("rows_written"), number("rows_removed"));
@@ -108,9 +123,27 @@ impl QueueState {
             written_per_s: rate(written),
             removed_per_s: rate(removed),
             bytes: number("bytes"),
+            oldest_s: counters.get("oldest_row_seconds").copied(),
+            owners,
             counters,
         }
     }
+}
+
+/// Takes those who own rows out of a queue's numbers.
+fn take_owners(counters: &mut BTreeMap<String, u64>) -> Option<Vec<Owner>> {
+    let mut owners = Vec::new();
+    counters.retain(|name, rows| {
+        let connection = name.strip_prefix("rows_owned_by_");
+        let connection = connection.and_then(|number| number.parse().ok());
+        owners.extend(connection.map(|connection| Owner {
+            connection,
+            rows: *rows,
+        }));
+        connection.is_none()
+    });
+    owners.sort_unstable_by_key(|owner| owner.connection);
+    counters.contains_key("owners").then_some(owners)
 }
 
 /// Reads the first rows that nobody owns, and takes none.
@@ -172,10 +205,11 @@ pub(crate) fn engine(session: &mut Session, name: &QueueName) -> Result<Option<S
     ))
 }
 
-/// How many rows of a queue have an owner; nothing where it is gone.
-pub(crate) fn owned(session: &mut Session, name: &QueueName) -> Result<Option<u64>> {
+/// How many rows of a queue have an owner, and how many sessions wait for some; nothing where it is gone.
+pub(crate) fn consumers(session: &mut Session, name: &QueueName) -> Result<Option<(u64, u64)>> {
     let counters = counters(session, name)?;
-    Ok(counters.map(|all| all.get("rows_owned").copied().unwrap_or(0)))
+    let number = |all: &BTreeMap<String, u64>, what| all.get(what).copied().unwrap_or(0);
+    Ok(counters.map(|all| (number(&all, "rows_owned"), number(&all, "waiters"))))
 }
 
 fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
@@ -234,5 +268,14 @@ mod tests {
         let state = QueueState::new(name, numbers, 60);
         assert_eq!((state.rows, state.owned, state.waiters), (7, 2, 0));
         assert!((state.written_per_s - 10.0).abs() < 1e-9);
+        // An earlier version says neither.
+        assert_eq!((state.oldest_s, state.owners), (None, None));
+        let text =
+            "rows: 7\noldest_row_seconds: 90\nowners: 2\nrows_owned_by_10: 1\nrows_owned_by_9: 3\n";
+        let state = QueueState::new("shop.jobs".parse().unwrap(), read(text), 60);
+        assert_eq!(state.oldest_s, Some(90));
+        let owner = |connection, rows| Owner { connection, rows };
+        assert_eq!(state.owners, Some(vec![owner(9, 3), owner(10, 1)]));
+        assert_eq!(state.counters.len(), 3);
     }
 }

@@ -1,6 +1,6 @@
 //! One session: statements go, results come. It never reconnects.
 
-use crate::decode::{Ending, Malformed, ServerError};
+use crate::decode::{Ending, Malformed, ServerError, SessionState};
 use crate::greeting::can;
 use crate::login::{Failure, login};
 use crate::packet::Packets;
@@ -16,6 +16,8 @@ use std::time::Duration;
 pub const SILENCE: Duration = Duration::from_secs(3600);
 /// The statement follows.
 const COM_QUERY: u8 = 3;
+/// An option of the session follows; 0 has statements hold several.
+const COM_SET_OPTION: u8 = 27;
 /// How much of a local file goes into one packet.
 const FILE_PIECE: usize = 1 << 20;
 
@@ -40,6 +42,7 @@ pub struct Connection {
     state: State,
     /// Of the last result that ended.
     warnings: u16,
+    session: SessionState,
     /// The number of the error that the last statement was refused with.
     refusal: Option<u16>,
 }
@@ -87,6 +90,7 @@ impl Connection {
             cancel: cancel.clone(),
             state: State::Idle,
             warnings: 0,
+            session: SessionState::default(),
             refusal: None,
         })
     }
@@ -107,6 +111,21 @@ impl Connection {
     #[must_use]
     pub fn refusal(&self) -> Option<u16> {
         self.refusal
+    }
+
+    /// Returns how the session was when the last statement ended.
+    #[must_use]
+    pub fn session(&self) -> SessionState {
+        self.session
+    }
+
+    /// Lets a statement be several, with semicolons between them, as the clients have it.
+    ///
+    /// Errors: as [`Connection::run`].
+    pub fn allow_several(&mut self) -> Result<()> {
+        let what = "COM_SET_OPTION";
+        self.command(&[COM_SET_OPTION, 0, 0], &[], what)?;
+        self.first_packet(what).map(|_| ())
     }
 
     /// Returns the server's version as its greeting gives it.
@@ -146,12 +165,19 @@ impl Connection {
             }
             Answer::Columns(count) => {
                 let warnings = Rows::begin(self, count, sql)?.drop_all()?;
+                // Of several statements, those behind the one with rows.
+                self.settle(sql)?;
                 Ok(Done {
                     affected: 0,
                     warnings,
                 })
             }
-            Answer::WantsFile => self.send_file(&mut io::empty(), sql),
+            Answer::WantsFile => {
+                self.send_file(&mut io::empty(), sql)?;
+                Err(Error::failed(format!(
+                    "the statement asks for a file of this host (LOAD DATA LOCAL), and is given none, in: {sql}"
+                )))
+            }
         }
     }
 
@@ -327,6 +353,7 @@ impl Connection {
 
     fn note(&mut self, ending: Ending) {
         self.warnings = ending.warnings;
+        self.session = ending.session;
         self.state = if ending.more {
             State::More
         } else {

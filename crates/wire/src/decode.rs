@@ -97,6 +97,29 @@ pub struct Ending {
     pub warnings: u16,
     /// Whether another result follows.
     pub more: bool,
+    /// How the session is.
+    pub session: SessionState,
+}
+
+/// What the server says of the session with each result.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SessionState {
+    /// A transaction is open.
+    pub in_transaction: bool,
+    /// Each statement is a transaction of its own, unless one is begun.
+    pub autocommit: bool,
+    /// `NO_BACKSLASH_ESCAPES` is in `sql_mode`.
+    pub no_backslash: bool,
+}
+
+impl SessionState {
+    fn of(status: u16) -> Self {
+        Self {
+            in_transaction: status & 0x0001 != 0,
+            autocommit: status & 0x0002 != 0,
+            no_backslash: status & 0x0200 != 0,
+        }
+    }
 }
 
 impl Ending {
@@ -112,6 +135,7 @@ impl Ending {
             insert_id,
             warnings: bytes.short()?,
             more: status & MORE_RESULTS != 0,
+            session: SessionState::of(status),
         })
     }
 
@@ -120,9 +144,11 @@ impl Ending {
         let mut bytes = Bytes(packet);
         bytes.byte()?;
         let warnings = bytes.short()?;
+        let status = bytes.short()?;
         Ok(Self {
             warnings,
-            more: bytes.short()? & MORE_RESULTS != 0,
+            more: status & MORE_RESULTS != 0,
+            session: SessionState::of(status),
             ..Self::default()
         })
     }
@@ -237,6 +263,7 @@ mod tests {
     fn endings_say_whether_more_follows() {
         let ok = Ending::of_ok(&[0, 3, 9, 0x0A, 0, 2, 0]).unwrap();
         assert_eq!((ok.affected, ok.insert_id, ok.warnings), (3, 9, 2));
+        assert!(ok.session.autocommit && !ok.session.in_transaction);
         assert!(ok.more);
         let eof = Ending::of_eof(&[0xFE, 1, 0, 2, 0]).unwrap();
         assert_eq!((eof.warnings, eof.more), (1, false));

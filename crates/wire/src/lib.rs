@@ -26,7 +26,7 @@ mod stream;
 mod tls;
 
 pub use connection::{Connection, Done, SILENCE};
-pub use decode::{Column, Malformed};
+pub use decode::{Column, Malformed, SessionState};
 pub use prepared::{Executed, Prepared, Value};
 pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};

@@ -168,7 +168,9 @@ fn loads(running: &Running, connection: &mut Connection) {
         [["1", "x"], ["2", "NULL!"]]
     );
     // Nothing is given to a server that asks without our having offered it.
-    assert_eq!(connection.run(sql).unwrap().affected, 0);
+    let error = connection.run(sql).unwrap_err();
+    assert!(error.to_string().contains("is given none"), "{error}");
+    assert_eq!(table(connection, "SELECT COUNT(*) FROM d.l"), [["2"]]);
     let mut other = open(&running.connect_options());
     let error = other.load(sql, &mut Fails(b"3\ty\n")).unwrap_err();
     assert!(error.chain().contains("the disk is gone"), "{error}");

@@ -63,14 +63,16 @@ int evq_drop(const char *path, const evq_statement *, evq_fault *);
 // The connection's statement has ended; null: only what others have left, or a crash.
 int evq_settle_names(evq_connection *, evq_look_up, void *of, evq_fault *);
 int evq_are_names_settled();
-int evq_stats_of(const char *path, evq_stats *, evq_fault *);
+// The numbers of a table, a line each.
+int evq_numbers_of(const char *path, void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
 int evq_compact(const char *path, evq_fault *);
 // Sums over tables that are open, and what was counted in those that were.
 int evq_totals(evq_stats *, evq_fault *);
 // The numbers of each open table, and the sums.
 int evq_status(void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
 
-evq_connection *evq_connection_new();  // null when that fails
+// `id` is the server's number of it. Null when that fails.
+evq_connection *evq_connection_new(uint64_t id);
 void evq_connection_free(evq_connection *);
 // As if it were new: what it owns goes back.
 void evq_connection_reset(evq_connection *);

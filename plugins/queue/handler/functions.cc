@@ -323,45 +323,48 @@ UDF longlong queue_compact(UDF_INIT *, UDF_ARGS *args, uchar *is_null, uchar *er
   });
 }
 
-// queue_stats('[db.]table'): a line for each number.
-static const size_t STATS = 1024;
+// queue_stats('[db.]table'): a line for each number, and for each session that owns rows.
+static const ulong DECLARED = 16 << 20;
 UDF my_bool queue_stats_init(UDF_INIT *init, UDF_ARGS *args, char *message) {
   if (has_no_engine(message)) return true;
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT)
     return refuse(message, "use: queue_stats('[database.]table')");
   init->maybe_null = 1;
-  init->max_length = STATS;
+  init->max_length = DECLARED;
   init->const_item = 0;
-  init->ptr = new (std::nothrow) char[STATS];
+  init->ptr = (char *)new (std::nothrow) std::string;
   return init->ptr ? 0 : refuse(message, "out of memory");
 }
-UDF void queue_stats_deinit(UDF_INIT *init) { delete[] init->ptr; }
+UDF void queue_stats_deinit(UDF_INIT *init) { delete (std::string *)init->ptr; }
 
 // Asks for a table's numbers. False: there are none, or there was an error.
-static bool numbers_of(UDF_ARGS *args, evq_stats *now, uchar *error) {
+static bool numbers_of(UDF_ARGS *args, std::string *text, uchar *error) {
   Named named;
   evq_fault fault;
   if (!args->args[0]) return false;
   Pin pin;
   if (!pin.hton) return no_engine(error);
   if (!find(current_thd, args->args[0], args->lengths[0], &named)) return *error = 1, false;
-  int code = named.is_there ? evq_stats_of(named.path.c_str(), now, &fault) : EVQ_MISSING;
+  auto put = [](void *of, const uint8_t *from, size_t bytes) {
+    // It is called by what throws nothing.
+    try {
+      ((std::string *)of)->assign((const char *)from, bytes);
+    } catch (...) {
+      ((std::string *)of)->clear();
+    }
+  };
+  int code = named.is_there ? evq_numbers_of(named.path.c_str(), put, text, &fault) : EVQ_MISSING;
   if (code && code != EVQ_MISSING) done(code, fault, error);
+  // There was no memory for the text.
+  if (!code && text->empty()) return *error = 1, false;
   return !code;
 }
 
 UDF char *queue_stats(UDF_INIT *init, UDF_ARGS *args, char *, ulong *length, uchar *is_null, uchar *error) {
-  evq_stats now;
+  auto *text = (std::string *)init->ptr;
   *is_null = 1;
-  if (!answer(error, [&]() -> longlong { return numbers_of(args, &now, error); })) return nullptr;
-  *length = snprintf(init->ptr, STATS,
-                     "rows: %llu\nrows_owned: %llu\nwaiters: %llu\nrows_written: %llu\nrows_removed: %llu\n"
-                     "bytes: %llu\nfiles: %llu\nmemory: %llu\nwait_immediate: %llu\nwait_delayed: %llu\n"
-                     "wait_timeout: %llu\nrestored_by_abort: %llu\nrestored_by_close: %llu\nbytes_removed: %llu\n",
-                     (ulonglong)now.rows, (ulonglong)now.owned, (ulonglong)now.waiters, (ulonglong)now.appended,
-                     (ulonglong)now.removed, (ulonglong)now.bytes, (ulonglong)now.files, (ulonglong)now.memory,
-                     (ulonglong)now.waits_at_once, (ulonglong)now.waits_later, (ulonglong)now.waits_timed_out,
-                     (ulonglong)now.back_by_abort, (ulonglong)now.back_by_close, (ulonglong)now.dead_bytes);
+  if (!answer(error, [&]() -> longlong { return numbers_of(args, text, error); })) return nullptr;
+  *length = text->size();
   *is_null = 0;
-  return init->ptr;
+  return text->data();
 }

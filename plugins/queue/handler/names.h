@@ -6,6 +6,9 @@
 
 class THD;
 
+// The server's number of a session, as CONNECTION_ID() says it.
+uint64_t connection_id(THD *thd);
+
 // The database that a session is in; empty for none.
 std::string current_database(THD *thd);
 

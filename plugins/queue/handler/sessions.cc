@@ -56,7 +56,7 @@ static Session *as_it_is(THD *thd, Session *session) {
 
 Session *session_at(THD *thd, handlerton *hton) {
   if (auto *session = session_if_any(thd, hton)) return as_it_is(thd, session);
-  evq_connection *queues = evq_connection_new();
+  evq_connection *queues = evq_connection_new(connection_id(thd));
   if (!queues) return nullptr;
   auto *session = new (std::nothrow) Session(queues);
   if (!session) return evq_connection_free(queues), nullptr;

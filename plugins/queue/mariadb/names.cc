@@ -11,6 +11,8 @@
 #include <sql_plugin.h>
 #include <sql_table.h>
 
+uint64_t connection_id(THD *thd) { return thd_get_thread_id(thd); }
+
 std::string current_database(THD *thd) {
   const LEX_CSTRING *now = thd_current_db(thd);
   return now && now->str ? std::string(now->str, now->length) : std::string();

@@ -16,6 +16,8 @@
 // Of a header that asks for sources.
 bool check_readonly(THD *thd, bool err_if_readonly);
 
+uint64_t connection_id(THD *thd) { return thd->thread_id(); }
+
 std::string current_database(THD *thd) {
   LEX_CSTRING now = thd->db();
   return now.str ? std::string(now.str, now.length) : std::string();

@@ -14,9 +14,10 @@ Examples:
 
 Statements are found as the mariadb and mysql clients find them. Rows of plain values go to all
 connections, those of many short statements as one; what depends on order keeps it. LOCK TABLES and
-what begins and ends transactions is left out, and a file with ROLLBACK is refused. After a failure,
-the message has the line and the options to go on with. Exit codes: 3 when a statement failed and what
-came before it is in; 13 server lost; 14 server refuses.";
+what begins and ends transactions is left out, unless the file says ROLLBACK or SAVEPOINT: then
+transactions run on one connection. Files that the file names with source are run, from its directory.
+After a failure, the message has the line and the options to go on with. Exit codes: 3 when a statement
+failed and what came before it is in, and with --force when any failed; 13 server lost; 14 server refuses.";
 
 /// Run a file of SQL statements, in parallel where order cannot matter.
 #[derive(Args, Debug)]
@@ -34,6 +35,18 @@ pub struct Import {
     /// When secondary indexes and foreign keys of new InnoDB tables are made.
     #[arg(long, value_name = "WHEN", default_value = "with")]
     pub indexes: ImportIndexes,
+    /// Go on after statements that fail: each is told, and the exit code is 3.
+    #[arg(long, short = 'f')]
+    pub force: bool,
+    /// Do not run files that the file names with source: such a line fails.
+    #[arg(long)]
+    pub no_source: bool,
+    /// Leave comments out of what is stored, as the mariadb client does, and mysql before 8.1.
+    #[arg(long)]
+    pub skip_comments: bool,
+    /// Take zero bytes and line ends of Windows as they are; of the clients' commands, obey DELIMITER alone.
+    #[arg(long)]
+    pub binary_mode: bool,
     /// Leave out what begins before this line, except settings of the session.
     #[arg(long, value_name = "LINE", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Going on")]
     pub from_line: u64,

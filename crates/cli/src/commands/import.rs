@@ -19,6 +19,10 @@ pub fn run(args: &args::Import, face: &Face) -> Result<u8> {
         indexes_after: args.indexes == ImportIndexes::After,
         from_line: args.from_line,
         done: args.done.clone(),
+        source: !args.no_source,
+        force: args.force,
+        skip_comments: args.skip_comments,
+        binary_mode: args.binary_mode,
         tell_every: args.tell_line_every,
     };
     // Before any connection: a wrong name is the likeliest mistake.
@@ -26,8 +30,9 @@ pub fn run(args: &args::Import, face: &Face) -> Result<u8> {
     let name = input.name.clone();
     let options = settings::connect(&args.connection, "import", face)?;
     let report = import::import(&options, &request, input, face.progress(), face.cancel())?;
-    face.answer(&ImportAnswer::new(name, &report));
-    Ok(exit::DONE)
+    let failed = report.failed > 0;
+    face.answer(&ImportAnswer::new(name, report));
+    Ok(if failed { exit::PARTIAL } else { exit::DONE })
 }
 
 fn input(path: &Path) -> Result<Input> {
@@ -35,6 +40,7 @@ fn input(path: &Path) -> Result<Input> {
         return Ok(Input {
             name: "standard input".to_owned(),
             bytes: None,
+            path: None,
             from: Box::new(io::stdin()),
         });
     }
@@ -51,6 +57,7 @@ fn input(path: &Path) -> Result<Input> {
     Ok(Input {
         name: path.display().to_string(),
         bytes: facts.is_file().then_some(facts.len()),
+        path: Some(path.to_owned()),
         from,
     })
 }

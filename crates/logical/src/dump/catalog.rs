@@ -29,7 +29,7 @@ pub(super) struct Table {
     pub(super) rows: u64,
     /// Bytes of data, without indexes; the server's guess.
     pub(super) bytes: u64,
-    /// In order, without generated ones.
+    /// In order, without generated ones; where all are generated, the first of them.
     pub(super) columns: Vec<Column>,
     /// What it may be cut by.
     pub(super) key: Option<Key>,
@@ -49,11 +49,16 @@ pub(super) struct Key {
 
 impl Table {
     pub(super) fn of(schema: &str, table: &objects::Table, filter: &Filter) -> Self {
-        let columns = table.columns.iter();
-        let columns: Vec<Column> = columns
-            .filter(|column| column.generated == Generated::No)
-            .cloned()
-            .collect();
+        let of = |wanted: fn(&Column) -> bool| {
+            let columns = table.columns.iter().filter(|column| wanted(column));
+            columns.cloned().collect::<Vec<Column>>()
+        };
+        let mut columns = of(|column| column.generated == Generated::No);
+        // Files have to say how many rows there are.
+        if columns.is_empty() {
+            columns = of(|column| column.generated != Generated::RowTime);
+            columns.truncate(1);
+        }
         Self {
             schema: schema.to_owned(),
             name: table.name.clone(),

@@ -1,6 +1,7 @@
 //! What a column's type means for reading it.
 
-use crate::objects::Column;
+use super::members::has_empty_member;
+use crate::objects::{Column, Generated};
 use evenkeel_server::connect::quote_name;
 
 impl Column {
@@ -54,9 +55,30 @@ impl Column {
             )
     }
 
+    /// Returns whether the server computes its values: files show them, and nobody can store them.
+    pub(super) fn is_computed(&self) -> bool {
+        self.generated != Generated::No
+    }
+
+    /// Returns whether files have the numbers of its members and not their text, because an empty text
+    /// would be one of two values: of ENUM that of the empty member or the error value, of SET that of
+    /// the empty member or of none.
+    pub(super) fn is_by_number(&self) -> bool {
+        matches!(&*self.data_type, "enum" | "set") && has_empty_member(&self.column_type)
+    }
+
     /// Returns what to select, so that the value comes out exactly.
     pub(super) fn selected(&self) -> String {
+        self.selected_as(self.is_by_number())
+    }
+
+    /// The same, for files that have members by number or by text.
+    pub(super) fn selected_as(&self, by_number: bool) -> String {
         let name = quote_name(&self.name);
+        // Plus zero would go through floating point, which has not enough digits for a SET of 64.
+        if by_number {
+            return format!("CAST({name} AS UNSIGNED)");
+        }
         // The text of a FLOAT has six digits; as DOUBLE it has all that it needs. Times one, and
         // not plus zero, which would lose the sign of a negative zero.
         match &*self.data_type {

@@ -1,6 +1,7 @@
 //! What of an unfinished dump stays as it is: chunks of tables that nobody wrote to since its view, so
 //! that the new view shows the same rows. docs/src/design/dump.md argues it.
 
+use super::cascades;
 use super::catalog::{Look, Table};
 use super::journal::{Left, LeftTable, View};
 use super::manifest::ChunkEntry;
@@ -11,7 +12,6 @@ use super::write::Compression;
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
-use regex::bytes::Regex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
@@ -231,17 +231,13 @@ fn refuse_touched(
             return;
         }
     };
-    let databases = look.objects.databases.iter();
-    let known = databases
-        .flat_map(|one| one.tables.iter().map(|table| key(&one.name, &table.name)))
-        .collect();
-    let reached = reached_by_keys(&parents(look), &known, &written.logged);
+    let reached = cascades::reached(look, &written.logged);
     for (table, place) in tables.iter().zip(found) {
         let name = key(&table.schema, &table.name);
         let why = match () {
-            () if written.logged.contains(&name) => "the table was written to since",
+            () if written.logged.contains_key(&name) => "the table was written to since",
             () if reached.contains(&name) => {
-                "a foreign key leads to a table that was written to since"
+                "a foreign key leads to a table that was written to since, and may have changed rows"
             }
             () if written.noticed.contains(&name) => {
                 "InnoDB has the table as written to since, the binary log has not"
@@ -251,63 +247,6 @@ fn refuse_touched(
         if let Some(one) = place.take() {
             resumed.refuse(why, &one);
         }
-    }
-}
-
-/// Returns the tables that each table's foreign keys lead to. A name in a comment that looks like one
-/// is no harm: it only makes one table more to be read again.
-fn parents(look: &Look) -> BTreeMap<String, BTreeSet<String>> {
-    let name = "`((?:[^`]|``)+)`";
-    let Ok(pattern) = Regex::new(&format!(r"REFERENCES {name}(?:\.{name})? \(")) else {
-        return BTreeMap::new();
-    };
-    let mut all = BTreeMap::new();
-    for database in &look.objects.databases {
-        for table in &database.tables {
-            let found = pattern.captures_iter(&table.create).map(|found| {
-                let text = |at: usize| {
-                    let found = found.get(at)?;
-                    Some(String::from_utf8_lossy(found.as_bytes()).replace("``", "`"))
-                };
-                match (text(1).unwrap_or_default(), text(2)) {
-                    (schema, Some(table)) => key(&schema, &table),
-                    (table, None) => key(&database.name, &table),
-                }
-            });
-            let found: BTreeSet<String> = found.collect();
-            if !found.is_empty() {
-                all.insert(key(&database.name, &table.name), found);
-            }
-        }
-    }
-    all
-}
-
-/// Returns the tables whose rows a foreign key may have changed: what it does is in no log. Of a table
-/// outside of the dump it is not known where its own keys lead, so it counts as reached.
-fn reached_by_keys(
-    parents: &BTreeMap<String, BTreeSet<String>>,
-    known: &BTreeSet<String>,
-    written: &BTreeSet<String>,
-) -> BTreeSet<String> {
-    let mut reached = BTreeSet::new();
-    if written.is_empty() {
-        return reached;
-    }
-    loop {
-        let is_reached = |name: &String| {
-            written.contains(name) || reached.contains(name) || !known.contains(name)
-        };
-        let more: Vec<String> = parents
-            .iter()
-            .filter(|(child, _)| !reached.contains(*child))
-            .filter(|(_, leads)| leads.iter().any(is_reached))
-            .map(|(child, _)| child.clone())
-            .collect();
-        if more.is_empty() {
-            return reached;
-        }
-        reached.extend(more);
     }
 }
 
@@ -338,36 +277,6 @@ fn is_whole(dir: &Path, entry: &ChunkEntry, compression: Compression) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn set(names: &[&str]) -> BTreeSet<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
-    }
-
-    #[test]
-    fn foreign_keys_are_followed() {
-        let parents: BTreeMap<String, BTreeSet<String>> = [
-            ("d.child", set(&["d.parent"])),
-            ("d.grandchild", set(&["d.child"])),
-            ("d.own", set(&["d.own"])),
-            ("d.of_elsewhere", set(&["x.outside"])),
-        ]
-        .map(|(name, leads)| (name.to_owned(), leads))
-        .into();
-        let known = set(&[
-            "d.parent",
-            "d.child",
-            "d.grandchild",
-            "d.own",
-            "d.of_elsewhere",
-            "d.t",
-        ]);
-        let reached = |written: &[&str]| reached_by_keys(&parents, &known, &set(written));
-        let family = set(&["d.child", "d.grandchild", "d.of_elsewhere"]);
-        assert_eq!(reached(&["d.parent"]), family);
-        // Who knows where the outside's keys lead.
-        assert_eq!(reached(&["d.t"]), set(&["d.of_elsewhere"]));
-        assert_eq!(reached(&[]), set(&[]));
-    }
 
     #[test]
     fn files_that_are_not_what_was_written_do_not_count() {

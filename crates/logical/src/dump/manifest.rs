@@ -6,7 +6,7 @@ use super::encode::Format;
 use super::output::MARK;
 use super::place::Place;
 use super::work::Written;
-use crate::objects::Objects;
+use crate::objects::{Column, Objects};
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
@@ -111,7 +111,8 @@ pub struct TableEntry {
     pub engine: String,
     /// Whether its rows are those of the dump's instant: its engine has transactions.
     pub at_instant: bool,
-    /// The columns that files of rows hold, in order: all but generated ones.
+    /// The columns that files of rows hold, in order: all but generated ones. Where all are generated,
+    /// the first of them.
     pub columns: Vec<ColumnEntry>,
     /// The columns by which chunks are cut and in whose order rows are; none: as the server had them.
     pub key: Vec<String>,
@@ -134,6 +135,25 @@ pub struct ColumnEntry {
     pub full_type: String,
     /// The character set that its bytes are in; none for what is no text.
     pub charset: Option<String>,
+    /// Files hold the numbers of an ENUM's or SET's members (0, 1, 2, … and 0, 1, 2, 4, …), because the
+    /// empty text is one of two values.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_number: bool,
+    /// The server computes its values: they are in files for people, and are not loaded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub generated: bool,
+}
+
+impl ColumnEntry {
+    fn of(column: &Column) -> Self {
+        Self {
+            name: column.name.clone(),
+            full_type: column.column_type.clone(),
+            charset: column.charset.clone(),
+            by_number: column.is_by_number(),
+            generated: column.is_computed(),
+        }
+    }
 }
 
 /// A file of rows.
@@ -181,15 +201,7 @@ impl Manifest {
                     file: format!("{}.table.sql", table.stem()),
                     engine: table.engine.clone(),
                     at_instant: table.transactional,
-                    columns: table
-                        .columns
-                        .iter()
-                        .map(|column| ColumnEntry {
-                            name: column.name.clone(),
-                            full_type: column.column_type.clone(),
-                            charset: column.charset.clone(),
-                        })
-                        .collect(),
+                    columns: table.columns.iter().map(ColumnEntry::of).collect(),
                     key: table.key.as_ref().map_or_else(Vec::new, |key| {
                         let columns = key.columns.iter();
                         columns.map(|at| table.columns[*at].name.clone()).collect()

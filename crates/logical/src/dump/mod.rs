@@ -20,6 +20,7 @@
 //! | `kept`, `untouched`, `statement` | what of it the new view shows too, proved by the binary log |
 
 mod bucket;
+mod cascades;
 mod catalog;
 mod chunks;
 mod column;
@@ -29,6 +30,7 @@ mod filter;
 mod journal;
 mod kept;
 mod manifest;
+mod members;
 mod output;
 mod place;
 mod pour;
@@ -51,6 +53,7 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
     ServerEntry, TableEntry,
 };
+pub(crate) use members::has_empty_member;
 pub use place::Place;
 pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;

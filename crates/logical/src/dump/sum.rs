@@ -4,6 +4,7 @@
 use super::catalog::Table;
 use super::encode::{Encoder, Format};
 use super::filter::Filter;
+use super::manifest::ColumnEntry;
 use crate::objects;
 use evenkeel_op::Result;
 use evenkeel_server::connect::quote_name;
@@ -41,18 +42,23 @@ impl Sum {
         }
     }
 
-    /// Reads the rows that a server has of a table that was dumped, as the dump would read them.
-    /// The connection is left with other settings.
+    /// Reads the rows that a server has of a table that was dumped, as its files have them: `files` are
+    /// the columns there. The connection is left with other settings.
     pub(crate) fn of_server(
         connection: &mut Connection,
         schema: &str,
         table: &objects::Table,
+        files: &[ColumnEntry],
     ) -> Result<Self> {
         for sql in AS_DUMPED {
             connection.run(sql)?;
         }
         let table = Table::of(schema, table, &Filter::default());
-        let columns: Vec<String> = table.columns.iter().map(|one| one.selected()).collect();
+        let columns = table.columns.iter().map(|one| {
+            let entry = files.iter().find(|entry| entry.name == one.name);
+            one.selected_as(entry.is_some_and(|entry| entry.by_number))
+        });
+        let columns: Vec<String> = columns.collect();
         let sql = format!("SELECT {} FROM {}", columns.join(", "), table.quoted());
         let mut encoder = Encoder::new(Format::Tab, &table);
         let (mut sum, mut line) = (Self::default(), Vec::new());

@@ -1,6 +1,7 @@
 //! Which tables were written to between two views of a server: what its binary log says of it, and
 //! whether it says all.
 
+use super::cascades::Written;
 use super::catalog::Look;
 use super::journal::View;
 use super::statement::Names;
@@ -10,7 +11,7 @@ use evenkeel_server::abilities::Abilities;
 use evenkeel_server::binlog_stream::{BinlogStream, Received};
 use evenkeel_server::connect::{Row, Session};
 use evenkeel_server::options::ConnectOptions;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What of a log is read before it counts as longer than what it could save, in bytes.
@@ -20,7 +21,7 @@ const LOG_MIN: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     /// As the log says.
-    pub(super) logged: BTreeSet<String>,
+    pub(super) logged: BTreeMap<String, Written>,
     /// As InnoDB says.
     pub(super) noticed: BTreeSet<String>,
 }
@@ -155,7 +156,9 @@ struct Reading<'a> {
     stopped: bool,
     seen: u64,
     most: u64,
-    touched: BTreeSet<String>,
+    /// By the number that rows name them by.
+    mapped: BTreeMap<u64, String>,
+    touched: BTreeMap<String, Written>,
 }
 
 impl<'a> Reading<'a> {
@@ -184,11 +187,12 @@ impl<'a> Reading<'a> {
             stopped: false,
             seen: 0,
             most: 0,
-            touched: BTreeSet::new(),
+            mapped: BTreeMap::new(),
+            touched: BTreeMap::new(),
         })
     }
 
-    fn finish(mut self, cancel: &Cancel) -> Result<Result<BTreeSet<String>, String>> {
+    fn finish(mut self, cancel: &Cancel) -> Result<Result<BTreeMap<String, Written>, String>> {
         while !self.is_there() {
             cancel.check()?;
             let event = match self.stream.receive() {
@@ -226,6 +230,7 @@ impl<'a> Reading<'a> {
         }
         let is_first = header.kind == kind::FORMAT_DESCRIPTION;
         if is_first {
+            self.mapped.clear();
             let begun = self.format.is_none();
             self.format = Some(Format::parse(event)?);
             // Else it is a log that was begun anew under the same name.
@@ -260,11 +265,22 @@ impl<'a> Reading<'a> {
         self.position += event.len() as u64;
         match change(&header, body(event, self.format.as_ref())) {
             Change::Nothing => {}
-            Change::Rows { schema, table } => {
-                self.touched.insert(key(&schema, &table));
-            }
+            Change::Table {
+                number,
+                schema,
+                table,
+            } => drop(self.mapped.insert(number, key(&schema, &table))),
+            Change::Rows { number, done } => match self.mapped.get(&number) {
+                Some(table) => self.touched.entry(table.clone()).or_default().add(done),
+                None => return Ok(Err(self.unsaid("rows of a table without a name"))),
+            },
             Change::Statement(text) => match self.names.touched(&text) {
-                Ok(tables) => self.touched.extend(tables.into_iter().map(str::to_owned)),
+                Ok(tables) => {
+                    let written = tables
+                        .into_iter()
+                        .map(|one| (one.to_owned(), Written::ANYHOW));
+                    self.touched.extend(written);
+                }
                 Err(what) => return Ok(Err(self.unsaid(&what))),
             },
             Change::Unsaid(what) => return Ok(Err(self.unsaid(&what))),

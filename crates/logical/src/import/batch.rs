@@ -1,6 +1,7 @@
 //! Statements of one table that go to a connection together.
 
 use super::classify::Head;
+use super::places::At;
 
 /// How many bytes are gathered into one statement or transaction.
 pub(super) const BATCH: usize = 1 << 20;
@@ -9,11 +10,11 @@ pub(super) const BATCH: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Where it begins in the file.
-    pub(super) line: u64,
+    pub(super) at: At,
     /// Its bytes in the batch's text, or those behind its head where the batch is one statement.
     start: usize,
     end: usize,
-    rows: u64,
+    pub(super) rows: u64,
 }
 
 /// How statements are put together.
@@ -70,7 +71,7 @@ impl Batch {
     }
 
     /// Adds a statement with the batch's head.
-    pub(super) fn add(&mut self, statement: &[u8], line: u64, rows: u64) {
+    pub(super) fn add(&mut self, statement: &[u8], at: At, rows: u64) {
         let values = match self.joined {
             Joined::Rows => {
                 let first = self.text.is_empty();
@@ -83,7 +84,7 @@ impl Batch {
         let start = self.text.len();
         self.text.extend_from_slice(values);
         self.pieces.push(Piece {
-            line,
+            at,
             start,
             end: self.text.len(),
             rows,
@@ -104,9 +105,9 @@ impl Batch {
         }
     }
 
-    /// Returns the line of its first statement.
-    pub(super) fn line(&self) -> u64 {
-        self.pieces.first().map_or(0, |piece| piece.line)
+    /// Returns where its first statement begins.
+    pub(super) fn at(&self) -> At {
+        self.pieces.first().map_or(At::default(), |piece| piece.at)
     }
 
     /// Returns how many rows it has.
@@ -133,11 +134,12 @@ mod tests {
             panic!();
         };
         let mut batch = Batch::new(0, &head, Joined::Rows, false, 0);
-        batch.add(all[0].as_bytes(), 7, 1);
-        batch.add(all[1].as_bytes(), 9, 2);
+        let at = |line| At { line, column: 1 };
+        batch.add(all[0].as_bytes(), at(7), 1);
+        batch.add(all[1].as_bytes(), at(9), 2);
         let whole = batch.whole().unwrap();
         assert_eq!(whole, b"INSERT INTO t VALUES (1), (2),(3)");
-        assert_eq!((batch.line(), batch.rows()), (7, 3));
+        assert_eq!((batch.at(), batch.rows()), (at(7), 3));
         for (piece, text) in batch.pieces.iter().zip(all) {
             assert_eq!(batch.single(piece), text.as_bytes());
         }

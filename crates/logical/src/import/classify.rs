@@ -1,6 +1,6 @@
 //! What a statement is to the order of things, as its first words tell.
 
-use super::split::Quoting;
+use super::split::{Quoting, Wide};
 use crate::objects::text::{Kind as TokenKind, Token, Tokens, name_of};
 
 /// A table as a statement names it.
@@ -53,16 +53,22 @@ pub(super) enum Kind {
     Session,
     /// USE.
     Use(String),
-    /// LOCK TABLES and what begins and ends transactions: left out.
+    /// LOCK TABLES: left out.
     Left,
+    /// Begins a transaction.
+    Begin,
+    /// Ends one, and keeps what it did.
+    Commit,
+    /// Takes back what a transaction did, or marks up to where.
+    Rollback,
+    /// SET autocommit and nothing else: whether each statement is a transaction of its own.
+    Autocommit(bool),
     /// UNLOCK TABLES: left out, and the end of a table's rows in dumps.
     Unlock,
     /// Runs when all before it is done, and before all that follows.
     Alone,
     /// As `Alone`; and what follows depends on this one connection.
     Binds,
-    /// Cannot be kept once statements are spread: a few words on what it is.
-    Refused(&'static str),
 }
 
 /// Settings of the session that say what the next statement of this very session is.
@@ -130,8 +136,42 @@ impl Words<'_> {
     }
 }
 
+/// Says what a statement is that may be several for the server, with semicolons between them.
+pub(super) fn classify_several(text: &[u8]) -> Kind {
+    let tokens: Vec<Token> = Tokens::new(text).take(24).collect();
+    let says = |word| tokens.iter().any(|token| token.is_word(text, word));
+    let makes = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"];
+    let first = tokens.iter().find(|token| token.kind == TokenKind::Word);
+    let defines = first.is_some_and(|token| {
+        ["CREATE", "ALTER", "DROP"]
+            .iter()
+            .any(|word| token.is_word(text, word))
+    });
+    // What stands behind a body is a statement of its own.
+    let rest = |byte: &u8| matches!(byte, b';' | b'*' | b'/') || byte.is_ascii_whitespace();
+    let end = text.iter().rposition(|byte| !rest(byte));
+    let body = &text[..end.map_or(0, |end| end + 1)];
+    let last = &body[body.len().saturating_sub(3)..];
+    let whole = last.eq_ignore_ascii_case(b"END") || !body.contains(&b';');
+    match defines && whole && makes.iter().any(|word| says(word)) {
+        true => Kind::Alone,
+        false => Kind::Binds,
+    }
+}
+
 /// Says what a statement is.
 pub(super) fn classify(text: &[u8], quoting: Quoting) -> Kind {
+    if quoting.wide != Wide::No && !text.is_ascii() {
+        // What looks like a quote in it may be half a character.
+        let says = |word: &[u8]| {
+            text.get(..word.len())
+                .is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+        };
+        return match says(b"INSERT") || says(b"REPLACE") {
+            true => Kind::Alone,
+            false => Kind::Binds,
+        };
+    }
     let first = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
     let first = text[..first.count()].to_ascii_uppercase();
     if first == b"INSERT" || first == b"REPLACE" {
@@ -161,12 +201,14 @@ pub(super) fn classify(text: &[u8], quoting: Quoting) -> Kind {
         () if words.is(0, "LOCK") && (words.is(1, "TABLES") || words.is(1, "TABLE")) => Kind::Left,
         () if words.is(0, "FLUSH") && words.has("LOCK") => Kind::Left,
         () if words.is(0, "UNLOCK") => Kind::Unlock,
-        () if words.is(0, "BEGIN") && words.tokens.len() == 1 => Kind::Left,
-        () if words.is(0, "START") && words.is(1, "TRANSACTION") => Kind::Left,
-        () if words.is(0, "COMMIT") => Kind::Left,
-        () if words.is(0, "ROLLBACK") => Kind::Refused("ROLLBACK"),
-        () if words.is(0, "SAVEPOINT") => Kind::Refused("SAVEPOINT"),
-        () if words.is(0, "XA") => Kind::Refused("XA"),
+        () if words.is(0, "BEGIN") && words.tokens.len() == 1 => Kind::Begin,
+        () if words.is(0, "BEGIN") && words.is(1, "WORK") => Kind::Begin,
+        () if words.is(0, "START") && words.is(1, "TRANSACTION") => Kind::Begin,
+        () if words.is(0, "COMMIT") => Kind::Commit,
+        () if words.is(0, "ROLLBACK") || words.is(0, "SAVEPOINT") || words.is(0, "RELEASE") => {
+            Kind::Rollback
+        }
+        () if words.is(0, "XA") => Kind::Binds,
         () if words.is(0, "TRUNCATE") => table(words.past(1, &["TABLE"]), Change::Other),
         () if words.is(0, "CREATE") => create(&words),
         () if words.is(0, "DROP") && words.is(1, "TABLE") => {
@@ -232,7 +274,7 @@ fn set(words: &Words<'_>) -> Kind {
     }
     let only_autocommit = words.is(1, "AUTOCOMMIT") && words.tokens.len() <= 5;
     match only_autocommit && !words.tokens.iter().any(|token| token.is_sign(b',')) {
-        true => Kind::Left,
+        true => Kind::Autocommit(!words.has("0") && !words.has("OFF") && !words.has("FALSE")),
         false => Kind::Session,
     }
 }
@@ -379,7 +421,8 @@ mod tests {
             ),
             ("SET NAMES utf8mb4", Kind::Session),
             ("SET @@SESSION.SQL_LOG_BIN= 0", Kind::Session),
-            ("SET AUTOCOMMIT=0", Kind::Left),
+            ("SET AUTOCOMMIT=0", Kind::Autocommit(false)),
+            ("SET autocommit = ON", Kind::Autocommit(true)),
             ("SET autocommit=0, unique_checks=0", Kind::Session),
             ("SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ ''", Kind::Alone),
             ("SET GLOBAL event_scheduler = 1", Kind::Alone),
@@ -388,12 +431,38 @@ mod tests {
             ("CREATE TEMPORARY TABLE t (a INT)", Kind::Binds),
             ("LOCK TABLES `t` WRITE", Kind::Left),
             ("UNLOCK TABLES", Kind::Unlock),
-            ("START TRANSACTION", Kind::Left),
-            ("commit", Kind::Left),
+            ("START TRANSACTION", Kind::Begin),
+            ("begin work", Kind::Begin),
+            ("commit", Kind::Commit),
             ("USE `a b`", Kind::Use("a b".to_owned())),
-            ("ROLLBACK", Kind::Refused("ROLLBACK")),
+            ("ROLLBACK TO s", Kind::Rollback),
+            ("SAVEPOINT s", Kind::Rollback),
+            ("XA START 'x'", Kind::Binds),
         ] {
             assert_eq!(of(sql), kind, "{sql}");
+        }
+        let gbk = Quoting {
+            wide: Wide::Gbk,
+            ..Quoting::default()
+        };
+        assert_eq!(
+            classify(b"INSERT INTO t VALUES ('\x81\\')", gbk),
+            Kind::Alone
+        );
+        assert_eq!(classify(b"SET @a = '\x81\\'", gbk), Kind::Binds);
+        for sql in [
+            "SET a = 1; SET b = 2",
+            "USE a; INSERT INTO t VALUES (1)",
+            "CREATE PROCEDURE p() SELECT 1; USE a",
+        ] {
+            assert_eq!(classify_several(sql.as_bytes()), Kind::Binds, "{sql}");
+        }
+        for sql in [
+            "CREATE DEFINER=`a`@`b` PROCEDURE p() BEGIN SELECT 1; END",
+            "/*!50003 CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW BEGIN SET @a = 1; END */",
+            "CREATE TRIGGER t BEFORE INSERT ON u FOR EACH ROW SET @a = 1;",
+        ] {
+            assert_eq!(classify_several(sql.as_bytes()), Kind::Alone, "{sql}");
         }
     }
 }

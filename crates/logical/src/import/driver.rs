@@ -1,34 +1,35 @@
 //! Reads the file's statements in order: runs them itself, or hands them to the connections.
 
-use super::Request;
 use super::batch::{BATCH, Batch, Joined};
-use super::classify::{Change, Head, Kind, Name, Verb, classify};
+use super::classify::{Change, Head, Kind, Name, Verb, classify, classify_several};
 use super::facts::{Counter, Facts, Table};
+use super::files::Files;
 use super::later::Later;
+use super::places::{At, Places};
 use super::settings::State;
-use super::split::{Quoting, Splitter};
+use super::source::Input;
+use super::split::{Quoting, Statement, Wide, without_comments};
 use super::values;
-use super::work::{Counts, Job, Pool, is_duplicate, open};
+use super::work::{Counts, Job, Pool, TRIES, is_duplicate, open};
+use super::{FailedStatement, Request};
 use evenkeel_op::{Error, Progress, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
-use evenkeel_wire::Connection;
+use evenkeel_wire::{Connection, Refusal};
 use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 /// How many bytes of rows may be gathered for all tables.
 const GATHERED: usize = 8 * BATCH;
 /// A statement of more bytes is run from where it was read: a copy for a connection would be as much
 /// memory again.
 const HUGE: usize = 16 << 20;
-/// How many settings of the file are remembered for connections that have not followed them.
-const SETTINGS: usize = 4096;
+/// What begins statements that change a definition: all of it, or nothing.
+const DEFINES: [&str; 5] = ["DROP", "CREATE", "ALTER", "TRUNCATE", "RENAME"];
+/// How long to wait before a statement is tried again that others got in the way of.
+const PAUSE: Duration = Duration::from_millis(100);
 /// What a packet holds beside a statement, and then some.
 const SLACK: usize = 1024;
-/// After how many bytes of the file progress is told.
-const TOLD: u64 = 256 << 10;
 
 /// Stands for all tables that are not named.
 pub(super) const ALL: &str = "all";
@@ -52,28 +53,51 @@ pub(super) struct Known {
 /// The reader of the file.
 pub(super) struct Driver<'a> {
     pub(super) request: &'a Request,
-    progress: &'a dyn Progress,
+    pub(super) progress: &'a dyn Progress,
     pub(super) pool: &'a Pool,
     /// Runs what is not spread.
     pub(super) main: Connection,
     /// Asks about tables, in a session that the file does not touch.
     asking: Session,
-    quoting: Quoting,
+    pub(super) quoting: Quoting,
+    /// BEGIN is the beginning of a block.
+    pub(super) oracle: bool,
     /// A 0 for an AUTO_INCREMENT column stands for itself.
-    zero_counts: bool,
+    pub(super) zero_counts: bool,
     /// Rows are checked against other tables.
     pub(super) checks: bool,
-    database: Option<String>,
+    pub(super) database: Option<String>,
     numbers: HashMap<Table, usize>,
     pub(super) tables: Vec<Known>,
     pub(super) pending: BTreeMap<usize, Batch>,
     pub(super) state: State,
+    /// A character set was set that decides where strings end, or may have been.
+    pub(super) wide_seen: bool,
     /// Everything runs on the one connection from here on.
-    bound: bool,
-    recent: Option<(Head, usize)>,
+    pub(super) bound: bool,
+    /// The line on which the transaction was begun that is open on the connection that the file sees.
+    pub(super) transaction: Option<u64>,
+    /// A transaction of the file was begun, and left out.
+    pub(super) left_open: bool,
+    /// The file has tables locked.
+    pub(super) locked: bool,
+    pub(super) recent: Option<(Head, usize)>,
     packet: usize,
-    /// The line of the statement at hand, or of the last one.
-    pub(super) line: u64,
+    /// Where the statement at hand begins, or the last one.
+    pub(super) at: At,
+    /// How many lines come before the first of the file at hand.
+    pub(super) offset: u64,
+    /// How many lines the file had that was read to its end last.
+    pub(super) lines: u64,
+    pub(super) places: Places,
+    pub(super) files: Files,
+    /// No other files are run from here on.
+    pub(super) sandboxed: bool,
+    /// Bytes of the files that were read to their ends, packed.
+    pub(super) bytes: u64,
+    /// Statements that were left out because the server refused them, and the first of them.
+    pub(super) failed: u64,
+    pub(super) failures: Vec<FailedStatement>,
     /// Whether a statement is at hand that has not been done or handed on.
     pub(super) at_hand: bool,
     pub(super) statements: u64,
@@ -83,6 +107,7 @@ impl<'a> Driver<'a> {
     pub(super) fn new(
         options: &ConnectOptions,
         request: &'a Request,
+        name: &str,
         progress: &'a dyn Progress,
         pool: &'a Pool,
     ) -> Result<Self> {
@@ -96,6 +121,7 @@ impl<'a> Driver<'a> {
             main: open(options, &pool.cancel)?,
             asking,
             quoting: Quoting::default(),
+            oracle: false,
             zero_counts: false,
             checks: true,
             database: None,
@@ -103,13 +129,26 @@ impl<'a> Driver<'a> {
             tables: Vec::new(),
             pending: BTreeMap::new(),
             state: State::default(),
+            wide_seen: false,
             bound: false,
+            transaction: None,
+            left_open: false,
+            locked: false,
             recent: None,
             packet: packet.unwrap_or(BATCH),
-            line: 0,
+            at: At::default(),
+            offset: 0,
+            lines: 0,
+            places: Places::new(name),
+            files: Files::default(),
+            sandboxed: false,
+            bytes: 0,
+            failed: 0,
+            failures: Vec::new(),
             at_hand: false,
             statements: 0,
         };
+        driver.main.allow_several()?;
         driver.read_modes()?;
         Ok(driver)
     }
@@ -125,74 +164,82 @@ impl<'a> Driver<'a> {
     }
 
     /// Reads the file to its end. Returns false when a connection failed.
-    pub(super) fn run<R: Read>(
-        &mut self,
-        splitter: &mut Splitter<R>,
-        read: &AtomicU64,
-    ) -> Result<bool> {
-        let (mut told, mut said) = (0, Instant::now());
-        loop {
-            self.pool.cancel.check()?;
-            splitter.set_quoting(self.quoting);
-            let Some(statement) = splitter.next_statement()? else {
-                break;
-            };
-            (self.line, self.at_hand) = (statement.line, true);
-            if !self.statement(statement.text)? {
-                return Ok(false);
-            }
-            self.at_hand = false;
-            let now = read.load(Ordering::Relaxed);
-            if now - told >= TOLD {
-                self.progress.advance(now - told);
-                told = now;
-            }
-            if said.elapsed() >= self.request.tell_every {
-                let line = self.frontier();
-                self.progress.note(format!(
-                    "everything before line {line} was executed; if interrupted, resume with --from-line {line}"
-                ));
-                said = Instant::now();
-            }
+    pub(super) fn run(&mut self, input: Input) -> Result<bool> {
+        if self.file(input, b";".to_vec())?.is_none() {
+            return Ok(false);
         }
-        self.progress.advance(read.load(Ordering::Relaxed) - told);
         // What comes from here on is not on any line.
-        self.line += 1;
+        self.at.line += 1;
         if !self.flush_all()? || !self.put_off_indexes(true)? {
             return Ok(false);
         }
-        self.pool.wait_all()
+        let done = self.pool.wait_all();
+        self.tell_forgiven();
+        done
     }
 
     /// Returns the line before which everything is done.
-    fn frontier(&self) -> u64 {
-        let pending = self.pending.values().map(Batch::line);
+    pub(super) fn frontier(&self) -> u64 {
+        let pending = self.pending.values().map(|batch| batch.at().line);
         let waiting = self.pool.first_line();
-        pending
-            .chain(waiting)
-            .min()
-            .unwrap_or(self.line)
-            .min(self.line)
+        // Where a transaction is open, all of it goes with the connection.
+        let undone = pending.chain(waiting).chain(self.transaction);
+        undone.min().unwrap_or(self.at.line).min(self.at.line)
     }
 
-    fn statement(&mut self, text: &[u8]) -> Result<bool> {
-        if let Some((head, table)) = self.recent.take_if(|(head, _)| head.begins(text)) {
+    pub(super) fn statement(&mut self, statement: &Statement<'_>) -> Result<bool> {
+        let text = statement.text;
+        // What looks like a quote may be half a character.
+        let told = self.quoting.wide == Wide::No || text.is_ascii();
+        let again = |(head, _): &mut (Head, usize)| told && head.begins(text);
+        if let Some((head, table)) = self.recent.take_if(again) {
             let done = self.rows(&head, table, text);
             self.recent = Some((head, table));
             return done;
         }
-        let kind = classify(text, self.quoting);
-        let skipped = self.line < self.request.from_line;
+        let kind = match statement.several {
+            true => classify_several(text),
+            false => classify(text, self.quoting),
+        };
+        if self.request.skip_comments && !matches!(kind, Kind::Rows(_)) {
+            let text = without_comments(text, self.quoting);
+            return self.sorted(kind, &text);
+        }
+        self.sorted(kind, text)
+    }
+
+    /// Commits what is open on the connection that the file sees.
+    fn commit_open(&mut self, skipped: bool) -> Result<bool> {
+        match self.transaction.is_some() && !skipped {
+            true => self.alone(b"COMMIT"),
+            false => Ok(true),
+        }
+    }
+
+    /// Runs a statement by what it is.
+    fn sorted(&mut self, kind: Kind, text: &[u8]) -> Result<bool> {
+        let skipped = self.at.line < self.request.from_line;
+        let on_one = !skipped && (self.bound || self.transaction.is_some());
+        // That unlocks.
+        self.locked &= kind != Kind::Begin;
         match kind {
-            Kind::Rows(_) | Kind::Table(..) | Kind::Binds | Kind::Alone
-                if self.bound && !skipped =>
-            {
-                self.alone(text)
-            }
             Kind::Session => self.set(text),
-            Kind::Use(name) => self.use_database(&name, text).map(|()| true),
-            Kind::Left => Ok(true),
-            Kind::Unlock => self.put_off_indexes(false),
+            Kind::Use(name) => {
+                let quoted = name.replace('`', "``");
+                self.use_database(&name, &quoted).map(|()| true)
+            }
+            // Locking tables ends a transaction.
+            Kind::Left => {
+                self.locked = true;
+                self.commit_open(skipped)
+            }
+            // So does unlocking what is locked.
+            Kind::Unlock if std::mem::take(&mut self.locked) && self.transaction.is_some() => {
+                self.commit_open(skipped)
+            }
+            Kind::Unlock if self.transaction.is_none() => self.put_off_indexes(false),
+            Kind::Unlock => Ok(true),
+            _ if on_one && kind != Kind::Binds => self.alone(text),
             Kind::Table(name, Change::Create) if skipped => self.remember_later(&name, text),
             Kind::Binds => {
                 self.bound = true;
@@ -200,6 +247,10 @@ impl<'a> Driver<'a> {
                 self.alone(text)
             }
             _ if skipped => Ok(true),
+            Kind::Begin if self.oracle => self.alone(text),
+            Kind::Begin | Kind::Commit | Kind::Rollback | Kind::Autocommit(_) => {
+                self.transaction(&kind, text)
+            }
             Kind::Rows(head) => match self.number(&head.table) {
                 Some(table) => {
                     let done = self.rows(&head, table, text);
@@ -212,10 +263,6 @@ impl<'a> Driver<'a> {
                 Some(table) => self.change(table, change, text),
                 None => self.alone(text),
             },
-            Kind::Refused(what) => Err(Error::failed(format!(
-                "the file has a {what}, which cannot be kept when statements run side by side"
-            ))
-            .hint("import this file with the mariadb or mysql client")),
             Kind::Alone => self.alone(text),
         }
     }
@@ -246,7 +293,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs a statement when all before it is done.
-    fn alone(&mut self, text: &[u8]) -> Result<bool> {
+    pub(super) fn alone(&mut self, text: &[u8]) -> Result<bool> {
         // It may be about tables that still lack their indexes, by another name later on.
         let begins = text[..text.len().min(40)].to_ascii_uppercase();
         let says = |word: &[u8]| begins.windows(word.len()).any(|part| part == word);
@@ -258,84 +305,51 @@ impl<'a> Driver<'a> {
             return Ok(false);
         }
         self.statements += 1;
-        self.main.run_bytes(text)?;
         self.recent = None;
         for table in &mut self.tables {
             table.facts = None;
         }
+        self.on_main(text)?;
+        self.look_at_session(text)?;
         Ok(true)
     }
 
-    /// Runs rows when all before them is done. They change no definitions.
-    fn rows_alone(&mut self, text: &[u8]) -> Result<bool> {
+    /// Runs a statement on the connection that the file sees, again where others got in the way of what is
+    /// there wholly or not at all.
+    fn on_main(&mut self, text: &[u8]) -> Result<()> {
+        let first = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
+        let first = text[..first.count()].to_ascii_uppercase();
+        let defines = DEFINES.iter().any(|word| word.as_bytes() == first);
+        // What is bound may be several statements.
+        let tries = match defines && !self.bound && self.transaction.is_none() {
+            true => TRIES,
+            false => 1,
+        };
+        self.try_on_main(text, tries)
+    }
+
+    fn try_on_main(&mut self, text: &[u8], tries: usize) -> Result<()> {
+        for _ in 1..tries {
+            match self.main.run_bytes(text) {
+                Err(error) if Refusal::of(&error) == Some(Refusal::InTheWay) => {
+                    self.pool.cancel.check()?;
+                    std::thread::sleep(PAUSE);
+                }
+                done => return done.map(|_| ()),
+            }
+        }
+        self.main.run_bytes(text).map(|_| ())
+    }
+
+    /// Runs rows when all before them is done. They change no definitions. `again` says that a statement of
+    /// them is there wholly or not at all.
+    fn rows_alone(&mut self, text: &[u8], again: bool) -> Result<bool> {
         if !self.flush_all()? || !self.pool.wait_all()? {
             return Ok(false);
         }
         self.statements += 1;
-        self.main.run_bytes(text)?;
+        self.try_on_main(text, if again { TRIES } else { 1 })?;
         Ok(true)
-    }
-
-    fn set(&mut self, text: &[u8]) -> Result<bool> {
-        self.statements += 1;
-        self.main.run_bytes(text)?;
-        let says = |word: &[u8]| {
-            text.windows(word.len())
-                .any(|part| part.eq_ignore_ascii_case(word))
-        };
-        self.note(text);
-        if says(b"autocommit") {
-            // A transaction left open would lock others out of what it has touched, for ever.
-            self.main.run("SET autocommit = 1")?;
-            self.note(b"SET autocommit = 1");
-        }
-        if says(b"sql_mode") || says(b"foreign_key_checks") {
-            self.read_modes()?;
-        }
-        if self.pool.settings_held() > SETTINGS {
-            if !self.flush_all()? || !self.pool.follow_all()? {
-                return Ok(false);
-            }
-            self.state.all_followed();
-        }
-        Ok(true)
-    }
-
-    /// Has the connections repeat a setting, each before the first rows under it.
-    fn note(&mut self, sql: &[u8]) {
-        let count = self.pool.set(sql);
-        self.state.note(sql, count);
-    }
-
-    /// Takes another default database.
-    pub(super) fn use_database(&mut self, name: &str, text: &[u8]) -> Result<()> {
-        self.main.run_bytes(text)?;
-        self.note(text);
-        self.database = Some(name.to_owned());
-        self.recent = None;
-        Ok(())
-    }
-
-    /// Asks how the file has set the session.
-    fn read_modes(&mut self) -> Result<()> {
-        let mut rows = self.main.query("SELECT @@sql_mode, @@foreign_key_checks")?;
-        let (mut mode, mut checks) = (String::new(), true);
-        while let Some(row) = rows.next()? {
-            let mut cells = row.cells();
-            let cell = |cell: Option<&[u8]>| {
-                String::from_utf8_lossy(cell.unwrap_or_default()).into_owned()
-            };
-            mode = cell(cells.next().unwrap_or_default());
-            checks = cell(cells.next().unwrap_or_default()) != "0";
-        }
-        let has = |word: &str| mode.split(',').any(|one| one == word);
-        self.quoting = Quoting {
-            no_backslash: has("NO_BACKSLASH_ESCAPES"),
-            ansi: has("ANSI_QUOTES"),
-        };
-        self.zero_counts = has("NO_AUTO_VALUE_ON_ZERO");
-        self.checks = checks;
-        Ok(())
     }
 
     fn change(&mut self, table: usize, change: Change, text: &[u8]) -> Result<bool> {
@@ -362,11 +376,11 @@ impl<'a> Driver<'a> {
         }
         if change == Change::Create {
             let split = self.split(table, text)?;
-            self.main.run_bytes(split.as_deref().unwrap_or(text))?;
+            self.on_main(split.as_deref().unwrap_or(text))?;
             self.tables[table].created = true;
             return Ok(true);
         }
-        self.main.run_bytes(text)?;
+        self.on_main(text)?;
         Ok(true)
     }
 
@@ -412,7 +426,7 @@ impl<'a> Driver<'a> {
 
     /// Hands rows over, or runs them alone where their order could matter to anything else.
     fn rows(&mut self, head: &Head, table: usize, text: &[u8]) -> Result<bool> {
-        let line = self.line;
+        let line = self.at.line;
         if line < self.request.from_line || line < self.tables[table].done_before {
             return Ok(true);
         }
@@ -422,7 +436,8 @@ impl<'a> Driver<'a> {
         };
         let depends = head.verb == Verb::Depends;
         if facts.far_reaching || (checks && (facts.refers || depends)) {
-            return self.rows_alone(text);
+            let again = facts.transactional && !facts.far_reaching;
+            return self.rows_alone(text, again);
         }
         let counter = facts.counter(head);
         let at = match counter {
@@ -431,13 +446,13 @@ impl<'a> Driver<'a> {
         };
         let (transactional, keyed) = (facts.transactional, facts.keyed);
         let Some(found) = values::read(&text[head.bytes.len()..], quoting, at) else {
-            return self.rows_alone(text);
+            return self.rows_alone(text, transactional);
         };
         if !found.numbered || counter == Counter::LeftOut {
             // What comes next may ask for LAST_INSERT_ID().
             self.make_sure(table)?;
             self.tables[table].last_line = line;
-            return self.rows_alone(text);
+            return self.rows_alone(text, transactional);
         }
         let (joined, ordered) = match () {
             () if !transactional => (Joined::Apart, true),
@@ -475,7 +490,7 @@ impl<'a> Driver<'a> {
         if !self.flush_all()? || !self.pool.wait_all()? {
             return Ok(false);
         }
-        self.tables[table].last_line = self.line;
+        self.tables[table].last_line = self.at.line;
         self.statements += 1;
         let mut counts = Counts {
             rows,
@@ -499,7 +514,7 @@ impl<'a> Driver<'a> {
             return Ok(false);
         }
         let batch = self.pending.entry(table).or_insert(like);
-        batch.add(text, self.line, rows);
+        batch.add(text, self.at, rows);
         if batch.bytes() >= limit {
             return self.flush(table);
         }
@@ -520,7 +535,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    fn flush_all(&mut self) -> Result<bool> {
+    pub(super) fn flush_all(&mut self) -> Result<bool> {
         while let Some(table) = self.pending.keys().next().copied() {
             if !self.flush(table)? {
                 return Ok(false);

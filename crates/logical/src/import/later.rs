@@ -2,6 +2,7 @@
 
 use super::classify::Name;
 use super::driver::Driver;
+use super::places::At;
 use super::work::{Job, is_duplicate};
 use crate::objects::{SplitTable, split_table};
 use evenkeel_op::{Context, Result};
@@ -17,7 +18,7 @@ pub(super) struct Later {
     /// How the definition's text is to be read, as SET has it.
     pub(super) reading: String,
     /// Where the table's definition is.
-    pub(super) line: u64,
+    pub(super) at: At,
 }
 
 impl Driver<'_> {
@@ -54,7 +55,7 @@ impl Driver<'_> {
                 None => None,
             },
             reading,
-            line: self.line,
+            at: self.at,
         };
         self.tables[table].later = Some(later);
         Some(split.create)
@@ -84,7 +85,7 @@ impl Driver<'_> {
             return Ok(true);
         };
         let indexes = std::mem::take(&mut later.indexes);
-        let (line, reading) = (later.line, later.reading.clone());
+        let (at, reading) = (later.at, later.reading.clone());
         if indexes.is_empty() {
             return Ok(true);
         }
@@ -93,7 +94,7 @@ impl Driver<'_> {
         }
         for sql in indexes {
             let reading = reading.clone();
-            let job = Job::Index { reading, sql, line };
+            let job = Job::Index { reading, sql, at };
             if !self.pool.push(table, true, job)? {
                 return Ok(false);
             }

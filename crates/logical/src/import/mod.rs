@@ -9,7 +9,9 @@
 //! | `batch` | rows of many statements in one |
 //! | `settings` | which settings of the file are in force for rows |
 //! | `order`, `work` | what may begin when, and the connections that run it |
+//! | `files`, `places`, `obey` | the files that are run, one within the other, and the clients' commands in them |
 //! | `driver`, `later` | the file from its first statement to its last; indexes that come after rows |
+//! | `session`, `transactions` | what the file sets, and what it may take back |
 //! | `end` | how an import ended, and how to go on |
 
 mod batch;
@@ -17,11 +19,16 @@ mod classify;
 mod driver;
 mod end;
 mod facts;
+mod files;
 mod later;
+mod obey;
 mod order;
+mod places;
+mod session;
 mod settings;
 mod source;
 pub mod split;
+mod transactions;
 mod values;
 mod work;
 
@@ -29,10 +36,7 @@ pub use source::Input;
 
 use driver::Driver;
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
-use evenkeel_server::connect::quote_name;
 use evenkeel_server::options::ConnectOptions;
-use source::Ahead;
-use split::Splitter;
 use std::time::{Duration, Instant};
 use work::{Pool, Worker};
 
@@ -50,6 +54,14 @@ pub struct Request {
     /// Of these tables (`database.table`, or `all` for those not named), rows on lines before this
     /// are there already.
     pub done: Vec<(String, u64)>,
+    /// Run the files that the file names.
+    pub source: bool,
+    /// Go on after statements that the server refuses, and commands that are not obeyed.
+    pub force: bool,
+    /// Leave comments out of what is stored.
+    pub skip_comments: bool,
+    /// Zero bytes and `\r\n` are what they are, and of the clients' commands only DELIMITER is obeyed.
+    pub binary_mode: bool,
     /// How often to say which line all is in up to.
     pub tell_every: Duration,
 }
@@ -69,8 +81,25 @@ pub struct Report {
     pub already_there: u64,
     /// Tables that got rows so.
     pub tables: u64,
+    /// Statements and commands that failed, where it went on.
+    pub failed: u64,
+    /// The first of them.
+    pub failures: Vec<FailedStatement>,
     /// Wall clock time in seconds.
     pub seconds: f64,
+}
+
+/// A statement, or a command of the clients, that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedStatement {
+    /// The file that it is in.
+    pub file: String,
+    /// Its line there, from 1.
+    pub line: u64,
+    /// The character of the line with which it begins, from 1; 0 where it is not known.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
 }
 
 /// Imports a file. What was run before an error stays.
@@ -86,19 +115,21 @@ pub fn import(
     cancel: &Cancel,
 ) -> Result<Report> {
     let begun = Instant::now();
-    let pool = Pool::new(request.threads.max(1), request.from_line > 1, cancel);
+    let pool = Pool::new(
+        request.threads.max(1),
+        request.from_line > 1,
+        request.force,
+        cancel,
+    );
     let mut connections = Vec::new();
     for _ in 0..pool.threads {
         connections.push(work::open(options, cancel)?);
     }
-    let mut driver = Driver::new(options, request, progress, &pool)?;
+    let mut driver = Driver::new(options, request, &input.name, progress, &pool)?;
     if let Some(database) = &request.database {
-        driver.use_database(database, format!("USE {}", quote_name(database)).as_bytes())?;
+        driver.use_database(database, &database.replace('`', "``"))?;
     }
     progress.phase("importing", input.bytes, Unit::Bytes);
-    let ahead = Ahead::start(input, cancel)?;
-    let read = ahead.read.clone();
-    let mut splitter = Splitter::new(ahead, driver.statement_max());
     let outcome = std::thread::scope(|scope| {
         let workers: Vec<_> = connections
             .into_iter()
@@ -107,7 +138,7 @@ pub fn import(
                 scope.spawn(|| worker.work())
             })
             .collect();
-        let outcome = driver.run(&mut splitter, &read);
+        let outcome = driver.run(input);
         pool.close(!matches!(outcome, Ok(true)));
         let panicked = workers.into_iter().any(|worker| worker.join().is_err());
         match panicked {
@@ -124,12 +155,14 @@ pub fn import(
         Ok(true) => {
             let counts = pool.counts();
             Ok(Report {
-                bytes: read.load(std::sync::atomic::Ordering::Relaxed),
+                bytes: driver.bytes,
                 statements: driver.statements,
                 inserts_sent: counts.sent,
                 rows: counts.rows,
                 already_there: counts.already_there,
                 tables: driver.tables_with_rows(),
+                failed: driver.failed,
+                failures: driver.failures,
                 seconds: begun.elapsed().as_secs_f64(),
             })
         }

@@ -97,7 +97,7 @@ impl State {
 
 fn ask(connection: &mut Connection) -> Result<Values> {
     let all = ASKED.map(|name| format!("@@SESSION.{name}")).join(", ");
-    let sql = format!("SELECT DATABASE(), {all}");
+    let sql = format!("SELECT DATABASE(), {all} LIMIT 1");
     let mut rows = connection.query(&sql)?;
     let mut values = Values::new();
     while let Some(row) = rows.next()? {

@@ -1,7 +1,9 @@
 //! The file: unpacked by a thread of its own, a few pieces ahead, and never all of it.
 
 use evenkeel_op::{Cancel, Error, Result};
+use memchr::memchr;
 use std::io::{self, BufReader, Cursor, Read};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -11,6 +13,8 @@ use std::time::Duration;
 const PIECE: usize = 512 << 10;
 /// How many pieces may lie ready.
 const AHEAD: usize = 4;
+/// What some editors put in front of UTF-8.
+const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 /// How often a silent source looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(200);
 
@@ -20,6 +24,8 @@ pub struct Input {
     pub name: String,
     /// How long it is, packed as it is, in bytes; `None` when it comes through a pipe.
     pub bytes: Option<u64>,
+    /// Where it is; `None` when it comes through a pipe. What it names is looked for beside it.
+    pub path: Option<PathBuf>,
     /// Its bytes, packed as they are.
     pub from: Box<dyn Read + Send>,
 }
@@ -45,7 +51,7 @@ impl Read for Counted {
 }
 
 /// What a file's first bytes say about how it is packed.
-fn unpacked(mut from: Counted) -> io::Result<Box<dyn Read + Send>> {
+pub(super) fn unpacked(mut from: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut first = Vec::new();
     (&mut from).take(6).read_to_end(&mut first)?;
     let packed = match first.as_slice() {
@@ -73,8 +79,9 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    /// Starts to read. The thread ends with the input, or when this value is gone.
-    pub(super) fn start(input: Input, cancel: &Cancel) -> Result<Self> {
+    /// Starts to read. The thread ends with the input, or when this value is gone. A mark in front of UTF-8 is
+    /// left out; unless the file is `binary`, lines that end as Windows has them end as all others.
+    pub(super) fn start(input: Input, binary: bool, cancel: &Cancel) -> Result<Self> {
         let (sender, pieces) = sync_channel(AHEAD);
         let read = Arc::new(AtomicU64::new(0));
         let counted = Counted {
@@ -84,7 +91,7 @@ impl Ahead {
         std::thread::Builder::new()
             .name("import-read".to_owned())
             .spawn(move || {
-                if let Err(error) = feed(counted, &sender) {
+                if let Err(error) = feed(counted, binary, &sender) {
                     // Nobody listens any more: the import has ended.
                     let _ = sender.send(Err(error));
                 }
@@ -99,14 +106,52 @@ impl Ahead {
     }
 }
 
-fn feed(counted: Counted, to: &SyncSender<io::Result<Vec<u8>>>) -> io::Result<()> {
-    let mut from = unpacked(counted)?;
+/// Makes `\r\n` a `\n`, also where it lies in two pieces.
+#[derive(Default)]
+struct LineEnds {
+    /// The last piece ended with `\r`, which is still to come.
+    held: bool,
+}
+
+impl LineEnds {
+    fn mend(&mut self, piece: &mut Vec<u8>) {
+        if std::mem::take(&mut self.held) {
+            piece.insert(0, b'\r');
+        }
+        if piece.len() > 1 && piece.last() == Some(&b'\r') {
+            piece.pop();
+            self.held = true;
+        }
+        let Some(first) = memchr(b'\r', piece) else {
+            return;
+        };
+        let (mut to, mut at) = (first, first);
+        while at < piece.len() {
+            let run = memchr(b'\r', &piece[at + 1..]).map_or(piece.len(), |next| at + 1 + next);
+            let skip = usize::from(piece.get(at + 1) == Some(&b'\n'));
+            piece.copy_within(at + skip..run, to);
+            to += run - at - skip;
+            at = run;
+        }
+        piece.truncate(to);
+    }
+}
+
+fn feed(counted: Counted, binary: bool, to: &SyncSender<io::Result<Vec<u8>>>) -> io::Result<()> {
+    let mut from = unpacked(Box::new(counted))?;
+    let (mut ends, mut begun) = (LineEnds::default(), false);
     loop {
-        let mut piece = Vec::with_capacity(PIECE);
+        let mut piece = Vec::with_capacity(PIECE + 1);
         let done = (&mut from).take(PIECE as u64).read_to_end(&mut piece);
         let read = piece.len();
+        if !std::mem::replace(&mut begun, true) && piece.starts_with(&MARK) {
+            piece.drain(..MARK.len());
+        }
+        if !binary {
+            ends.mend(&mut piece);
+        }
         // What was unpacked before an error is good.
-        if read > 0 && to.send(Ok(piece)).is_err() {
+        if !piece.is_empty() && to.send(Ok(piece)).is_err() {
             return Ok(());
         }
         done?;
@@ -141,13 +186,18 @@ mod tests {
     use std::io::Write;
 
     fn read(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
+        read_as(bytes, true)
+    }
+
+    fn read_as(bytes: Vec<u8>, binary: bool) -> io::Result<Vec<u8>> {
         let input = Input {
             name: "x".to_owned(),
             bytes: None,
+            path: None,
             from: Box::new(Cursor::new(bytes)),
         };
         let mut text = Vec::new();
-        let mut ahead = Ahead::start(input, &Cancel::new()).unwrap();
+        let mut ahead = Ahead::start(input, binary, &Cancel::new()).unwrap();
         ahead.read_to_end(&mut text).map(|_| text)
     }
 
@@ -173,6 +223,21 @@ mod tests {
     }
 
     #[test]
+    fn lines_end_as_the_clients_have_it() {
+        let windows = [&MARK[..], b"a\r\nb\rc\r\r\n\r\n"].concat();
+        let wanted = b"a\nb\rc\r\n\n";
+        assert_eq!(read_as(windows.clone(), false).unwrap(), wanted);
+        assert_eq!(read_as(windows.clone(), true).unwrap(), windows[3..]);
+        assert_eq!(read_as(b"a\r".to_vec(), false).unwrap(), b"a\r");
+        // Around the end of a piece.
+        for length in [PIECE - 2, PIECE - 1, PIECE] {
+            let long = [vec![b'x'; length], b"\r\ny\r\n".to_vec()].concat();
+            let wanted = [vec![b'x'; length], b"\ny\n".to_vec()].concat();
+            assert!(read_as(long, false).unwrap() == wanted, "{length}");
+        }
+    }
+
+    #[test]
     fn little_is_read_ahead() {
         let from = Counted {
             from: Box::new(io::repeat(b'x')),
@@ -180,7 +245,7 @@ mod tests {
         };
         let read = Arc::clone(&from.read);
         let (sender, pieces) = sync_channel(AHEAD);
-        let thread = std::thread::spawn(move || feed(from, &sender));
+        let thread = std::thread::spawn(move || feed(from, false, &sender));
         assert!(pieces.recv().is_ok());
         drop(pieces);
         thread.join().unwrap().unwrap();

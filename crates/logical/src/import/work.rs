@@ -2,6 +2,7 @@
 
 use super::batch::{Batch, Joined};
 use super::order::{Place, Schedule};
+use super::places::At;
 use super::settings::{ASIDE, BACK};
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::options::ConnectOptions;
@@ -14,7 +15,9 @@ const HELD: usize = 32 << 20;
 /// How often who waits looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(200);
 /// How often a transaction that others got in the way of is tried.
-const TRIES: usize = 10;
+pub(super) const TRIES: usize = 10;
+/// With `sql_mode` ORACLE, BEGIN is the beginning of a block.
+const BEGIN: &str = "START TRANSACTION";
 /// A NULL where none may be: an error in one row, and in one of many rows only a warning.
 const BAD_NULL: &[u8] = b"1048";
 /// Connections of their own silence are not to be closed by the server.
@@ -24,9 +27,9 @@ const PATIENCE: &str =
 /// A failure, and where in the file.
 #[derive(Debug)]
 pub(super) struct Failure {
-    pub(super) line: u64,
+    pub(super) at: At,
     pub(super) table: Option<usize>,
-    pub(super) error: Error,
+    pub(super) error: Box<Error>,
     /// Whether the statement on that line is to be run again; definitions that were put off are
     /// made anyway.
     pub(super) again: bool,
@@ -41,7 +44,7 @@ pub(super) enum Job {
         /// How its text is to be read, as SET has it.
         reading: String,
         sql: Vec<u8>,
-        line: u64,
+        at: At,
     },
 }
 
@@ -76,6 +79,8 @@ struct State {
     closed: bool,
     stopped: bool,
     failures: Vec<Failure>,
+    /// Failures after which it went on, and that nobody has been told of.
+    forgiven: Vec<Failure>,
     counts: Counts,
 }
 
@@ -85,16 +90,19 @@ pub(super) struct Pool {
     changed: Condvar,
     /// Whether rows that are there already are no error.
     pub(super) resumed: bool,
+    /// Whether a statement that the server refuses is left out, and told.
+    pub(super) forgives: bool,
     pub(super) threads: usize,
     pub(super) cancel: Cancel,
 }
 
 impl Pool {
-    pub(super) fn new(threads: usize, resumed: bool, cancel: &Cancel) -> Self {
+    pub(super) fn new(threads: usize, resumed: bool, forgives: bool, cancel: &Cancel) -> Self {
         Self {
             state: Mutex::default(),
             changed: Condvar::new(),
             resumed,
+            forgives,
             threads,
             cancel: cancel.clone(),
         }
@@ -129,7 +137,7 @@ impl Pool {
     /// Hands work over, once there is room for it. Returns false when something failed.
     pub(super) fn push(&self, table: usize, ordered: bool, job: Job) -> Result<bool> {
         let (settings, line, bytes) = match &job {
-            Job::Rows(batch) => (Some(batch.settings), batch.line(), batch.bytes()),
+            Job::Rows(batch) => (Some(batch.settings), batch.at().line, batch.bytes()),
             // Nothing of the file waits for it.
             Job::Index { sql, .. } => (None, u64::MAX, sql.len()),
         };
@@ -226,6 +234,22 @@ impl Pool {
         )
     }
 
+    /// Takes what failed and was left out since the last time, in the file's order.
+    pub(super) fn forgiven(&self) -> Vec<Failure> {
+        let mut all = std::mem::take(&mut self.state().forgiven);
+        all.sort_by_key(|one| one.at);
+        all
+    }
+
+    /// Notes a failure, if it is one to go on after; else returns it.
+    fn forgive(&self, failure: Failure) -> Result<(), Failure> {
+        if !self.forgives || is_grave(&failure.error) {
+            return Err(failure);
+        }
+        self.state().forgiven.push(failure);
+        Ok(())
+    }
+
     fn fail(&self, failure: Failure) {
         let mut state = self.state();
         state.stopped = true;
@@ -270,15 +294,19 @@ impl<'p> Worker<'p> {
         while let Some((id, job)) = self.next() {
             let done = match &job {
                 Job::Rows(batch) => self.rows(batch),
-                Job::Index { reading, sql, line } => {
+                Job::Index { reading, sql, at } => {
                     self.index(reading, sql).map_err(|error| Failure {
-                        line: *line,
+                        at: *at,
                         table: None,
-                        error,
+                        error: Box::new(error),
                         again: false,
                     })
                 }
             };
+            let done = done.or_else(|failure| {
+                let forgiven = self.pool.forgive(failure);
+                forgiven.map(|()| Counts::default())
+            });
             // At once, or who waits would take a failure for done.
             let mut state = self.pool.state();
             state.schedule.end(id);
@@ -311,9 +339,9 @@ impl<'p> Worker<'p> {
                 drop(state);
                 if let Err(error) = self.follow(target) {
                     self.pool.fail(Failure {
-                        line: 0,
+                        at: At::default(),
                         table: None,
-                        error,
+                        error: Box::new(error),
                         again: false,
                     });
                 }
@@ -364,22 +392,20 @@ impl<'p> Worker<'p> {
     }
 
     fn rows(&mut self, batch: &Batch) -> Result<Counts, Failure> {
-        let at = |line: u64| {
-            move |error| Failure {
-                line,
-                table: Some(batch.table),
-                error,
-                again: true,
-            }
+        let first = |error| Failure {
+            at: batch.at(),
+            table: Some(batch.table),
+            error: Box::new(error),
+            again: true,
         };
-        self.follow(batch.settings).map_err(at(batch.line()))?;
+        self.follow(batch.settings).map_err(first)?;
         if batch.joined == Joined::Apart {
             return self.one_by_one(batch);
         }
         for _ in 0..TRIES {
             match self.attempt(batch) {
                 Err(failure) if Refusal::of(&failure.error) == Some(Refusal::InTheWay) => {
-                    self.connection.run("ROLLBACK").map_err(at(batch.line()))?;
+                    self.connection.run("ROLLBACK").map_err(first)?;
                 }
                 other => return other,
             }
@@ -390,12 +416,12 @@ impl<'p> Worker<'p> {
     /// Runs a batch as one transaction, once.
     fn attempt(&mut self, batch: &Batch) -> Result<Counts, Failure> {
         let first = |error| Failure {
-            line: batch.line(),
+            at: batch.at(),
             table: Some(batch.table),
-            error,
+            error: Box::new(error),
             again: true,
         };
-        self.connection.run("BEGIN").map_err(first)?;
+        self.connection.run(BEGIN).map_err(first)?;
         if let Some(whole) = batch.whole() {
             match self.whole(whole, batch.pieces.len()) {
                 Ok(true) => {
@@ -412,13 +438,13 @@ impl<'p> Worker<'p> {
                 // To find the statement that it was, or because many rows mean another thing.
                 Ok(false) | Err(_) => {
                     self.connection.run("ROLLBACK").map_err(first)?;
-                    self.connection.run("BEGIN").map_err(first)?;
+                    self.connection.run(BEGIN).map_err(first)?;
                 }
             }
         }
         match self.one_by_one(batch) {
             // With the transaction, all of the batch is gone.
-            Err(failure) if is_grave(&failure.error) => Err(first(failure.error)),
+            Err(failure) if is_grave(&failure.error) => Err(first(*failure.error)),
             // What came before the one that failed stays, as it would with a client.
             done => {
                 self.connection.run("COMMIT").map_err(first)?;
@@ -448,7 +474,7 @@ impl<'p> Worker<'p> {
     }
 
     fn one_by_one(&mut self, batch: &Batch) -> Result<Counts, Failure> {
-        let mut counts = Counts::default();
+        let (mut counts, mut failed) = (Counts::default(), 0);
         for piece in &batch.pieces {
             match self.connection.run_bytes(&batch.single(piece)) {
                 Ok(_) => counts.sent += 1,
@@ -461,16 +487,17 @@ impl<'p> Worker<'p> {
                     counts.already_there += 1;
                 }
                 Err(error) => {
-                    return Err(Failure {
-                        line: piece.line,
+                    failed += piece.rows;
+                    self.pool.forgive(Failure {
+                        at: piece.at,
                         table: Some(batch.table),
-                        error,
+                        error: Box::new(error),
                         again: true,
-                    });
+                    })?;
                 }
             }
         }
-        counts.rows = batch.rows();
+        counts.rows = batch.rows() - failed;
         Ok(counts)
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn of_lines(
 ) -> Result<()> {
     let names: Vec<String> = columns.iter().map(|one| quote_name(&one.name)).collect();
     let head = format!("INSERT INTO {table} ({}) VALUES\n", names.join(", "));
-    let text_only: Vec<bool> = columns.iter().map(is_text_only).collect();
+    let kinds: Vec<Kind> = columns.iter().map(Kind::of).collect();
     let mut lines = BufReader::with_capacity(READ, from);
     let (mut line, mut statement) = (Vec::new(), Vec::new());
     loop {
@@ -55,26 +55,61 @@ pub(super) fn of_lines(
             true => statement.extend_from_slice(head.as_bytes()),
             false => statement.extend_from_slice(b",\n"),
         }
-        row(&line, &text_only, &mut statement)?;
+        row(&line, &kinds, &mut statement)?;
     }
 }
 
-fn row(line: &[u8], text_only: &[bool], out: &mut Vec<u8>) -> Result<()> {
+/// How a cell becomes a literal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Quoted,
+    /// Quoted, with a character set.
+    Text,
+    Number,
+    /// The server computes it.
+    Computed,
+}
+
+impl Kind {
+    fn of(column: &ColumnEntry) -> Self {
+        match column {
+            one if one.generated => Self::Computed,
+            one if one.by_number => Self::Number,
+            one if is_text_only(one) => Self::Text,
+            _ => Self::Quoted,
+        }
+    }
+}
+
+fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
     let wrong = || Error::failed("a row has another number of cells than the table has columns");
     let line = line.strip_suffix(b"\n").ok_or_else(wrong)?;
-    let mut kinds = text_only.iter();
+    let mut kinds = kinds.iter();
     out.push(b'(');
     for (at, cell) in line.split(|byte| *byte == b'\t').enumerate() {
-        let text = kinds.next().ok_or_else(wrong)?;
+        let kind = kinds.next().ok_or_else(wrong)?;
         if at > 0 {
             out.push(b',');
         }
-        if cell == b"\\N" {
-            out.extend_from_slice(b"NULL");
-            continue;
-        }
-        if *text {
-            out.extend_from_slice(b"_utf8mb4");
+        match (kind, cell) {
+            (Kind::Computed, _) => {
+                out.extend_from_slice(b"DEFAULT");
+                continue;
+            }
+            (_, b"\\N") => {
+                out.extend_from_slice(b"NULL");
+                continue;
+            }
+            (Kind::Number, digits) => {
+                // In quotes it would be a member's text.
+                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+                    return Err(Error::failed("a member of an ENUM or SET is no number"));
+                }
+                out.extend_from_slice(digits);
+                continue;
+            }
+            (Kind::Text, _) => out.extend_from_slice(b"_utf8mb4"),
+            (Kind::Quoted, _) => {}
         }
         out.push(b'\'');
         for piece in cell.split_inclusive(|byte| *byte == b'\'') {
@@ -96,10 +131,11 @@ fn row(line: &[u8], text_only: &[bool], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// What files of rows set before them, without blanks: the session has that.
-const SET_ALREADY: [&str; 3] = [
+const SET_ALREADY: [&str; 4] = [
     "SETTIME_ZONE='+00:00'",
     "SETFOREIGN_KEY_CHECKS=0",
     "SETUNIQUE_CHECKS=0",
+    "SETCHECK_CONSTRAINT_CHECKS=0",
 ];
 
 /// Gives the INSERT statements of a file to `run`: they end in a semicolon and a newline, which
@@ -175,7 +211,10 @@ fn verb(statement: &[u8]) -> Option<(&'static [u8], usize)> {
 
 /// Returns a setting in an executed comment, in capitals and without blanks.
 fn setting(statement: &[u8]) -> Option<String> {
-    let inside = statement.strip_prefix(b"/*!")?.strip_suffix(b"*/")?;
+    let inside = ["/*!", "/*M!"]
+        .into_iter()
+        .find_map(|gate| statement.strip_prefix(gate.as_bytes()))?
+        .strip_suffix(b"*/")?;
     let text = String::from_utf8_lossy(inside).to_ascii_uppercase();
     let text = text.trim_start_matches(|one: char| one.is_ascii_digit());
     let text: String = text.split_whitespace().collect();
@@ -256,6 +295,8 @@ mod tests {
             name: name.to_owned(),
             full_type: full_type.to_owned(),
             charset: None,
+            by_number: false,
+            generated: false,
         }
     }
 

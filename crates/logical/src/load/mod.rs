@@ -11,6 +11,7 @@
 //! | `chunk` | a file, unpacked and checked on its way |
 //! | `rows` | N threads; a chunk and its note commit together |
 //! | `insert` | rows as INSERT statements |
+//! | `warned` | warnings of values that go in as they were |
 //! | `build` | everything that is not rows |
 //! | `verify` | are the rows there the rows here? |
 
@@ -26,6 +27,7 @@ mod source;
 mod state;
 mod target;
 mod verify;
+mod warned;
 
 use crate::dump::Place;
 use crate::objects::{Definer, Kind, ObjectName};

@@ -8,6 +8,7 @@ use super::queue::{Claim, Queue};
 use super::source::{Chunk, Shape, Source, Table};
 use super::state::{self, State, note_chunk, note_taken};
 use super::target::{self, Way};
+use super::warned::{ErrorValues, clean};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result, units};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
@@ -19,11 +20,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How often a chunk that lost to another transaction is tried.
 const TRIES: u32 = 5;
-/// How many warnings a message quotes.
-const WARNINGS: &str = "SHOW WARNINGS LIMIT 3";
 
 /// What all threads share.
 struct Shared<'a> {
+    source: &'a Source,
     queue: Queue<'a>,
     way: Way,
     options: &'a ConnectOptions,
@@ -66,6 +66,7 @@ pub(super) fn load(
     let unit = evenkeel_op::Unit::Bytes;
     progress.phase("loading rows", known.then_some(bytes), unit);
     let shared = Shared {
+        source,
         queue: Queue::new(&source.tables, &done),
         way,
         options,
@@ -175,13 +176,19 @@ fn load_statement(table: &Table) -> String {
     let (mut targets, mut sets) = (Vec::new(), Vec::new());
     for column in &table.columns {
         let name = quote_name(&column.name);
-        if is_text_only(column) {
+        let value = format!("@v{}", targets.len());
+        let set = match column {
+            one if one.generated => None,
+            one if one.by_number => Some(format!("{name} = CAST({value} AS UNSIGNED)")),
             // Bytes have no character set, and these types want one.
-            targets.push(format!("@v{}", sets.len()));
-            sets.push(format!("{name} = CONVERT(@v{} USING utf8mb4)", sets.len()));
-        } else {
-            targets.push(name);
-        }
+            one if is_text_only(one) => Some(format!("{name} = CONVERT({value} USING utf8mb4)")),
+            _ => {
+                targets.push(name);
+                continue;
+            }
+        };
+        targets.push(value);
+        sets.extend(set);
     }
     let mut sql = format!(
         "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {} CHARACTER SET binary ({})",
@@ -354,17 +361,43 @@ impl Shared<'_> {
         from: &mut dyn Read,
     ) -> Result<u64> {
         let statement = match (self.way, &chunk.shape) {
-            (Way::LoadData, lines) if lines.is_lines() => Some(load_statement(table)),
-            (_, Shape::File(sql)) => Some(sql.clone()),
-            _ => None,
+            (Way::LoadData, lines) if lines.is_lines() => load_statement(table),
+            (_, Shape::File(sql)) => sql.clone(),
+            _ => return self.insert_rows(connection, table, &chunk.shape, from),
         };
-        match statement {
-            Some(sql) => connection.load(&sql, from).and_then(|done| {
-                clean(connection, done.warnings)?;
-                Ok(done.affected)
-            }),
-            None => insert_rows(connection, table, &chunk.shape, from),
+        let values = self.error_values(table);
+        let mut watched = values.watch(from, &statement);
+        let done = connection.load(&statement, &mut watched)?;
+        clean(connection, done.warnings, watched.found())?;
+        Ok(done.affected)
+    }
+
+    fn error_values(&self, table: &Table) -> ErrorValues {
+        ErrorValues::of(table, self.source.described(table))
+    }
+
+    fn insert_rows(
+        &self,
+        connection: &mut Connection,
+        table: &Table,
+        shape: &Shape,
+        from: &mut dyn Read,
+    ) -> Result<u64> {
+        let values = self.error_values(table);
+        let mut rows = 0;
+        let mut run = |sql: &[u8]| {
+            let done = connection.run_bytes(sql)?;
+            if done.warnings > 0 {
+                clean(connection, done.warnings, values.in_statement(sql))?;
+            }
+            rows += done.affected;
+            Ok(())
+        };
+        match shape.is_lines() {
+            true => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
+            false => insert::of_statements(&table.name, from, &mut run)?,
         }
+        Ok(rows)
     }
 
     /// Loads the rows of a chunk, and returns how many there were and the hash of the file.
@@ -384,7 +417,7 @@ impl Shared<'_> {
             // MySQL 8.0 has no LOAD DATA for a table with a geometry that is NOT NULL. It says so before it
             // asks for the first byte.
             connection.run("SET NAMES binary")?;
-            sent = insert_rows(connection, table, &chunk.shape, &mut counted);
+            sent = self.insert_rows(connection, table, &chunk.shape, &mut counted);
         }
         let reader = counted.from;
         // Where the file is damaged, what the server says of it is of no interest.
@@ -408,26 +441,6 @@ impl Shared<'_> {
     }
 }
 
-fn insert_rows(
-    connection: &mut Connection,
-    table: &Table,
-    shape: &Shape,
-    from: &mut dyn Read,
-) -> Result<u64> {
-    let mut rows = 0;
-    let mut run = |sql: &[u8]| {
-        let done = connection.run_bytes(sql)?;
-        clean(connection, done.warnings)?;
-        rows += done.affected;
-        Ok(())
-    };
-    match shape.is_lines() {
-        true => insert::of_lines(&quoted(table), &table.columns, from, &mut run)?,
-        false => insert::of_statements(&table.name, from, &mut run)?,
-    }
-    Ok(rows)
-}
-
 /// Asks for a number.
 fn number(connection: &mut Connection, sql: &str) -> Result<Option<u64>> {
     let mut rows = connection.query(sql)?;
@@ -437,32 +450,4 @@ fn number(connection: &mut Connection, sql: &str) -> Result<Option<u64>> {
         number = cell.and_then(|text| String::from_utf8_lossy(text).parse().ok());
     }
     Ok(number)
-}
-
-/// Fails when the last statement changed a value on its way in: the server only warns of it.
-fn clean(connection: &mut Connection, warnings: u16) -> Result<()> {
-    if warnings == 0 {
-        return Ok(());
-    }
-    let mut rows = connection.query(WARNINGS)?;
-    let mut said = Vec::new();
-    while let Some(row) = rows.next()? {
-        let mut cells = row.cells();
-        let mut text = || {
-            let cell = cells.next().ok().flatten().unwrap_or_default();
-            String::from_utf8_lossy(cell).into_owned()
-        };
-        let (level, code, message) = (text(), text(), text());
-        if level != "Note" {
-            said.push(format!("{code}: {message}"));
-        }
-    }
-    match said.is_empty() {
-        true => Ok(()),
-        false => Err(Error::failed(format!(
-            "the server would change values: {}",
-            said.join("; ")
-        ))
-        .hint("this server cannot hold these rows as they are; nothing of this file was loaded")),
-    }
 }

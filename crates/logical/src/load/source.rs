@@ -6,7 +6,7 @@
 use super::csv::Csv;
 use super::{Request, foreign};
 use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry, is_hex};
-use crate::objects::{Kind, ObjectName, Objects, Selection, Unmatched};
+use crate::objects::{self, Kind, ObjectName, Objects, Selection, Unmatched};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use foreign::Found;
@@ -213,6 +213,13 @@ impl Source {
         }
     }
 
+    /// Returns a table as it was made.
+    pub(super) fn described(&self, table: &Table) -> Option<&objects::Table> {
+        let databases = self.objects.databases.iter();
+        let mut of_schema = databases.filter(|one| one.name == table.schema);
+        of_schema.find_map(|one| one.tables.iter().find(|it| it.name == table.name))
+    }
+
     /// Returns how many rows there are, if that is known.
     pub(super) fn rows(&self) -> Option<u64> {
         self.tables.iter().map(|table| table.rows).sum()
@@ -258,7 +265,8 @@ fn table(
         Format::Sql => Shape::Statements,
         Format::Csv | Format::CsvHeader => {
             let columns = entry.columns.iter();
-            let hex = columns.map(|one| is_hex(&one.full_type, one.charset.as_deref()));
+            let hex =
+                columns.map(|one| !one.by_number && is_hex(&one.full_type, one.charset.as_deref()));
             Shape::Csv(Csv {
                 hex: hex.collect(),
                 header: format == Format::CsvHeader,

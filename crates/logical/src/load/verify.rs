@@ -6,7 +6,6 @@ use super::chunk::{ChunkReader, check};
 use super::source::{Chunk, Source, Table};
 use super::{Request, target};
 use crate::dump::{Sum, count};
-use crate::objects;
 use evenkeel_op::{Cancel, Context, Error, Progress, Result, Unit, units};
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeMap;
@@ -35,15 +34,16 @@ pub(super) fn differences(
         let mut connection = target::connection(options, request, "utf8mb4", cancel)?;
         while let Some(table) = source.tables.get(next.fetch_add(1, Ordering::SeqCst)) {
             cancel.check()?;
-            let Some(described) = described(source, table) else {
+            let Some(described) = source.described(table) else {
                 continue;
             };
             let is_ours = |chunk: &Chunk| chunk.shape.is_lines();
             let differs = match table.chunks.iter().all(is_ours) && !source.foreign {
                 true => {
                     let here = of_files(table, cancel)?;
-                    let there = Sum::of_server(&mut connection, &table.schema, described)
-                        .context(|| format!("failed to verify {}", table.shown()))?;
+                    let there =
+                        Sum::of_server(&mut connection, &table.schema, described, &table.columns)
+                            .context(|| format!("failed to verify {}", table.shown()))?;
                     told(table, here.rows, there.rows, here == there)
                 }
                 false => {
@@ -74,12 +74,6 @@ pub(super) fn differences(
     let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort();
     Ok(found)
-}
-
-fn described<'a>(source: &'a Source, table: &Table) -> Option<&'a objects::Table> {
-    let databases = source.objects.databases.iter();
-    let mut of_schema = databases.filter(|one| one.name == table.schema);
-    of_schema.find_map(|one| one.tables.iter().find(|it| it.name == table.name))
 }
 
 fn told(table: &Table, here: u64, there: u64, same: bool) -> Option<String> {

@@ -3,7 +3,7 @@
 use super::Forward;
 use super::batch::Columns;
 use super::ledger::{Ledger, Sent};
-use crate::live::{engine, no_queue, owned, told};
+use crate::live::{consumers, engine, no_queue, told};
 use crate::name::QueueName;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use evenkeel_server::connect::{Row, Session, quote};
@@ -54,7 +54,7 @@ impl Link {
     pub(super) fn open(plan: &Forward, reset: bool, cancel: &Cancel) -> Result<Self> {
         let mut source = Session::open(&plan.source)?;
         let mut target = Session::open(&plan.target)?;
-        if source.place() == target.place() && plan.from == plan.to {
+        if is_itself(&mut source, &mut target, plan)? {
             return Err(Error::usage(format!(
                 "{} cannot be forwarded to itself",
                 plan.from
@@ -68,7 +68,7 @@ impl Link {
         let name = source.value("SELECT CONCAT(@@hostname, ':', @@port)")?;
         let name = format!("{}/{}", name.unwrap_or_default(), plan.from);
         let ledger = Ledger::open(&mut target, &plan.to, plan.slot, &name, reset)?;
-        until_nobody_owns(&mut source, &plan.from, cancel)?;
+        until_nobody_consumes(&mut source, &plan.from, cancel)?;
         let columns = Columns::read(&mut source, &plan.from)?;
         Ok(Self {
             argument: plan.from.argument()?,
@@ -243,11 +243,35 @@ impl Link {
 
 const RESET: &str = "let nobody else consume this queue; then --reset sends all that is there, as if nothing had been sent";
 
+/// Whether rows would go where they come from. Whatever way leads to a server, it knows its own locks.
+fn is_itself(source: &mut Session, target: &mut Session, plan: &Forward) -> Result<bool> {
+    let id = source.value("SELECT UUID()")?.unwrap_or_default();
+    let name = quote(&format!("evenkeel {id}"));
+    source.run(&format!("SELECT GET_LOCK({name}, 0)"))?;
+    let owner = target.value(&format!("SELECT IS_USED_LOCK({name})"))?;
+    source.run(&format!("SELECT RELEASE_LOCK({name})"))?;
+    if owner.is_none() {
+        return Ok(false);
+    }
+    let folds = source.variable("lower_case_table_names")?;
+    let known = |name: &QueueName| match folds.as_deref() {
+        Some("0") => name.to_string(),
+        _ => name.to_string().to_lowercase(),
+    };
+    Ok(known(&plan.from) == known(&plan.to))
+}
+
 /// Refuses tables and servers with which a row might come twice or not at all. Says whether rows go into a queue.
 fn keeps_the_promise(source: &mut Session, target: &mut Session, plan: &Forward) -> Result<bool> {
     if engine(source, &plan.from)?.as_deref() != Some("QUEUE") {
         return Err(no_queue(&plan.from));
     }
+    must_be(
+        source,
+        "queue_sync",
+        "2",
+        "it may forget a row that was sent, and give its number to another one, which is taken for sent",
+    )?;
     must_be(
         source,
         "queue_sync_consume",
@@ -308,16 +332,21 @@ fn alone_in_the_slot(target: &mut Session, plan: &Forward) -> Result<()> {
     }
 }
 
-/// Waits until no row has an owner: one of a run that was killed is there for a moment.
-fn until_nobody_owns(source: &mut Session, from: &QueueName, cancel: &Cancel) -> Result<()> {
+/// Waits until no row has an owner, and nobody waits for one: a run that was killed may do either for a moment, and
+/// what it is given meanwhile comes back behind rows that were sent.
+fn until_nobody_consumes(source: &mut Session, from: &QueueName, cancel: &Cancel) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let rows = owned(source, from)?.ok_or_else(|| no_queue(from))?;
-        if rows == 0 || cancel.is_cancelled() {
+        let (rows, waiters) = consumers(source, from)?.ok_or_else(|| no_queue(from))?;
+        if rows + waiters == 0 || cancel.is_cancelled() {
             return Ok(());
         }
         if begun.elapsed() > GONE_WITHIN {
-            return Err(Error::refused(format!("{rows} rows of {from} are owned by other consumers"))
+            let who = match rows {
+                0 => format!("{waiters} other consumers wait for rows of {from}"),
+                rows => format!("{rows} rows of {from} are owned by other consumers"),
+            };
+            return Err(Error::refused(who)
                 .hint("who forwards a queue has to be its only consumer: a row that another one gives back later would be lost"));
         }
         std::thread::sleep(Duration::from_millis(100));

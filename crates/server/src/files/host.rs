@@ -8,6 +8,7 @@
 use super::whose;
 use crate::connect::Session;
 use evenkeel_op::{Error, Result};
+use rustix::fs::{self as sys, Mode, OFlags};
 use rustix::process::{Flock, FlockType, fcntl_getlk};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -83,7 +84,9 @@ pub(crate) fn server_on(datadir: &Path) -> Option<i32> {
 
 /// The process that holds a lock which a server would want; 0 for one that cannot be seen.
 fn lock_holder(file: &Path) -> Option<i32> {
-    let file = std::fs::File::open(file).ok()?;
+    // The server's account may have put a pipe there, which is not waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = sys::open(file, flags, Mode::empty()).ok()?;
     let wanted = Flock::from(FlockType::WriteLock);
     let held = fcntl_getlk(&file, &wanted).ok()??;
     Some(held.pid.map_or(0, rustix::process::Pid::as_raw_pid))
@@ -162,4 +165,20 @@ fn field(file: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     text.lines()
         .find_map(|line| line.strip_prefix(name).map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let (pipe, (told, heard)) = (dir.path().join(LOCKED[0]), std::sync::mpsc::channel());
+        let made = std::process::Command::new("mkfifo").arg(pipe).status();
+        assert!(made.unwrap().success());
+        std::thread::spawn(move || told.send(server_on(dir.path())));
+        let deadline = std::time::Duration::from_secs(30);
+        assert_eq!(heard.recv_timeout(deadline), Ok(None));
+    }
 }

@@ -9,6 +9,7 @@
 //! * [`wait`]: tokens that are won once, and sessions that wait for the first of several tables.
 //! * [`store`]: the tables of a server by their anchor files.
 //! * [`place`]: where their rows are below a data directory, and how they come there.
+//! * [`plain`]: files that are read where somebody else may have put anything.
 //! * [`salvage`]: files of a server that does not run: checked, and what is whole of damaged ones.
 //!
 //! The format on disk is drawn in `docs/src/formats/queue.md`.
@@ -17,6 +18,7 @@ pub mod error;
 pub mod io;
 mod log;
 pub mod place;
+pub mod plain;
 pub mod salvage;
 pub mod store;
 mod sync;
@@ -25,5 +27,5 @@ pub mod wait;
 
 pub use error::{Error, Result};
 pub use store::{Anchor, Store};
-pub use table::{Append, Condition, Options, Report, Source, Stats, Sync, Table};
+pub use table::{Append, Condition, Copied, Options, Report, Source, Stats, Sync, Table};
 pub use wait::{Killer, Session, Waited, Wanted};

@@ -3,6 +3,7 @@
 
 use crate::error::{During, Error, Result};
 use crate::io::Io;
+use crate::plain;
 use crate::store::{Anchor, SUFFIX};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -70,7 +71,7 @@ pub fn settle(io: &dyn Io, datadir: &Path) -> Result<PathBuf> {
 /// not have moved them yet.
 #[must_use]
 pub fn root_of(datadir: &Path, anchor: &Path) -> PathBuf {
-    let bytes = std::fs::read(anchor).unwrap_or_default();
+    let bytes = plain::read(anchor).unwrap_or_default();
     let places = [ROOT, EMPTIED].into_iter().chain(OLD);
     let mut roots = places.map(|name| datadir.join(name));
     let has_it = |root: &PathBuf| {
@@ -86,8 +87,8 @@ pub fn is_anchor(path: &Path) -> bool {
     path.extension().is_some_and(|kind| kind == SUFFIX)
 }
 
-/// The anchors in all databases of a data directory, in order. A database may be a link to a directory elsewhere; an
-/// anchor that is a link is none.
+/// What is called like an anchor in all databases of a data directory, in order. A database may be a link to a directory
+/// elsewhere. Whoever reads one finds out whether it is a regular file.
 ///
 /// # Errors
 ///
@@ -101,7 +102,7 @@ pub fn anchors(datadir: &Path) -> std::io::Result<Vec<PathBuf>> {
         }
         for entry in std::fs::read_dir(database)? {
             let entry = entry?;
-            if is_anchor(&entry.path()) && entry.file_type()?.is_file() {
+            if is_anchor(&entry.path()) {
                 found.push(entry.path());
             }
         }

@@ -4,7 +4,7 @@
 mod scene;
 
 use evenkeel_queue::io::simulated::Simulated;
-use evenkeel_queue::{Append, Error, Session, Source, Store, Table, Waited, Wanted};
+use evenkeel_queue::{Append, Copied, Error, Session, Source, Store, Table, Waited, Wanted};
 use scene::{ANCHOR, create, rows, small, store};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,9 @@ struct Scene {
 fn scene() -> Scene {
     let disk = Simulated::new();
     let old = create(&disk, small());
-    for number in 1..=20 {
+    for number in 1..=20u8 {
+        // Nobody knows of the first three when they came; then two come at a time.
+        disk.set_clock(u64::from(number.saturating_sub(2)) / 2 * 10);
         old.append(vec![vec![number; 100]], None).unwrap();
     }
     let store = store(&disk);
@@ -42,9 +44,10 @@ impl Scene {
     fn copy(&self) {
         let mut from = 0;
         while let Some(id) = self.old.next_row(from) {
-            let mut row = self.old.read(id).unwrap().unwrap();
-            row.push(77);
-            self.new.adopt(vec![(id, row)]).unwrap();
+            let mut bytes = self.old.read(id).unwrap().unwrap();
+            bytes.push(77);
+            let came = self.old.came(id);
+            self.new.adopt(vec![Copied { id, came, bytes }]).unwrap();
             from = id + 1;
         }
     }
@@ -65,6 +68,11 @@ fn wait(session: &mut Session, table: &Arc<Table>, most: usize) -> Vec<u64> {
         Waited::Rows(0, ids) => ids,
         other => panic!("{other:?}"),
     }
+}
+
+/// When rows came that were copied, as they were inserted.
+fn came(id: u64) -> u64 {
+    id.saturating_sub(2) / 2 * 10
 }
 
 fn ids(table: &Table) -> Vec<u64> {
@@ -133,7 +141,11 @@ fn a_copy_that_lacks_a_row_or_is_not_published_takes_no_place() {
     assert_eq!(done, Err(Error::NotCopied(21)));
     owner.end().unwrap();
     assert_eq!(ids(&scene.old), (2..=21).collect::<Vec<u64>>());
-    let early = scene.new.adopt(vec![(3, vec![1])]);
+    let early = scene.new.adopt(vec![Copied {
+        id: 3,
+        came: 0,
+        bytes: vec![1],
+    }]);
     assert_eq!(early, Err(Error::OutOfOrder(3)));
 }
 
@@ -162,6 +174,9 @@ fn a_power_cut_leaves_the_one_or_the_other_whole() {
             assert!(is_new || cut < handed, "{context}");
             assert!(rows.iter().all(|(_, row)| (row.len() == 101) == is_new));
             let ids: Vec<u64> = rows.iter().map(|(id, _)| *id).collect();
+            for id in &ids {
+                assert_eq!(table.came(*id), came(*id), "{context}: row {id}");
+            }
             let left: Vec<u64> = (4..=20).collect();
             if cut >= removed {
                 assert_eq!(ids, left, "{context}");

@@ -21,6 +21,7 @@ enum Op {
     Slice,
     Compact,
     Close,
+    Clock(u64),
     Crash(u64),
     Fail(usize, Fault, bool),
     Heal,
@@ -43,6 +44,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         5 => Just(Op::Slice),
         1 => Just(Op::Compact),
         1 => Just(Op::Close),
+        4 => (0..4u64).prop_map(Op::Clock),
         2 => any::<u64>().prop_map(Op::Crash),
         2 => (0..6usize, fault, any::<bool>()).prop_map(|(calls, how, on)| Op::Fail(calls, how, on)),
         4 => Just(Op::Heal),
@@ -54,6 +56,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Model {
     rows: BTreeMap<u64, Vec<u8>>,
+    /// Of every row that ever was; 0 where nobody knows.
+    came: BTreeMap<u64, u64>,
     owners: BTreeMap<u64, u64>,
     sources: [u64; 3],
 }
@@ -88,6 +92,7 @@ struct Both {
     model: Model,
     odd: Condition,
     next: u64,
+    unix_s: u64,
 }
 
 impl Both {
@@ -142,11 +147,27 @@ impl Both {
         if appended.is_ok() {
             self.next = first + rows.len() as u64;
         }
+        after
+            .came
+            .extend((first..).zip(rows.iter().map(|_| self.unix_s)));
         after.rows.extend((first..).zip(rows));
         if let Some(source) = source {
             after.sources[usize::from(source.slot)] = source.id;
         }
         self.write(appended.map(|_| ()), after);
+    }
+
+    fn own(&mut self, owner: u64, at: usize) {
+        if let Some(id) = self.model.rows.keys().nth(at).copied() {
+            let free = !self.model.owners.contains_key(&id);
+            assert_eq!(self.table.own(id, owner), free);
+            self.model.owners.entry(id).or_insert(owner);
+        }
+    }
+
+    fn abort(&mut self, owner: u64) {
+        self.table.give_back(owner, &self.model.of(owner));
+        self.model.owners.retain(|_, of| *of != owner);
     }
 
     fn step(&mut self, op: Op) {
@@ -168,13 +189,7 @@ impl Both {
                     .owners
                     .extend(taken.iter().map(|id| (*id, owner)));
             }
-            Op::Own(owner, at) => {
-                if let Some(id) = self.model.rows.keys().nth(at).copied() {
-                    let free = !self.model.owners.contains_key(&id);
-                    assert_eq!(self.table.own(id, owner), free);
-                    self.model.owners.entry(id).or_insert(owner);
-                }
-            }
+            Op::Own(owner, at) => self.own(owner, at),
             Op::End(owner) => {
                 let ids = self.model.of(owner);
                 let mut after = self.model.clone();
@@ -182,10 +197,7 @@ impl Both {
                 let removed = self.table.remove(owner, &ids);
                 self.write(removed, after);
             }
-            Op::Abort(owner) => {
-                self.table.give_back(owner, &self.model.of(owner));
-                self.model.owners.retain(|_, of| *of != owner);
-            }
+            Op::Abort(owner) => self.abort(owner),
             Op::Truncate => {
                 let mut after = self.model.clone();
                 (after.rows, after.owners) = Default::default();
@@ -210,6 +222,10 @@ impl Both {
                     self.write(closed, same);
                 }
             }
+            Op::Clock(unix_s) => {
+                self.disk.set_clock(unix_s);
+                self.unix_s = unix_s;
+            }
             Op::Crash(seed) => {
                 let mut random = fastrand::Rng::with_seed(seed);
                 let disk = self.disk.power_cut_now(&mut random);
@@ -230,6 +246,15 @@ impl Both {
         for owner in 1..4 {
             assert_eq!(self.table.owned_by(owner), self.model.of(owner));
         }
+        for id in self.model.rows.keys() {
+            assert_eq!(self.table.came(*id), self.model.came[id], "row {id}");
+        }
+        let oldest = self.model.rows.keys().next();
+        let waited = oldest.map_or(Some(0), |id| match self.model.came[id] {
+            0 => None,
+            came => Some(self.unix_s.saturating_sub(came)),
+        });
+        assert_eq!(self.table.oldest_s(), waited);
         let stats = self.table.stats();
         assert_eq!(stats.rows, self.model.rows.len());
         assert_eq!(stats.owned, self.model.owners.len());
@@ -244,7 +269,7 @@ proptest! {
         let disk = Simulated::new();
         let table = create(&disk, small());
         let odd = Condition::new(|row| row[0] % 2 == 1);
-        let mut both = Both { disk, table, model: Model::default(), odd, next: 1 };
+        let mut both = Both { disk, table, model: Model::default(), odd, next: 1, unix_s: 0 };
         for op in ops {
             both.step(op);
             both.compare();

@@ -13,6 +13,8 @@ fn scene(closed: bool) -> (Simulated, BTreeMap<u64, Vec<u8>>) {
     let disk = Simulated::new();
     let table = create(&disk, small());
     for round in 0..12u8 {
+        // Some come in the same second.
+        disk.set_clock(came(u64::from(round) * 5 + 1));
         let rows = (0..5).map(|row| vec![round * 5 + row; 60]).collect();
         table.append(rows, None).unwrap();
         let some = table.take(1, None, 2).unwrap();
@@ -26,6 +28,11 @@ fn scene(closed: bool) -> (Simulated, BTreeMap<u64, Vec<u8>>) {
     }
     let all = rows(&table).unwrap().into_iter().collect();
     (disk, all)
+}
+
+/// When a row came.
+fn came(id: u64) -> u64 {
+    1000 + (id - 1) / 15 * 7
 }
 
 /// Flips one bit of every `step`th byte of every file, and looks at what opening it comes to.
@@ -61,6 +68,7 @@ fn rows_are_never_wrong() {
                 path.display()
             );
             assert!(found.iter().all(|(id, row)| all.get(id) == Some(row)));
+            assert!(found.keys().all(|id| table.came(*id) == came(*id)));
         }
     });
     assert!(
@@ -72,7 +80,7 @@ fn rows_are_never_wrong() {
 #[test]
 fn salvage_keeps_the_rest() {
     let (_, all) = scene(true);
-    let mut kept = 0;
+    let (mut kept, mut known) = (0, 0);
     let flipped = flip(41, |disk, path, at| {
         if path == Path::new(ANCHOR) {
             return;
@@ -91,15 +99,26 @@ fn salvage_keeps_the_rest() {
         for (id, row) in &found {
             // Removals may be lost: then a row is there that was not.
             assert_eq!(row, &vec![(*id - 1) as u8; 60], "{context}");
+            // So may be when it came, and then nothing is said.
+            let told = table.came(*id);
+            assert!(
+                told == came(*id) || told == 0,
+                "{context}: row {id}, {told}"
+            );
+            known += usize::from(told > 0);
         }
         drop(table);
         let (table, _) = open(disk).unwrap_or_else(|error| panic!("{context}, after: {error}"));
         assert_eq!(rows(&table).unwrap().len(), found.len(), "{context}");
+        for id in found.keys() {
+            assert!([0, came(*id)].contains(&table.came(*id)), "{context}");
+        }
     });
     assert!(
         kept > flipped * all.len() * 3 / 4,
         "{kept} rows in {flipped} salvages"
     );
+    assert!(known * 10 > kept * 8, "{known} of {kept}");
 }
 
 #[test]

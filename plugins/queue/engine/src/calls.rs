@@ -156,18 +156,21 @@ unsafe extern "C" fn evq_set_options(options: *const COptions) {
     });
 }
 
+/// A table's numbers as text, handed to `print`.
+///
 /// # Safety
-/// `name` is a string, `stats` room for an answer.
+/// `name` is a string; `print` may be called with `of` and so many bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn evq_stats_of(
+unsafe extern "C" fn evq_numbers_of(
     name: *const c_char,
-    stats: *mut CStats,
+    print: extern "C" fn(*mut c_void, *const u8, usize),
+    of: *mut c_void,
     fault: *mut CFault,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    guard(fault, || unsafe {
-        let table = tables()?.table(&path(name))?;
-        stats.write(table.stats().into());
+    guard(fault, || {
+        // SAFETY: the caller's promise.
+        let text = tables()?.numbers(&unsafe { path(name) })?;
+        print(of, text.as_ptr(), text.len());
         Ok(())
     })
 }
@@ -265,12 +268,12 @@ struct CConnection {
     killer: Killer,
 }
 
-/// Makes a connection; null when that fails.
+/// Makes a connection, of which the server has this number; null when that fails.
 #[unsafe(no_mangle)]
-extern "C" fn evq_connection_new() -> *mut CConnection {
+extern "C" fn evq_connection_new(id: u64) -> *mut CConnection {
     let mut made = std::ptr::null_mut();
     let _ = guard(std::ptr::null_mut(), || {
-        let own = Connection::default();
+        let own = Connection::new(id);
         let killer = own.killer();
         made = Box::into_raw(Box::new(CConnection { own, killer }));
         Ok(())

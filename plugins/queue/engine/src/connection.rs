@@ -1,8 +1,9 @@
 //! What one connection owns and waits for.
 
 use crate::fault::{Code, Fault};
+use crate::owners::Known;
 use crate::tables::Tables;
-use evenkeel_queue::{Killer, Session, Source, Table, Waited, Wanted};
+use evenkeel_queue::{Copied, Killer, Session, Source, Table, Waited, Wanted};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,9 +18,11 @@ const GRACE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A connection. When it goes, what it owns goes back.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Connection {
     session: Session,
+    /// Behind the session: as long as that owns a row it is known whose it is.
+    _known: Known,
     /// It sees what it owns and nothing else.
     is_owner: bool,
     /// What the next rows come from.
@@ -34,7 +37,31 @@ pub struct Connection {
 struct Copying {
     to: PathBuf,
     /// The row of the original that is at hand; none as long as it is no queue that is copied.
-    row: Option<Arc<AtomicU64>>,
+    row: Option<Arc<AtHand>>,
+}
+
+/// A row that is copied.
+#[derive(Debug, Default)]
+pub(crate) struct AtHand {
+    id: AtomicU64,
+    came: AtomicU64,
+}
+
+impl AtHand {
+    /// Says which it is, and when it came.
+    pub(crate) fn set(&self, id: u64, came: u64) {
+        self.id.store(id, Ordering::Relaxed);
+        self.came.store(came, Ordering::Relaxed);
+    }
+
+    /// The copy of it that has these bytes.
+    pub(crate) fn copied(&self, bytes: &[u8]) -> Copied {
+        Copied {
+            id: self.id.load(Ordering::Relaxed),
+            came: self.came.load(Ordering::Relaxed),
+            bytes: bytes.to_vec(),
+        }
+    }
 }
 
 /// One of the tables that is waited for.
@@ -60,6 +87,21 @@ pub enum Ended {
 }
 
 impl Connection {
+    /// One that owns nothing. `id` is the server's number of it.
+    #[must_use]
+    pub fn new(id: u64) -> Self {
+        let session = Session::new();
+        let known = Known::new(session.owner(), id);
+        Self {
+            session,
+            _known: known,
+            is_owner: false,
+            source: None,
+            copying: None,
+            unsettled: BTreeSet::new(),
+        }
+    }
+
     /// Removes what is owned, then waits for up to `most` rows of the first of the tables that has
     /// one. From then on the connection sees only what it owns.
     ///
@@ -202,17 +244,17 @@ impl Connection {
     }
 
     /// Where rows are copied to, and a place for whoever reads them to say which it has at hand.
-    pub(crate) fn begin_copy(&mut self) -> Option<(&Path, Arc<AtomicU64>)> {
+    pub(crate) fn begin_copy(&mut self) -> Option<(&Path, Arc<AtHand>)> {
         let copying = self.copying.as_mut()?;
-        let row = Arc::<AtomicU64>::default();
+        let row = Arc::<AtHand>::default();
         copying.row = Some(row.clone());
         Some((&copying.to, row))
     }
 
     /// Which row of another queue the next one of this table is a copy of.
-    pub(crate) fn copied_row(&self, to: &Path) -> Option<u64> {
+    pub(crate) fn copied_row(&self, to: &Path) -> Option<&AtHand> {
         let copying = self.copying.as_ref().filter(|copying| copying.to == to)?;
-        Some(copying.row.as_ref()?.load(Ordering::Relaxed))
+        copying.row.as_deref()
     }
 
     /// Names that its statement has touched; see [`Tables::leave`].

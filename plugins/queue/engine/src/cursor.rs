@@ -1,12 +1,11 @@
 //! What one statement does to one table: rows gathered, a scan, removals.
 
-use crate::connection::Connection;
+use crate::connection::{AtHand, Connection};
 use crate::fault::Fault;
 use crate::tables::Tables;
-use evenkeel_queue::Table;
+use evenkeel_queue::{Copied, Table};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Rows of one statement are written when they are as many bytes; fewer are one unit.
 const GATHERED: usize = 8 << 20;
@@ -19,12 +18,12 @@ pub struct Cursor {
     /// Rows of a statement of many; `None` where each is written at once.
     gathered: Option<Vec<Vec<u8>>>,
     /// Rows that are copied, under their ids.
-    copied: Vec<(u64, Vec<u8>)>,
+    copied: Vec<Copied>,
     bytes: usize,
     next: u64,
     only: Option<u64>,
     /// All rows are read, for a copy; here it is said which is at hand.
-    copies: Option<Arc<AtomicU64>>,
+    copies: Option<Arc<AtHand>>,
     /// The row at hand.
     row: Vec<u8>,
     id: u64,
@@ -83,8 +82,8 @@ impl Cursor {
     ///
     /// It cannot be written: nor are the others that were kept.
     pub fn insert(&mut self, connection: &mut Connection, row: &[u8]) -> Result<(), Fault> {
-        if let Some(id) = connection.copied_row(&self.path) {
-            self.copied.push((id, row.to_vec()));
+        if let Some(at_hand) = connection.copied_row(&self.path) {
+            self.copied.push(at_hand.copied(row));
             self.bytes += row.len();
             return match self.bytes < GATHERED {
                 true => Ok(()),
@@ -181,7 +180,7 @@ impl Cursor {
             // Somebody may have removed it in this moment.
             if self.read(id)? {
                 if let Some(copies) = &self.copies {
-                    copies.store(id, Ordering::Relaxed);
+                    copies.set(id, self.table.came(id));
                 }
                 return Ok(Some(id));
             }
@@ -281,7 +280,7 @@ mod tests {
     #[test]
     fn an_owner_sees_its_row_and_others_see_the_rest() {
         let (_dir, tables, path) = scene();
-        let (mut one, mut other) = (Connection::default(), Connection::default());
+        let (mut one, mut other) = (Connection::new(0), Connection::new(0));
         let mut cursor = Cursor::open(&tables, &path).unwrap();
         cursor.gather();
         for row in [b"a", b"b", b"c"] {
@@ -306,8 +305,8 @@ mod tests {
     #[test]
     fn rows_are_removed_when_the_statement_ends_and_not_before() {
         let (_dir, tables, path) = scene();
-        let mut one = Connection::default();
-        let other = Connection::default();
+        let mut one = Connection::new(0);
+        let other = Connection::new(0);
         let mut cursor = Cursor::open(&tables, &path).unwrap();
         for row in [b"a", b"b"] {
             cursor.insert(&mut one, row).unwrap();

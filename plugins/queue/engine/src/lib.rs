@@ -7,6 +7,7 @@
 //! | `columns` | what a stored row holds, for conditions |
 //! | `connection` | what one connection owns and waits for |
 //! | `cursor` | what one statement does to one table: rows gathered, a scan, removals |
+//! | `owners` | which connection of the server it is that owns as whom |
 //! | `fault` | what went wrong, as a number and a text |
 //! | `calls` | all of it as C functions, guarded against panics; `engine.h` declares them |
 //! | `keeper` | the thread that compacts, and makes durable what may wait |
@@ -18,6 +19,7 @@ mod cursor;
 mod fault;
 mod head;
 mod keeper;
+mod owners;
 mod tables;
 
 pub use columns::Columns;

@@ -482,7 +482,7 @@ mod tests {
         // As if dropping it had ended half-way.
         tables.store.drop_table(&anchor(&one), Some(&old)).unwrap();
         tables.store.create(&anchor(&one), b"0\0").unwrap();
-        let mut connection = Connection::default();
+        let mut connection = Connection::new(0);
         let asked = [Asked {
             path: one.clone(),
             condition: None,
@@ -516,7 +516,7 @@ mod tests {
             path: one,
             condition: None,
         }];
-        let ended = Connection::default().wait(&tables, &asked, 1, Duration::ZERO, &|| false);
+        let ended = Connection::new(0).wait(&tables, &asked, 1, Duration::ZERO, &|| false);
         assert_eq!(ended, Ok(Ended::TimedOut));
     }
 

@@ -23,14 +23,37 @@ pub struct ImportAnswer {
     pub already_there: u64,
     /// Tables that got rows so.
     pub tables: u64,
+    /// Statements, and commands of the clients, that failed, with `--force`.
+    pub failed: u64,
+    /// The first thousand of them.
+    pub failures: Vec<ImportFailure>,
     /// Wall clock time.
     pub seconds: f64,
+}
+
+/// A statement that failed.
+#[derive(Debug, Clone, Serialize)]
+pub struct ImportFailure {
+    /// The file that it is in.
+    pub file: String,
+    /// Its line there.
+    pub line: u64,
+    /// The character of the line that it begins with; 0 where it is not known.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
 }
 
 impl ImportAnswer {
     /// Puts the answer together.
     #[must_use]
-    pub fn new(file: String, report: &Report) -> Self {
+    pub fn new(file: String, report: Report) -> Self {
+        let failures = report.failures.into_iter().map(|one| ImportFailure {
+            file: one.file,
+            line: one.line,
+            column: one.column,
+            message: one.message,
+        });
         Self {
             file,
             bytes: report.bytes,
@@ -39,6 +62,8 @@ impl ImportAnswer {
             rows: report.rows,
             already_there: report.already_there,
             tables: report.tables,
+            failed: report.failed,
+            failures: failures.collect(),
             seconds: report.seconds,
         }
     }
@@ -55,8 +80,12 @@ impl Answer for ImportAnswer {
                 units::count(some, "statement")
             ),
         };
+        let failed = match self.failed {
+            0 => String::new(),
+            some => format!("; {} failed", units::count(some, "statement")),
+        };
         format!(
-            "{}: {}, {}, {} of {} in {}, in {}{there}\n",
+            "{}: {}, {}, {} of {} in {}, in {}{there}{failed}\n",
             self.file,
             units::bytes(self.bytes),
             units::count(self.statements, "statement"),

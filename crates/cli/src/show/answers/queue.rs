@@ -8,6 +8,7 @@ use evenkeel_queues::{
 };
 use serde::Serialize;
 use std::fmt::Write;
+use std::time::Duration;
 
 /// Characters of a cell that are shown to people.
 const CELL: usize = 60;
@@ -23,6 +24,7 @@ impl Answer for StatusReport {
             ("queue", Align::Left),
             ("rows", Align::Right),
             ("owned", Align::Right),
+            ("oldest", Align::Right),
             ("waiters", Align::Right),
             ("came", Align::Right),
             ("went", Align::Right),
@@ -35,6 +37,7 @@ impl Answer for StatusReport {
                 format!("{}.{}", one.database, one.table),
                 one.rows.to_string(),
                 one.owned.to_string(),
+                waited(one),
                 one.waiters.to_string(),
                 one.written.to_string(),
                 one.removed.to_string(),
@@ -43,7 +46,32 @@ impl Answer for StatusReport {
                 units::bytes(one.bytes),
             ]);
         }
-        table.text()
+        let mut text = table.text();
+        for one in &self.queues {
+            for owner in one.owners.iter().flatten() {
+                // Writing into a string cannot fail.
+                let _ = writeln!(
+                    text,
+                    "{}.{}: connection {} owns {}",
+                    one.database,
+                    one.table,
+                    owner.connection,
+                    units::count(owner.rows, "row")
+                );
+            }
+        }
+        text
+    }
+}
+
+/// How long the oldest row has waited, as far as that is known.
+fn waited(one: &QueueState) -> String {
+    match one.oldest_s {
+        _ if one.rows == 0 => String::new(),
+        None => "?".to_owned(),
+        // Whole seconds are known, and no more.
+        Some(seconds) if seconds < 60 => format!("{seconds} s"),
+        Some(seconds) => units::duration(Duration::from_secs(seconds)),
     }
 }
 
@@ -52,31 +80,60 @@ type Metric = (
     &'static str,
     &'static str,
     &'static str,
-    fn(&QueueState) -> u64,
+    fn(&QueueState) -> Vec<(String, u64)>,
 );
 
+/// A number that a queue has once, and that needs no more labels.
+fn once(number: u64) -> Vec<(String, u64)> {
+    vec![(String::new(), number)]
+}
+
+/// The rows of each connection.
+fn of_owners(one: &QueueState) -> Vec<(String, u64)> {
+    let owners = one.owners.iter().flatten();
+    owners
+        .map(|owner| (format!(",connection=\"{}\"", owner.connection), owner.rows))
+        .collect()
+}
+
 /// What is told of each queue.
-const METRICS: [Metric; 6] = [
-    ("rows", "gauge", "Rows that are there.", |one| one.rows),
+const METRICS: [Metric; 8] = [
+    ("rows", "gauge", "Rows that are there.", |one| {
+        once(one.rows)
+    }),
     ("rows_owned", "gauge", "Rows that a consumer owns.", |one| {
-        one.owned
+        once(one.owned)
     }),
     ("waiters", "gauge", "Consumers that wait.", |one| {
-        one.waiters
+        once(one.waiters)
     }),
     (
         "rows_written_total",
         "counter",
         "Rows that came since the server opened the queue.",
-        |one| one.written,
+        |one| once(one.written),
     ),
     (
         "rows_removed_total",
         "counter",
         "Rows that went since the server opened the queue.",
-        |one| one.removed,
+        |one| once(one.removed),
     ),
-    ("bytes", "gauge", "Bytes of its files.", |one| one.bytes),
+    ("bytes", "gauge", "Bytes of its files.", |one| {
+        once(one.bytes)
+    }),
+    (
+        "oldest_row_seconds",
+        "gauge",
+        "How long the oldest row that is there has waited, where that is known.",
+        |one| one.oldest_s.map_or_else(Vec::new, once),
+    ),
+    (
+        "rows_owned_by",
+        "gauge",
+        "Rows that a connection owns.",
+        of_owners,
+    ),
 ];
 
 /// Returns the whole of a file for node_exporter's textfile collector.
@@ -90,13 +147,14 @@ pub fn queue_metrics(report: &StatusReport) -> String {
             "# HELP evenkeel_queue_{name} {help}\n# TYPE evenkeel_queue_{name} {kind}"
         );
         for one in &report.queues {
-            let _ = writeln!(
-                text,
-                "evenkeel_queue_{name}{{database=\"{}\",table=\"{}\"}} {}",
-                escaped(&one.database),
-                escaped(&one.table),
-                value(one)
-            );
+            for (more, value) in value(one) {
+                let _ = writeln!(
+                    text,
+                    "evenkeel_queue_{name}{{database=\"{}\",table=\"{}\"{more}}} {value}",
+                    escaped(&one.database),
+                    escaped(&one.table)
+                );
+            }
         }
     }
     text
@@ -339,6 +397,7 @@ fn ids(found: &TableFiles) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_queues::Owner;
     use std::collections::BTreeMap;
 
     fn report() -> StatusReport {
@@ -355,6 +414,11 @@ mod tests {
                 written_per_s: 5.0,
                 removed_per_s: 4.7,
                 bytes: 4096,
+                oldest_s: Some(75),
+                owners: Some(vec![Owner {
+                    connection: 12,
+                    rows: 1,
+                }]),
                 counters: BTreeMap::new(),
             }],
         }
@@ -371,6 +435,25 @@ mod tests {
             let (_, value) = line.rsplit_once(' ').unwrap();
             assert!(value.parse::<f64>().is_ok(), "{line}");
         }
+    }
+
+    #[test]
+    fn who_owns_and_how_long_rows_wait_is_told_where_it_is_known() {
+        let mut report = report();
+        let text = report.text();
+        assert!(text.contains("shop.new \"jobs\": connection 12 owns 1 row\n"));
+        let metrics = queue_metrics(&report);
+        assert!(metrics.contains(
+            "_rows_owned_by{database=\"shop\",table=\"new \\\"jobs\\\"\",connection=\"12\"} 1\n"
+        ));
+        assert_eq!(
+            waited(&report.queues[0]),
+            units::duration(Duration::from_secs(75))
+        );
+        (report.queues[0].oldest_s, report.queues[0].owners) = (None, None);
+        assert_eq!(waited(&report.queues[0]), "?");
+        assert!(!queue_metrics(&report).contains("\nevenkeel_queue_oldest_row_seconds{"));
+        assert!(!report.text().contains("connection"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ enum Kind {
 impl Kind {
     fn of(column: &Column) -> Self {
         match &*column.data_type {
-            _ if column.is_plain() => Self::Plain,
+            _ if column.is_plain() || column.is_by_number() => Self::Plain,
             _ if is_hex(&column.data_type, column.charset.as_deref()) => Self::Hex,
             _ => Self::Text,
         }

@@ -15,6 +15,7 @@ const OPENING: &str = "\
 /*!40103 SET TIME_ZONE='+00:00' */;
 /*!40101 SET SQL_MODE='NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES' */;
 /*!40014 SET FOREIGN_KEY_CHECKS=0, UNIQUE_CHECKS=0 */;
+/*M!100201 SET CHECK_CONSTRAINT_CHECKS=0 */;
 ";
 
 /// Also what a client would change on the way: it drops a carriage return, and ends at Ctrl-Z.
@@ -46,13 +47,16 @@ enum Kind {
     Converted,
     /// As hexadecimal.
     Bytes,
+    /// As DEFAULT, which is all that a column of computed values takes.
+    Computed,
 }
 
 impl Kind {
     fn of(column: &Column) -> Self {
         match &*column.data_type {
+            _ if column.is_computed() => Self::Computed,
             "decimal" => Self::Number,
-            _ if column.is_integer() => Self::Number,
+            _ if column.is_integer() || column.is_by_number() => Self::Number,
             _ if column.is_plain() => Self::Time,
             "json" | "inet4" | "inet6" | "uuid" => Self::Converted,
             _ if column.charset.is_some() => Self::Text,
@@ -118,7 +122,7 @@ impl Sql {
                 out.push(b',');
             }
             match cells.next()? {
-                None => out.extend_from_slice(b"NULL"),
+                None => null(*kind, out),
                 Some(cell) => value(*kind, cell, out),
             }
         }
@@ -147,7 +151,7 @@ impl Sql {
             out.push(b',');
         }
         match part {
-            CellPart::Null => out.extend_from_slice(b"NULL"),
+            CellPart::Null => null(kind, out),
             CellPart::Begin(length) => open(kind, length == 0, out),
             CellPart::Bytes(bytes) => inside(kind, bytes, out),
             CellPart::End => close(kind, out),
@@ -167,6 +171,13 @@ impl Sql {
     }
 }
 
+fn null(kind: Kind, out: &mut Vec<u8>) {
+    out.extend_from_slice(match kind {
+        Kind::Computed => &b"DEFAULT"[..],
+        _ => b"NULL",
+    });
+}
+
 fn value(kind: Kind, cell: &[u8], out: &mut Vec<u8>) {
     open(kind, cell.is_empty(), out);
     inside(kind, cell, out);
@@ -176,6 +187,7 @@ fn value(kind: Kind, cell: &[u8], out: &mut Vec<u8>) {
 fn open(kind: Kind, is_empty: bool, out: &mut Vec<u8>) {
     match kind {
         Kind::Number => {}
+        Kind::Computed => out.extend_from_slice(b"DEFAULT"),
         // X'' would be fine too, but not for MariaDB's spatial columns, and '' is bytes here.
         Kind::Bytes if is_empty => out.extend_from_slice(b"''"),
         Kind::Bytes => out.extend_from_slice(b"0x"),
@@ -187,6 +199,7 @@ fn open(kind: Kind, is_empty: bool, out: &mut Vec<u8>) {
 fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
         Kind::Number => out.extend_from_slice(bytes),
+        Kind::Computed => {}
         Kind::Bytes => super::hexadecimal(bytes, out),
         Kind::Time | Kind::Text | Kind::Converted => escaped(bytes, &ESCAPE, out),
     }

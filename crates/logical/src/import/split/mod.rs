@@ -2,13 +2,21 @@
 //!
 //! One pass, and never more of the stream in memory than one statement and a read. What the clients
 //! know is known here: strings and their escapes, names in backticks, comments of all four kinds,
-//! `DELIMITER`. Text inside `/*! … */` and `/*M! … */` is code, and may hold strings and delimiters.
+//! character sets whose characters end in what looks like a quote, and the clients' own commands.
+//! Text inside `/*! … */` and `/*M! … */` is code, and may hold strings and delimiters.
 
+mod command;
+mod comments;
 #[cfg(test)]
 mod tests;
+mod wide;
+
+pub use command::Command;
+pub use comments::without_comments;
+pub use wide::Wide;
 
 use evenkeel_op::{Error, Result};
-use memchr::{memchr, memchr_iter, memchr2};
+use memchr::{memchr, memchr_iter, memchr2, memmem, memrchr};
 use std::io::{self, Read};
 
 /// How much is read at a time, in bytes.
@@ -17,8 +25,10 @@ const READ: usize = 256 << 10;
 const KEPT: usize = 4 << 20;
 /// By how much the buffer grows at most at once, in bytes.
 const GROWN: usize = 16 << 20;
-/// The longest line of a DELIMITER command, in bytes.
+/// The longest line of a command, in bytes.
 const COMMAND_MAX: usize = 4096;
+/// More bytes than the name of any command has, and the opening of any comment.
+const OPENING: usize = 20;
 /// What the first line of recent dumps begins with: it only speaks to clients.
 const SANDBOX: &[u8] = b"/*M!999999";
 
@@ -29,6 +39,19 @@ pub struct Statement<'a> {
     pub text: &'a [u8],
     /// The line that it begins on, from 1.
     pub line: u64,
+    /// The character of that line with which it begins, from 1.
+    pub column: u32,
+    /// It has a semicolon, which is not what ended it: it may be several statements for the server.
+    pub several: bool,
+}
+
+/// What a file has between two delimiters, or on a line of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item<'a> {
+    /// Something for the server.
+    Statement(Statement<'a>),
+    /// Something for the client.
+    Command(Command),
 }
 
 /// What the server would make of quotes and backslashes just now.
@@ -38,6 +61,15 @@ pub struct Quoting {
     pub no_backslash: bool,
     /// `ANSI_QUOTES`: double quotes are around names.
     pub ansi: bool,
+    /// The character set.
+    pub wide: Wide,
+}
+
+impl Quoting {
+    /// Returns whether a backslash takes the next character's meaning between such quotes.
+    fn escapes(self, quote: u8) -> bool {
+        quote != b'`' && !self.no_backslash && !(quote == b'"' && self.ansi)
+    }
 }
 
 /// Where in a statement the cursor is.
@@ -53,6 +85,8 @@ enum State {
 enum Step {
     /// A statement ends before the first, and its delimiter before the second.
     Ended(usize, usize),
+    /// A command was read.
+    Command(Command),
     /// The buffer holds too little to tell.
     More,
 }
@@ -72,11 +106,16 @@ pub struct Splitter<R> {
     opened: u64,
     delimiter: Vec<u8>,
     quoting: Quoting,
-    /// The line number at `counted`.
+    /// The line number at `counted`, and how many characters of the line are before it.
     line: u64,
+    column: u32,
     counted: usize,
-    /// The line on which the statement begins.
-    first: u64,
+    /// The line and the character with which the statement or the command begins.
+    first: (u64, u32),
+    /// Nothing but blanks and comments that end with their line stand in front of the cursor on its line.
+    fresh: bool,
+    /// Of the clients' commands, only DELIMITER is one.
+    binary: bool,
     finished: bool,
     limit: usize,
 }
@@ -95,8 +134,11 @@ impl<R: Read> Splitter<R> {
             delimiter: b";".to_vec(),
             quoting: Quoting::default(),
             line: 1,
+            column: 0,
             counted: 0,
-            first: 1,
+            first: (1, 1),
+            fresh: true,
+            binary: false,
             finished: false,
             limit,
         }
@@ -107,28 +149,81 @@ impl<R: Read> Splitter<R> {
         self.quoting = quoting;
     }
 
-    /// Returns the next statement; `None` at the end of the stream. What follows the last delimiter
-    /// is a statement too.
+    /// Says that the file is binary: it may hold zero bytes, and no commands but DELIMITER.
+    pub fn set_binary(&mut self, binary: bool) {
+        self.binary = binary;
+    }
+
+    /// Sets the delimiter, which outlives the file that set it.
+    pub fn set_delimiter(&mut self, delimiter: Vec<u8>) {
+        self.delimiter = delimiter;
+    }
+
+    /// Returns the delimiter.
+    pub fn delimiter(&self) -> &[u8] {
+        &self.delimiter
+    }
+
+    /// Returns where the last statement or command began: the line and the character in it, from 1.
+    pub fn first(&self) -> (u64, u32) {
+        self.first
+    }
+
+    /// Returns whether a statement was begun and not ended.
+    pub fn is_inside(&self) -> bool {
+        self.begun.is_some() || self.state != State::Plain
+    }
+
+    /// Returns the line that the stream was read up to.
+    pub fn line(&mut self) -> u64 {
+        self.count_to(self.at);
+        self.line
+    }
+
+    /// Returns the next statement; `None` at the end of the stream.
     ///
-    /// Errors: those of the stream, `Failed` for a statement beyond the limit and for a stream that
-    /// ends inside a literal, a name or a comment. Each names the line.
+    /// Errors: as [`Splitter::next_item`]; `Failed` for a command of the clients.
     pub fn next_statement(&mut self) -> Result<Option<Statement<'_>>> {
+        match self.next_item()? {
+            Some(Item::Statement(statement)) => Ok(Some(statement)),
+            None => Ok(None),
+            Some(Item::Command(_)) => Err(Error::failed("it has a command for a client")),
+        }
+    }
+
+    /// Returns the next statement or command; `None` at the end of the stream. What follows the last
+    /// delimiter is a statement too.
+    ///
+    /// Errors: those of the stream, `Failed` for a statement beyond the limit or with a zero byte, and for a
+    /// stream that ends inside a literal, a name or a comment.
+    pub fn next_item(&mut self) -> Result<Option<Item<'_>>> {
         self.compact();
         loop {
             match self.step()? {
+                Step::Command(command) => match self.own(command) {
+                    Some(command) => return Ok(Some(Item::Command(command))),
+                    None => continue,
+                },
                 Step::Ended(end, after) => {
                     self.at = after;
                     self.state = State::Plain;
+                    self.fresh = false;
                     let Some(begun) = self.begun.take() else {
                         continue;
                     };
                     if end - begun > self.limit {
                         return Err(self.too_long());
                     }
-                    return Ok(Some(Statement {
-                        text: self.buffer[begun..end].trim_ascii_end(),
-                        line: self.first,
-                    }));
+                    let text = begun..begun + self.buffer[begun..end].trim_ascii_end().len();
+                    if !self.binary
+                        && let Some(command) = command::of_line(&self.buffer[text.clone()])
+                    {
+                        match self.own(command) {
+                            Some(command) => return Ok(Some(Item::Command(command))),
+                            None => continue,
+                        }
+                    }
+                    return self.statement(text).map(Some);
                 }
                 Step::More if !self.finished => self.read()?,
                 Step::More => return self.last(),
@@ -136,8 +231,35 @@ impl<R: Read> Splitter<R> {
         }
     }
 
+    /// Does what a command asks of the splitter, or returns it.
+    fn own(&mut self, command: Command) -> Option<Command> {
+        match command {
+            Command::Delimiter(delimiter) => self.delimiter = delimiter,
+            Command::Nothing => {}
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn statement(&self, text: std::ops::Range<usize>) -> Result<Item<'_>> {
+        let text = &self.buffer[text];
+        if !self.binary && memchr(0, text).is_some() {
+            return Err(
+                Error::failed("the statement has a zero byte, as clients refuse it").hint(
+                    "if it is to be there, give --binary-mode; if the file is UTF-16, convert it to UTF-8",
+                ),
+            );
+        }
+        Ok(Item::Statement(Statement {
+            text,
+            line: self.first.0,
+            column: self.first.1,
+            several: self.delimiter != b";" && memchr(b';', text).is_some(),
+        }))
+    }
+
     /// Returns what stands behind the last delimiter.
-    fn last(&mut self) -> Result<Option<Statement<'_>>> {
+    fn last(&mut self) -> Result<Option<Item<'_>>> {
         let what = match self.state {
             State::Plain | State::Line => None,
             State::Quoted(b'`') => Some("a name in backticks"),
@@ -152,11 +274,11 @@ impl<R: Read> Splitter<R> {
             .hint("the file is cut off, or was damaged: look whether its last line is whole"));
         }
         self.at = self.end;
-        let begun = self.begun.take();
-        Ok(begun.map(|begun| Statement {
-            text: self.buffer[begun..self.end].trim_ascii_end(),
-            line: self.first,
-        }))
+        let Some(begun) = self.begun.take() else {
+            return Ok(None);
+        };
+        let length = self.buffer[begun..self.end].trim_ascii_end().len();
+        self.statement(begun..begun + length).map(Some)
     }
 
     /// Drops what was used up from the buffer.
@@ -212,34 +334,46 @@ impl<R: Read> Splitter<R> {
     fn too_long(&self) -> Error {
         Error::failed(format!(
             "the statement on line {} is longer than {} bytes, which is what the server's max_allowed_packet allows",
-            self.first, self.limit
+            self.first.0, self.limit
         ))
         .hint("raise max_allowed_packet on the server (SET GLOBAL), up to 1 GiB, and try again")
     }
 
     /// Moves the count of lines on to `to`.
     fn count_to(&mut self, to: usize) {
-        if to > self.counted {
-            self.line += memchr_iter(b'\n', &self.buffer[self.counted..to]).count() as u64;
-            self.counted = to;
+        if to <= self.counted {
+            return;
         }
+        let passed = &self.buffer[self.counted..to];
+        let begun = memrchr(b'\n', passed).map(|last| last + 1);
+        if begun.is_some() {
+            self.line += memchr_iter(b'\n', passed).count() as u64;
+            self.column = 0;
+        }
+        // Characters of UTF-8, by their first bytes.
+        let line = passed[begun.unwrap_or(0)..].iter();
+        self.column += line.filter(|byte| **byte & 0xC0 != 0x80).count() as u32;
+        self.counted = to;
+    }
+
+    /// Notes that a statement or a command begins at the cursor.
+    fn begin(&mut self) {
+        self.count_to(self.at);
+        self.first = (self.line, self.column + 1);
     }
 
     /// Looks at the buffer until something ends or it is used up.
     fn step(&mut self) -> Result<Step> {
         loop {
-            let more = match self.state {
+            let step = match self.state {
                 State::Plain if self.begun.is_none() => self.before()?,
-                State::Plain => match self.plain() {
-                    Ok(ended) => return Ok(ended),
-                    Err(more) => more,
-                },
+                State::Plain => self.plain(),
                 State::Quoted(quote) => self.quoted(quote),
                 State::Line => self.pass_line(),
                 State::Block => self.pass_block(),
             };
-            if more {
-                return Ok(Step::More);
+            if let Some(step) = step {
+                return Ok(step);
             }
         }
     }
@@ -251,78 +385,174 @@ impl<R: Read> Splitter<R> {
         self.at += length;
     }
 
-    /// Passes what may stand in front of a statement. Returns whether more has to be read.
-    fn before(&mut self) -> Result<bool> {
+    /// Passes what may stand in front of a statement.
+    fn before(&mut self) -> Result<Option<Step>> {
         let rest = &self.buffer[self.at..self.end];
-        let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-        self.at += blank.count();
+        let blank = rest.iter().take_while(|byte| is_blank(**byte)).count();
+        self.fresh |= memchr(b'\n', &rest[..blank]).is_some();
+        self.at += blank;
         let rest = &self.buffer[self.at..self.end];
-        // Longer than any of the openings below.
-        if rest.len() < 10 && !self.finished {
-            return Ok(true);
+        if rest.len() < OPENING.max(self.delimiter.len()) && !self.finished {
+            return Ok(Some(Step::More));
         }
         match rest {
-            [] => return Ok(true),
+            [] => return Ok(Some(Step::More)),
+            _ if is_delimiter(rest) => return self.delimiter_command(),
+            _ if rest.starts_with(&self.delimiter) => {
+                self.at += self.delimiter.len();
+                self.fresh = false;
+            }
             [b'#', ..] | [b'-', b'-', ..] => self.open(State::Line, 1),
-            [b'/', b'*', ..] if rest.starts_with(SANDBOX) || !is_gate(rest) => {
+            [b'/', b'*', ..] if rest.starts_with(SANDBOX) => {
+                self.open(State::Block, 2);
+                return Ok((!self.binary).then_some(Step::Command(Command::Sandbox)));
+            }
+            [b'/', b'*', ..] if !is_executed(rest) => {
+                self.fresh = false;
                 self.open(State::Block, 2);
             }
-            _ if is_command(rest) => return self.command(),
-            _ if rest.starts_with(&self.delimiter) => self.at += self.delimiter.len(),
-            _ => {
-                self.count_to(self.at);
-                self.first = self.line;
-                self.begun = Some(self.at);
+            [b'\\'] | [b'\\', b'\n', ..] if !self.binary => self.drop_backslash(),
+            [b'\\', letter, ..] if self.is_command(*letter) => return Ok(Some(self.letter())),
+            _ if self.fresh && !self.binary && command::is_named(rest) => {
+                return Ok(self.line_of_its_own());
             }
+            _ => self.begin_statement(),
         }
-        Ok(false)
+        Ok(None)
+    }
+
+    fn begin_statement(&mut self) {
+        self.begin();
+        self.begun = Some(self.at);
+    }
+
+    /// Returns how long the line is from the cursor on, once all of it is there; the limit where it is longer.
+    fn line_length(&self) -> Option<usize> {
+        let rest = &self.buffer[self.at..self.end];
+        match memchr(b'\n', rest) {
+            Some(length) => Some(length.min(COMMAND_MAX)),
+            None if self.finished || rest.len() >= COMMAND_MAX => Some(rest.len().min(COMMAND_MAX)),
+            None => None,
+        }
     }
 
     /// Obeys a DELIMITER command, which ends with its line.
-    fn command(&mut self) -> Result<bool> {
-        let rest = &self.buffer[self.at..self.end];
-        let length = match memchr(b'\n', rest) {
-            Some(length) => length,
-            None if self.finished => rest.len(),
-            None if rest.len() < COMMAND_MAX => return Ok(true),
-            None => rest.len(),
+    fn delimiter_command(&mut self) -> Result<Option<Step>> {
+        let Some(length) = self.line_length() else {
+            return Ok(Some(Step::More));
         };
-        let wanted = rest["delimiter".len()..length].trim_ascii();
-        let first = wanted.split(u8::is_ascii_whitespace).next();
-        let first = first.unwrap_or_default();
-        let bare = match first {
-            [open @ (b'\'' | b'"'), inner @ .., close] if open == close => inner,
-            other => other,
-        };
-        if bare.is_empty() || bare.contains(&b'\\') || length >= COMMAND_MAX {
-            self.count_to(self.at);
-            return Err(Error::failed(format!(
-                "line {} has a DELIMITER command without a delimiter that can be used",
-                self.line
-            ))
-            .hint("write it as clients take it: DELIMITER ;;"));
+        self.begin();
+        let line = &self.buffer[self.at..self.at + length];
+        let command = command::of_line(line);
+        if let Some(Command::Refused(why)) = command {
+            return Err(Error::failed(why));
         }
-        self.delimiter = bare.to_vec();
         self.at += length;
-        Ok(false)
+        Ok(command.map(Step::Command))
     }
 
-    /// Passes code. Returns the end of a statement, or else whether more has to be read.
-    fn plain(&mut self) -> std::result::Result<Step, bool> {
+    /// Reads a line that begins with a command's name, or begins a statement with it.
+    fn line_of_its_own(&mut self) -> Option<Step> {
+        let Some(length) = self.line_length() else {
+            return Some(Step::More);
+        };
+        self.begin();
+        let line = &self.buffer[self.at..self.at + length];
+        let has = |part: &[u8]| memmem::find(line, part).is_some();
+        // Then it ends there, and is looked at again.
+        if has(&self.delimiter) || has(b"\\g") || length == COMMAND_MAX {
+            self.begun = Some(self.at);
+            return None;
+        }
+        match command::of_line(line) {
+            Some(command) => {
+                self.at += length;
+                Some(Step::Command(command))
+            }
+            None => {
+                self.begun = Some(self.at);
+                None
+            }
+        }
+    }
+
+    /// Returns whether a backslash and this letter are a command.
+    fn is_command(&self, letter: u8) -> bool {
+        match self.binary {
+            true => letter == b'C',
+            false => letter != b'N',
+        }
+    }
+
+    /// Drops a backslash at a line's end, as the clients do.
+    fn drop_backslash(&mut self) {
+        self.buffer[self.at] = b' ';
+        self.at += 1;
+    }
+
+    /// Reads a command that is a backslash and a letter, at the cursor.
+    fn letter(&mut self) -> Step {
+        let Some(length) = self.line_length() else {
+            return Step::More;
+        };
+        let line = &self.buffer[self.at..self.at + length];
+        let letter = line[1];
+        // The next delimiter may have the present one in it.
+        let end = match letter {
+            b'd' => length,
+            _ => memmem::find(line, &self.delimiter).unwrap_or(length),
+        };
+        let (command, has_argument) = command::of_letter(letter, &line[2..end.max(2)]);
+        let passed = match has_argument {
+            true if end < length => end + self.delimiter.len(),
+            true => length,
+            false => 2,
+        };
+        if self.begun.is_none() {
+            self.begin();
+            (self.at, self.fresh) = (self.at + passed, false);
+            return Step::Command(command);
+        }
+        match letter {
+            b'g' | b'G' => Step::Ended(self.at, self.at + 2),
+            // What stands before it is for the server first.
+            b'q' => Step::Ended(self.at, self.at),
+            b'c' => {
+                self.begun = None;
+                self.at += 2;
+                Step::Command(command)
+            }
+            _ => {
+                self.begun = None;
+                self.at += passed;
+                let shown = char::from(letter).escape_default();
+                Step::Command(match command {
+                    refused @ Command::Refused(_) => refused,
+                    _ => Command::Refused(format!("\\{shown} stands inside a statement")),
+                })
+            }
+        }
+    }
+
+    /// Passes code up to the end of a statement.
+    fn plain(&mut self) -> Option<Step> {
         let lead = self.delimiter[0];
+        let wide = self.quoting.wide;
         let rest = &self.buffer[self.at..self.end];
-        let stops = |byte: &u8| STOPS[usize::from(*byte)] || *byte == lead;
+        let stops = |byte: &u8| {
+            STOPS[usize::from(*byte)] || *byte == lead || (wide != Wide::No && *byte >= 0x80)
+        };
         let Some(found) = rest.iter().position(stops) else {
             self.at = self.end;
-            return Err(true);
+            return Some(Step::More);
         };
         self.at += found;
         let rest = &rest[found..];
         if rest.len() < self.delimiter.len().max(4) && !self.finished {
-            return Err(true);
+            return Some(Step::More);
         }
         if rest.starts_with(&self.delimiter) {
-            return Ok(Step::Ended(self.at, self.at + self.delimiter.len()));
+            return Some(Step::Ended(self.at, self.at + self.delimiter.len()));
         }
         match rest {
             [quote @ (b'\'' | b'"' | b'`'), ..] => {
@@ -330,17 +560,22 @@ impl<R: Read> Splitter<R> {
                 self.open(State::Quoted(quote), 1);
             }
             [b'#', ..] | [b'-', b'-'] => self.open(State::Line, 1),
-            [b'-', b'-', after, ..] if after.is_ascii_whitespace() => self.open(State::Line, 1),
-            [b'/', b'*', ..] if !is_gate(rest) => self.open(State::Block, 2),
+            [b'-', b'-', after, ..] if is_blank(*after) => self.open(State::Line, 1),
+            [b'/', b'*', ..] if !is_executed(rest) => self.open(State::Block, 2),
+            [b'\\'] | [b'\\', b'\n', ..] if !self.binary => self.drop_backslash(),
+            [b'\\', letter, ..] if self.is_command(*letter) => return Some(self.letter()),
+            _ if wide.is_pair(rest) => self.at += 2,
             _ => self.at += 1,
         }
-        Err(false)
+        None
     }
 
-    /// Passes a literal or a name. Returns whether more has to be read.
-    fn quoted(&mut self, quote: u8) -> bool {
-        let escapes =
-            quote != b'`' && !self.quoting.no_backslash && !(quote == b'"' && self.quoting.ansi);
+    /// Passes a literal or a name.
+    fn quoted(&mut self, quote: u8) -> Option<Step> {
+        if self.quoting.wide != Wide::No {
+            return self.quoted_wide(quote);
+        }
+        let escapes = self.quoting.escapes(quote);
         loop {
             let rest = &self.buffer[self.at..self.end];
             let found = match escapes {
@@ -350,53 +585,77 @@ impl<R: Read> Splitter<R> {
             match found {
                 None => {
                     self.at = self.end;
-                    return true;
+                    return Some(Step::More);
                 }
                 Some(found) if rest[found] == quote => {
                     // A second one right behind it opens again: the same as an escape.
                     self.at += found + 1;
                     self.state = State::Plain;
-                    return false;
+                    return None;
                 }
                 Some(found) if found + 1 < rest.len() => self.at += found + 2,
                 Some(found) => {
                     self.at += found;
-                    return true;
+                    return Some(Step::More);
                 }
             }
         }
     }
 
-    fn pass_line(&mut self) -> bool {
-        match memchr(b'\n', &self.buffer[self.at..self.end]) {
-            Some(length) => {
-                self.at += length + 1;
-                self.state = State::Plain;
-                false
+    /// The same where a quote may be half a character.
+    fn quoted_wide(&mut self, quote: u8) -> Option<Step> {
+        let escapes = self.quoting.escapes(quote);
+        loop {
+            let rest = &self.buffer[self.at..self.end];
+            if rest.len() < 2 && !self.finished {
+                return Some(Step::More);
             }
-            None => {
-                self.at = self.end;
-                true
+            match rest {
+                [] => return Some(Step::More),
+                _ if self.quoting.wide.is_pair(rest) => self.at += 2,
+                [b'\\'] if escapes => return Some(Step::More),
+                [b'\\', ..] if escapes => self.at += 2,
+                [byte, ..] if *byte == quote => {
+                    self.at += 1;
+                    self.state = State::Plain;
+                    return None;
+                }
+                _ => self.at += 1,
             }
         }
     }
 
-    fn pass_block(&mut self) -> bool {
+    fn pass_line(&mut self) -> Option<Step> {
+        match memchr(b'\n', &self.buffer[self.at..self.end]) {
+            Some(length) => {
+                self.at += length + 1;
+                self.state = State::Plain;
+                self.fresh = true;
+                None
+            }
+            None => {
+                self.at = self.end;
+                Some(Step::More)
+            }
+        }
+    }
+
+    fn pass_block(&mut self) -> Option<Step> {
         loop {
             let rest = &self.buffer[self.at..self.end];
             match memchr(b'*', rest) {
                 None => {
                     self.at = self.end;
-                    return true;
+                    return Some(Step::More);
                 }
                 Some(found) if found + 1 == rest.len() => {
                     self.at += found;
-                    return true;
+                    return Some(Step::More);
                 }
                 Some(found) if rest[found + 1] == b'/' => {
                     self.at += found + 2;
                     self.state = State::Plain;
-                    return false;
+                    return None;
                 }
                 Some(found) => self.at += found + 1,
             }
@@ -407,23 +666,29 @@ impl<R: Read> Splitter<R> {
 /// Bytes of code at which to look closer.
 const STOPS: [bool; 256] = {
     let mut stops = [false; 256];
+    let looked_at = b"'\"`#-/\\";
     let mut at = 0;
-    while at < 6 {
-        stops[b"'\"`#-/"[at] as usize] = true;
+    while at < looked_at.len() {
+        stops[looked_at[at] as usize] = true;
         at += 1;
     }
     stops
 };
 
-/// Returns whether a comment is executed by some servers, or is a hint to them.
-fn is_gate(rest: &[u8]) -> bool {
-    matches!(rest, [_, _, b'!' | b'+', ..] | [_, _, b'M', b'!', ..])
+/// Returns whether a comment is executed by some servers.
+fn is_executed(rest: &[u8]) -> bool {
+    matches!(rest, [_, _, b'!', ..] | [_, _, b'M', b'!', ..])
+}
+
+/// Returns whether a byte is white space for the clients.
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
 /// Returns whether a DELIMITER command begins here.
-fn is_command(rest: &[u8]) -> bool {
+fn is_delimiter(rest: &[u8]) -> bool {
     let name = b"delimiter";
     rest.len() > name.len()
         && rest[..name.len()].eq_ignore_ascii_case(name)
-        && rest[name.len()].is_ascii_whitespace()
+        && is_blank(rest[name.len()])
 }

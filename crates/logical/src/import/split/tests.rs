@@ -21,6 +21,7 @@ impl Read for Pieces<'_> {
 
 type Found = (Vec<(u64, Vec<u8>)>, Option<String>);
 
+/// What is found in a file without commands of the clients.
 fn split(text: &[u8], sizes: &[usize], quoting: Quoting) -> Found {
     let pieces = Pieces {
         rest: text,
@@ -29,6 +30,7 @@ fn split(text: &[u8], sizes: &[usize], quoting: Quoting) -> Found {
     };
     let mut splitter = Splitter::new(pieces, 1 << 20);
     splitter.set_quoting(quoting);
+    splitter.set_binary(true);
     let mut found = Vec::new();
     loop {
         match splitter.next_statement() {
@@ -94,13 +96,13 @@ fn modes_decide_what_a_backslash_is() {
         &[1],
         Quoting {
             no_backslash: true,
-            ansi: false,
+            ..Quoting::default()
         },
     );
     assert_eq!((found.len(), error), (2, None));
     let ansi = Quoting {
-        no_backslash: false,
         ansi: true,
+        ..Quoting::default()
     };
     let (found, error) = split(b"a '\\';'; b \"x\\\";", &[1], ansi);
     assert_eq!((found.len(), error), (2, None));
@@ -132,12 +134,134 @@ fn a_statement_beyond_the_limit_is_named_and_not_held() {
     assert!(splitter.buffer.len() < 4 << 20);
 }
 
+/// What a file that may have commands is made of.
+fn items(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for sizes in [&[usize::MAX][..], &[1], &[3, 7]] {
+        let pieces = Pieces {
+            rest: text.as_bytes(),
+            sizes,
+            next: 0,
+        };
+        let mut splitter = Splitter::new(pieces, 1 << 20);
+        let mut items = Vec::new();
+        while let Some(item) = splitter.next_item().unwrap() {
+            items.push(match item {
+                Item::Statement(one) => {
+                    let text = String::from_utf8_lossy(one.text);
+                    format!("{}:{} {text}", one.line, one.column)
+                }
+                Item::Command(command) => format!("{command:?}"),
+            });
+        }
+        assert!(found.is_empty() || found == items, "{found:?} {items:?}");
+        found = items;
+    }
+    found
+}
+
+#[test]
+fn lines_of_their_own_are_commands() {
+    let named = |name: &str, word: &str| format!("{name}({:?})", word.as_bytes());
+    assert_eq!(
+        items("use a\nSELECT 1;\\u b\n SELECT\nuse c;use `d`;-- x\n  source e f.sql  \n\\. g\n"),
+        [
+            named("Use", "a"),
+            "2:1 SELECT 1".to_owned(),
+            named("Use", "b"),
+            "3:2 SELECT\nuse c".to_owned(),
+            named("Use", "d"),
+            named("Source", "e f.sql"),
+            named("Source", "g"),
+        ]
+    );
+    assert_eq!(
+        items(
+            "\\d //\nS //\n\\d ;\n\u{e9}; T\\G U\\g v \\c w \\N;\nstatus\npager less\n/* x */ use\n;"
+        ),
+        [
+            "2:1 S",
+            "4:1 \u{e9}",
+            "4:4 T",
+            "4:8 U",
+            "4:17 w \\N",
+            "Refused(\"use is followed by no name of a database\")",
+        ]
+    );
+    assert_eq!(items("\\d ;;\na;b;;"), ["2:1 a;b"]);
+    assert_eq!(items("a;\nquit\nb"), ["1:1 a", "Quit", "3:1 b"]);
+    assert_eq!(items("a \\q b"), ["1:1 a", "Quit", "1:6 b"]);
+    assert_eq!(items("/*M!999999\\- enable */ \nb"), ["Sandbox", "2:1 b"]);
+    for refused in [
+        "system ls",
+        "\\! ls",
+        "a \\! ls;",
+        "edit",
+        "\\y",
+        "a \\u b",
+        "connect x",
+    ] {
+        let found = items(refused);
+        assert!(found[0].starts_with("Refused"), "{refused}: {found:?}");
+    }
+}
+
+#[test]
+fn a_backslash_at_a_lines_end_is_dropped() {
+    assert_eq!(items("a \\\nb;\n\\\nc;\\\n"), ["1:1 a  \nb", "4:1 c"]);
+    assert_eq!(items("a;\n\\"), ["1:1 a"]);
+    assert_eq!(items("a;\nb\\"), ["1:1 a", "2:1 b"]);
+}
+
+#[test]
+fn zero_bytes_are_named_unless_the_file_is_binary() {
+    let mut splitter = Splitter::new(&b"a;\nb\0;"[..], 100);
+    assert!(splitter.next_item().unwrap().is_some());
+    let error = splitter.next_item().unwrap_err().chain();
+    assert!(error.contains("zero byte"), "{error}");
+    assert_eq!(splitter.first(), (2, 1));
+}
+
+#[test]
+fn half_a_character_is_no_quote() {
+    let gbk = Quoting {
+        wide: Wide::Gbk,
+        ..Quoting::default()
+    };
+    let (found, error) = split(b"a '\x81\\', \x81`;b;", &[1], gbk);
+    assert_eq!((found.len(), error), (2, None));
+    let (_, error) = split(b"a '\x81\\', \x81`;b;", &[1], Quoting::default());
+    assert!(error.is_some());
+}
+
 #[test]
 fn comments_of_any_length_need_no_memory() {
     let long = io::repeat(b'-').take(8 << 20);
     let mut splitter = Splitter::new(long.chain(io::Cursor::new(b"\na;")), 1 << 20);
     assert_eq!(splitter.next_statement().unwrap().unwrap().line, 2);
     assert!(splitter.buffer.len() < 2 << 20);
+}
+
+/// What is found in a file with commands of the clients, as it is printed, and the error at its end.
+fn all_items(text: &[u8], sizes: &[usize], quoting: Quoting) -> Vec<String> {
+    let pieces = Pieces {
+        rest: text,
+        sizes,
+        next: 0,
+    };
+    let mut splitter = Splitter::new(pieces, 1 << 20);
+    splitter.set_quoting(quoting);
+    let mut found = Vec::new();
+    loop {
+        match splitter.next_item() {
+            Ok(Some(item)) => found.push(format!("{item:?}")),
+            Ok(None) => return found,
+            Err(error) => {
+                found.push(error.chain());
+                return found;
+            }
+        }
+    }
 }
 
 /// Splits with the whole text at hand, byte by byte, by the rules as they are written down.
@@ -151,13 +275,12 @@ fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
         let dashes = rest[0] == b'-'
             && second == Some(b'-')
             && (leading || rest.get(2).is_none_or(u8::is_ascii_whitespace));
-        let gate =
-            rest.starts_with(b"/*!") || rest.starts_with(b"/*M!") || rest.starts_with(b"/*+");
+        let gate = rest.starts_with(b"/*!") || rest.starts_with(b"/*M!");
         let length;
         let mut keep = true;
         if leading && rest[0].is_ascii_whitespace() {
             (length, keep) = (1, false);
-        } else if rest.starts_with(&delimiter) && !(leading && is_command(rest)) {
+        } else if rest.starts_with(&delimiter) && !(leading && is_delimiter(rest)) {
             found.push(std::mem::take(&mut current));
             (length, keep) = (delimiter.len(), false);
         } else if rest[0] == b'#' || dashes {
@@ -166,7 +289,7 @@ fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
         } else if rest.starts_with(b"/*") && (!gate || (leading && rest.starts_with(SANDBOX))) {
             let end = rest[2..].windows(2).position(|two| two == b"*/")?;
             (length, keep) = (end + 4, !leading);
-        } else if leading && is_command(rest) {
+        } else if leading && is_delimiter(rest) {
             let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
             let word = rest[9..line].trim_ascii();
             let word = word.split(u8::is_ascii_whitespace).next()?;
@@ -184,11 +307,13 @@ fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
                 quote != b'`' && !quoting.no_backslash && !(quoting.ansi && quote == b'"');
             let mut end = 1;
             while *rest.get(end)? != quote {
-                end += if rest[end] == b'\\' && escapes { 2 } else { 1 };
+                let pair = quoting.wide.is_pair(&rest[end..]);
+                let two = pair || (rest[end] == b'\\' && escapes);
+                end += if two { 2 } else { 1 };
             }
             length = end + 1;
         } else {
-            length = 1;
+            length = 1 + usize::from(quoting.wide.is_pair(rest));
         }
         if keep {
             current.extend_from_slice(&rest[..length]);
@@ -228,12 +353,22 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
         Just(&b"//"[..]),
         Just(&b"INSERT INTO t VALUES (1)"[..]),
         Just(&b"\xff\x00"[..]),
+        Just(&b"\nuse x"[..]),
+        Just(&b"\nsource y"[..]),
+        Just(&b"\\u z"[..]),
+        Just(&b"\x81"[..]),
+        Just(&b"\xe3\x81\x82"[..]),
     ];
     proptest::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
 }
 
 fn any_quoting() -> impl Strategy<Value = Quoting> {
-    (any::<bool>(), any::<bool>()).prop_map(|(no_backslash, ansi)| Quoting { no_backslash, ansi })
+    let wide = prop_oneof![Just(Wide::No), Just(Wide::Gbk), Just(Wide::Sjis)];
+    (any::<bool>(), any::<bool>(), wide).prop_map(|(no_backslash, ansi, wide)| Quoting {
+        no_backslash,
+        ansi,
+        wide,
+    })
 }
 
 proptest! {
@@ -255,6 +390,16 @@ proptest! {
             let first = first.trim_ascii_end();
             prop_assert!(lines.windows(first.len().max(1)).any(|part| part == first), "line {}", line);
         }
+    }
+
+    #[test]
+    fn any_cut_gives_the_same_commands(
+        text in any_text(),
+        sizes in proptest::collection::vec(1usize..20, 1..8),
+        quoting in any_quoting(),
+    ) {
+        let one = all_items(&text, &[usize::MAX], quoting);
+        prop_assert_eq!(one, all_items(&text, &sizes, quoting));
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn statements(text: &[u8], cut: Cut) -> Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     if cut == Cut::Clients {
         let mut splitter = Splitter::new(text, text.len() + 1);
+        splitter.set_binary(true);
         while let Some(one) = splitter.next_statement()? {
             all.push(one.text.to_vec());
         }
@@ -379,11 +380,11 @@ fn columns(text: &[u8], tokens: &[Token]) -> Vec<Column> {
             nullable &=
                 !(one.is_word(text, "NOT") && next.is_some_and(|next| next.is_word(text, "NULL")));
         }
-        let data_type = String::from_utf8_lossy(kind.of(text)).to_lowercase();
+        let word = |bytes: &[u8]| String::from_utf8_lossy(bytes).to_lowercase();
         all.push(Column {
             name: name_of(name.of(text)),
-            column_type: data_type.clone(),
-            data_type,
+            column_type: word(full_type(text, &tokens[at + 2..])),
+            data_type: word(kind.of(text)),
             charset: None,
             collation: None,
             nullable,
@@ -393,6 +394,19 @@ fn columns(text: &[u8], tokens: &[Token]) -> Vec<Column> {
         });
     }
     all
+}
+
+/// Returns the type that `tokens` begin with, and what stands in parentheses behind it.
+fn full_type<'a>(text: &'a [u8], tokens: &[Token]) -> &'a [u8] {
+    let has_more = tokens.get(1).is_some_and(|one| one.is_sign(b'('));
+    let end = match has_more {
+        true => tokens.iter().find(|one| one.is_sign(b')')),
+        false => tokens.first(),
+    };
+    match (tokens.first(), end) {
+        (Some(first), Some(end)) => &text[first.start..end.end],
+        _ => b"",
+    }
 }
 
 /// Returns what `read` says with the file's name in front.

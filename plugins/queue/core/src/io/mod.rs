@@ -1,4 +1,4 @@
-//! The calls to the file system that are made here, and nothing else is relied on.
+//! The calls to the file system and the clock that are made here, and nothing else is relied on.
 
 mod disk;
 #[cfg(any(test, feature = "simulate"))]
@@ -8,6 +8,7 @@ pub use disk::Disk;
 use std::io;
 use std::ops::Deref;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Directories and names. What was created, renamed or unlinked is only durable after
 /// [`sync_dir`](Io::sync_dir) of the directory.
@@ -28,6 +29,11 @@ pub trait Io: Send + Sync + 'static {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// The names in a directory, in no order.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+    /// What time it is, in seconds since 1970. It may go back.
+    fn unix_s(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.map_or(0, |since| since.as_secs())
+    }
 }
 
 /// An open file. Reads and writes name their place, so that threads share it.

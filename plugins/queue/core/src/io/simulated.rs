@@ -54,6 +54,7 @@ struct World {
     fault: Option<(usize, Fault, bool)>,
     capacity: Option<u64>,
     refuses_reads: bool,
+    unix_s: u64,
 }
 
 /// A file system in memory. Clones share it.
@@ -89,6 +90,11 @@ impl Simulated {
     /// From now on what is in files cannot be read: `EIO`.
     pub fn refuse_reads(&self) {
         self.with(|world| world.refuses_reads = true);
+    }
+
+    /// Sets the clock, which stands still: seconds since 1970.
+    pub fn set_clock(&self, unix_s: u64) {
+        self.with(|world| world.unix_s = unix_s);
     }
 
     /// From now on nothing fails any more.
@@ -138,6 +144,7 @@ impl Simulated {
             names: world.names.clone(),
             nodes: world.nodes.clone(),
             origin: Some(Box::new((world.names.clone(), world.nodes.clone()))),
+            unix_s: world.unix_s,
             ..World::default()
         });
         Self {
@@ -157,8 +164,9 @@ impl Simulated {
     pub fn power_cut(&self, calls: usize, random: &mut fastrand::Rng) -> Self {
         let after = Self::new();
         let ops = self.with(|world| world.ops[..calls].to_vec());
-        let nodes = self.with(|world| world.nodes.len());
+        let (nodes, unix_s) = self.with(|world| (world.nodes.len(), world.unix_s));
         after.with(|world| {
+            world.unix_s = unix_s;
             if let Some(origin) = self.with(|world| world.origin.clone()) {
                 (world.names, world.nodes) = *origin;
             }
@@ -379,6 +387,10 @@ impl Io for Simulated {
                 .filter_map(|name| Some(name.file_name()?.to_string_lossy().into_owned()))
                 .collect())
         })
+    }
+
+    fn unix_s(&self) -> u64 {
+        self.with(|world| world.unix_s)
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Sourced = 4,
     /// Rows that compaction kept, each with its id.
     Kept = 5,
+    /// When the rows of the frames behind it came.
+    Times = 6,
 }
 
 impl Kind {
@@ -33,6 +35,7 @@ impl Kind {
             Self::State,
             Self::Sourced,
             Self::Kept,
+            Self::Times,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == byte)

@@ -1,8 +1,10 @@
 //! What is in the files: frames one after the other, in segments and in parts.
 
 pub(crate) mod frame;
+pub(crate) mod kept;
 pub(crate) mod rows;
 pub(crate) mod segment;
+pub(crate) mod times;
 
 /// Which file of a table it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

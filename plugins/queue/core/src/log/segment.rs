@@ -7,20 +7,32 @@ use super::frame::{self, ALIGN, Header, Origin};
 pub(crate) const START: usize = 64;
 
 const MAGIC: [u8; 8] = *b"EVKQLOG\n";
-const VERSION: u32 = 1;
+/// In files of the first version nobody knows when rows came. Who knows only that one refuses the second, and does
+/// not take frames of a kind that it does not know for torn ones.
+const VERSIONS: [u32; 2] = [1, 2];
 
 /// What stands at the start of a file. It says where the one before it ended: a file that lost its
 /// tail is noticed.
 pub(crate) fn header(table: u128, name: Name, previous_end: u64) -> [u8; START] {
     let mut bytes = [0; START];
     bytes[..8].copy_from_slice(&MAGIC);
-    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[8..12].copy_from_slice(&VERSIONS[1].to_le_bytes());
     bytes[16..32].copy_from_slice(&table.to_le_bytes());
     bytes[32..40].copy_from_slice(&name.id().to_le_bytes());
     bytes[40..48].copy_from_slice(&previous_end.to_le_bytes());
     let crc = crc32c::crc32c(&bytes[..START - 4]);
     bytes[START - 4..].copy_from_slice(&crc.to_le_bytes());
     bytes
+}
+
+fn version(file: &[u8]) -> u32 {
+    let bytes = file.get(8..12).unwrap_or_default();
+    bytes.try_into().map_or(0, u32::from_le_bytes)
+}
+
+/// Whether frames of this file may say when rows came.
+pub(crate) fn tells_times(file: &[u8]) -> bool {
+    version(file) == VERSIONS[1]
 }
 
 /// Checks a file's header and returns where the file before it ended.
@@ -33,8 +45,8 @@ pub(crate) fn check(file: &[u8], table: u128, name: Name) -> Result<u64, &'stati
     if head[START - 4..] != crc {
         return Err("the checksum of the file's header does not fit");
     }
-    if head[8..12] != VERSION.to_le_bytes() {
-        return Err("the file is of a version that is not known here");
+    if !VERSIONS.contains(&version(file)) {
+        return Err("the file is of a version that is not known here: use a newer plugin");
     }
     if head[16..32] != table.to_le_bytes() || head[32..40] != name.id().to_le_bytes() {
         return Err("the file belongs to another table or has another number");

@@ -16,6 +16,7 @@ mod write;
 
 use crate::error::{During, Error, Result};
 use crate::io::{Disk, Io};
+use crate::plain::{self, Directory};
 use crate::store::{Anchor, split};
 use crate::table::replace_small;
 use scan::Scan;
@@ -102,12 +103,14 @@ pub fn salvage(anchor: &Path, root: &Path, into: &Path, into_root: &Path) -> Res
 }
 
 fn read(anchor: &Path, root: &Path) -> Result<(Anchor, Scan)> {
-    let bytes = std::fs::read(anchor).during("read", anchor)?;
+    let bytes = plain::read(anchor).during("read", anchor)?;
     let known = Anchor::decode(&bytes).map_err(|what| Error::Foreign {
         file: anchor.display().to_string(),
         what: what.into(),
     })?;
-    let scan = Scan::of(&directory(root, known.id), known.id)?;
+    let directory = directory(root, known.id);
+    let directory = Directory::open(&directory).during("list", &directory)?;
+    let scan = Scan::of(directory, known.id)?;
     Ok((known, scan))
 }
 

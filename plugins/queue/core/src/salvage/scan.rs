@@ -7,9 +7,12 @@ use crate::log::Name;
 use crate::log::frame::{self, HEADER, Header, Kind, Origin};
 use crate::log::rows::{self, ROW_HEADER, SLOTS, State};
 use crate::log::segment::{self, START};
+use crate::log::times::{self, Times};
+use crate::plain::Directory;
 use crate::table::{CHECKPOINT, Checkpoint};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -25,10 +28,14 @@ pub(super) struct Place {
 /// What is known of a table from its files.
 #[derive(Debug)]
 pub(super) struct Scan {
-    dir: PathBuf,
+    pub(super) dir: Directory,
     table: u128,
     /// The files that were read, in their order.
-    pub(super) files: Vec<PathBuf>,
+    pub(super) files: Vec<Name>,
+    /// When the rows of each of them came.
+    times: Vec<Times>,
+    /// The id behind the last row that was found in the file at hand.
+    behind: u64,
     /// The rows that are whole and were not removed.
     pub(super) rows: BTreeMap<u64, Place>,
     pub(super) state: State,
@@ -56,17 +63,20 @@ struct Read {
 
 impl Scan {
     /// Reads the files in a directory. Errors: it cannot be listed.
-    pub(super) fn of(dir: &Path, table: u128) -> Result<Self> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(dir).during("list", dir)? {
-            let name = entry.during("list", dir)?.file_name();
-            names.extend(name.to_str().and_then(Name::parse));
-        }
+    pub(super) fn of(dir: Directory, table: u128) -> Result<Self> {
+        let names = dir.list().during("list", &dir.path)?;
+        let mut names: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
         names.sort_unstable();
+        let checked = Checked {
+            directory: dir.path.clone(),
+            ..Checked::default()
+        };
         let mut this = Self {
-            dir: dir.to_owned(),
+            dir,
             table,
             files: Vec::new(),
+            times: Vec::new(),
+            behind: 0,
             rows: BTreeMap::new(),
             state: State::new(),
             generation: 0,
@@ -74,10 +84,7 @@ impl Scan {
             expected: None,
             missing: Missing::default(),
             lost: 0,
-            checked: Checked {
-                directory: dir.to_owned(),
-                ..Checked::default()
-            },
+            checked,
         };
         this.remember_numbers(&names);
         let (parts, first) = this.which(&names);
@@ -107,8 +114,8 @@ impl Scan {
     /// checkpoint all are taken that are there: no row is lost so, and one that was removed long ago may
     /// be there again.
     fn which(&mut self, names: &[Name]) -> (Vec<(Name, Option<u64>)>, u64) {
-        let path = self.dir.join(CHECKPOINT);
-        let read = fs::read(&path).map_err(|error| error.to_string());
+        let path = self.dir.path.join(CHECKPOINT);
+        let read = self.dir.read(CHECKPOINT).map_err(|error| error.to_string());
         let read = read.and_then(|bytes| Checkpoint::decode(&bytes).map_err(str::to_owned));
         let read = read.and_then(|checkpoint| match checkpoint.table == self.table {
             true => Ok(checkpoint),
@@ -125,7 +132,7 @@ impl Scan {
                 (parts.collect(), checkpoint.first_segment)
             }
             Err(what) => {
-                let bytes = fs::metadata(&path).map_or(0, |meta| meta.len());
+                let bytes = fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
                 self.damaged(&path, (0, bytes), what);
                 self.checked.may_repeat = true;
                 let is_part = |name: &&Name| matches!(name, Name::Part { .. });
@@ -150,13 +157,15 @@ impl Scan {
 
     /// Reads a file; nothing where it cannot be read, which is told.
     fn read(&mut self, name: Name, is_last: bool, bytes: Option<u64>) -> Option<Read> {
-        let path = self.dir.join(name.file());
-        match fs::read(&path) {
+        let path = self.dir.path.join(name.file());
+        match self.dir.read(&name.file()) {
             Ok(bytes) => {
                 self.checked.files += 1;
                 self.checked.bytes += bytes.len() as u64;
                 let index = self.files.len() as u32;
-                self.files.push(path.clone());
+                self.files.push(name);
+                self.times.push(Times::default());
+                self.behind = 0;
                 Some(Read {
                     name,
                     path,
@@ -168,7 +177,8 @@ impl Scan {
             }
             Err(error) => {
                 let what = match error.kind() {
-                    std::io::ErrorKind::NotFound => "the file is missing".to_owned(),
+                    ErrorKind::NotFound => "the file is missing".to_owned(),
+                    ErrorKind::InvalidInput => error.to_string(),
                     _ => format!("{error}: copy what can be read of it to a sound disk first"),
                 };
                 self.damaged(&path, (0, bytes.unwrap_or(0)), what);
@@ -243,7 +253,7 @@ impl Scan {
 
     /// Segments from one number to below another are not there.
     fn gap(&mut self, from: u64, to: u64, bytes: u64) {
-        let path = self.dir.join(Name::Segment(from).file());
+        let path = self.dir.path.join(Name::Segment(from).file());
         let what = match to - from {
             1 => "the file is missing".to_owned(),
             files => format!("the file is missing, and the {} after it", files - 1),
@@ -279,6 +289,8 @@ impl Scan {
                 };
             };
             broken_at = broken.at;
+            // It may have been said in what is broken when the next rows came.
+            self.times[file.index as usize].say((self.behind, 0));
             from = broken.next.unwrap_or(file.bytes.len());
             if file.is_last && !broken.was_durable {
                 // A server cuts here.
@@ -327,6 +339,11 @@ impl Scan {
                     self.remove(range[0], range[0].saturating_add(range[1]));
                 }
             }
+            Kind::Times => {
+                for pair in times::read(body, header.count)? {
+                    self.times[file.index as usize].say(pair);
+                }
+            }
             Kind::Rows | Kind::Sourced | Kind::Kept => {
                 let is_kept = header.kind == Kind::Kept;
                 let mut before = 0;
@@ -366,7 +383,13 @@ impl Scan {
 
     fn found(&mut self, id: u64, file: u32, offset: u32) {
         self.rows.entry(id).or_insert(Place { file, offset });
+        self.behind = id.saturating_add(1);
         self.state.next = self.state.next.max(id.saturating_add(1));
+    }
+
+    /// When a row came, in seconds since 1970; 0 where nobody knows.
+    pub(super) fn came(&self, id: u64, place: &Place) -> u64 {
+        self.times[place.file as usize].of(id)
     }
 
     fn remove(&mut self, first: u64, end: u64) {
@@ -382,11 +405,11 @@ impl Scan {
         let mut here = at + HEADER;
         match header.kind {
             Kind::Removed => self.checked.may_repeat = true,
-            Kind::State => {}
+            Kind::State | Kind::Times => {}
             Kind::Sourced => here += rows::SOURCE,
             Kind::Rows | Kind::Kept => {}
         }
-        if matches!(header.kind, Kind::Removed | Kind::State) {
+        if matches!(header.kind, Kind::Removed | Kind::State | Kind::Times) {
             return;
         }
         let is_kept = header.kind == Kind::Kept;

@@ -4,9 +4,12 @@ use super::scan::Scan;
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::log::Name;
-use crate::log::frame::{self, Header, Kind, Origin};
+use crate::log::frame::Origin;
+use crate::log::kept;
 use crate::log::rows::{self, ROW_HEADER};
 use crate::log::segment::{self, START};
+use crate::log::times;
+use crate::plain::Directory;
 use crate::table::{Checkpoint, DataFile, Tail};
 use std::path::Path;
 
@@ -28,13 +31,17 @@ pub(super) fn rows(io: &dyn Io, scan: &Scan, table: u128, dir: &Path) -> Result<
         generation,
         done: Vec::new(),
         file: None,
+        said: 0,
         frame: Frame::default(),
     };
-    let mut reader = Reader::default();
+    let mut reader = Reader {
+        dir: &scan.dir,
+        open: None,
+    };
     for (id, place) in &scan.rows {
-        let path = &scan.files[place.file as usize];
-        let row = reader.row(path, *id, place.offset as usize)?;
-        parts.put(*id, row)?;
+        let file = scan.files[place.file as usize];
+        let row = reader.row(file, *id, place.offset as usize)?;
+        parts.put(*id, scan.came(*id, place), row)?;
     }
     let parts = parts.finish()?;
     Tail::start(io, dir, table, (number, 0), &scan.state)?;
@@ -48,27 +55,28 @@ pub(super) fn rows(io: &dyn Io, scan: &Scan, table: u128, dir: &Path) -> Result<
 }
 
 /// The file that rows are read from: most follow each other.
-#[derive(Default)]
-struct Reader {
-    path: std::path::PathBuf,
-    bytes: Vec<u8>,
+struct Reader<'a> {
+    dir: &'a Directory,
+    open: Option<(Name, Vec<u8>)>,
 }
 
-impl Reader {
-    fn row(&mut self, path: &Path, id: u64, offset: usize) -> Result<&[u8]> {
-        if self.path != path {
-            self.bytes = std::fs::read(path).during("read", path)?;
-            self.path = path.to_owned();
+impl Reader<'_> {
+    fn row(&mut self, file: Name, id: u64, offset: usize) -> Result<&[u8]> {
+        let path = &self.dir.path.join(file.file());
+        if self.open.as_ref().is_none_or(|(open, _)| *open != file) {
+            let bytes = self.dir.read(&file.file()).during("read", path)?;
+            self.open = Some((file, bytes));
         }
+        let bytes = self.open.as_ref().map_or(&[][..], |(_, bytes)| bytes);
         let changed = || {
             let what = "it changed while it was read: stop what writes to it";
             Error::corrupt(path, offset as u64, what)
         };
-        let head = self.bytes.get(offset..offset + ROW_HEADER);
+        let head = bytes.get(offset..offset + ROW_HEADER);
         let head = head.ok_or_else(changed)?;
         let (len, crc) = rows::header(head.try_into().expect("eight bytes"));
         let start = offset + ROW_HEADER;
-        let row = self.bytes.get(start..start + len as usize);
+        let row = bytes.get(start..start + len as usize);
         let row = row.filter(|row| rows::is_whole(id, crc, row));
         row.ok_or_else(changed)
     }
@@ -80,6 +88,8 @@ struct Frame {
     first: u64,
     count: u32,
     body: Vec<u8>,
+    /// The rows' ids, and when they came.
+    came: Vec<(u64, u64)>,
 }
 
 struct Parts<'a> {
@@ -90,15 +100,18 @@ struct Parts<'a> {
     done: Vec<(Name, u64)>,
     /// The one that is written to, and its end.
     file: Option<(DataFile, u64)>,
+    /// The time of the last of its rows.
+    said: u64,
     frame: Frame,
 }
 
 impl Parts<'_> {
-    fn put(&mut self, id: u64, row: &[u8]) -> Result<()> {
+    fn put(&mut self, id: u64, came: u64, row: &[u8]) -> Result<()> {
         if self.frame.count == 0 {
             self.frame.first = id;
         }
         self.frame.count += 1;
+        self.frame.came.push((id, came));
         rows::put_numbers(&mut self.frame.body, &[id]);
         rows::put(&mut self.frame.body, id, row);
         match self.frame.body.len() >= SLICE {
@@ -119,24 +132,17 @@ impl Parts<'_> {
             Some(open) => open,
             None => self.begin()?,
         };
-        let header = Header {
-            kind: Kind::Kept,
-            len: 0,
-            first: gathered.first,
-            count: gathered.count,
-            durable: start as u32,
-        };
-        let mut out = Vec::with_capacity(gathered.body.len() + 64);
+        let pairs = times::changes(&mut self.said, gathered.came);
+        let rows = (gathered.first, gathered.count);
         let origin = Origin::new(self.table, file.name.id());
-        frame::encode(&mut out, (origin, start), header, |out| {
-            out.extend(&gathered.body);
-        });
+        let (out, _) = kept::encode((origin, start), &pairs, (rows, &gathered.body));
         file.io.write_at(&out, start).during("write", &file.path)?;
         self.file = Some((file, start + out.len() as u64));
         Ok(())
     }
 
-    fn begin(&self) -> Result<(DataFile, u64)> {
+    fn begin(&mut self) -> Result<(DataFile, u64)> {
+        self.said = 0;
         let name = Name::Part {
             generation: self.generation,
             index: self.done.len() as u32,

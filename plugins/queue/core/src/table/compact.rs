@@ -9,9 +9,11 @@ use super::index::{Index, Rows};
 use super::live::Live;
 use crate::error::{During, Error, Result};
 use crate::log::Name;
-use crate::log::frame::{self, Header, Kind, Origin};
+use crate::log::frame::Origin;
+use crate::log::kept;
 use crate::log::rows;
 use crate::log::segment::{self, START};
+use crate::log::times;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -164,45 +166,41 @@ impl Table {
     /// Copies a slice. False when nothing is left to copy.
     fn copy(&self, running: &mut Running, generation: u32) -> Result<bool> {
         let places = places(&self.live(), running);
-        let (Some((first, ..)), Some((last, ..))) = (places.first(), places.last()) else {
+        let Some(last) = places.last() else {
             return Ok(false);
         };
-        let (first, mut next) = (*first, last + 1);
+        let mut next = last.id + 1;
         let slice_bytes = self.options().slice_bytes;
         let mut body = Vec::new();
         let mut copied = Vec::new();
-        for (id, file, offset) in &places {
+        for place in &places {
             if body.len() as u64 >= slice_bytes {
-                next = *id;
+                next = place.id;
                 break;
             }
-            let row = file.row(*id, *offset, &self.map_budget)?;
-            rows::put_numbers(&mut body, &[*id]);
-            copied.push((*id, body.len()));
-            rows::put(&mut body, *id, &row);
+            let row = place.file.row(place.id, place.offset, &self.map_budget)?;
+            rows::put_numbers(&mut body, &[place.id]);
+            copied.push((place, body.len()));
+            rows::put(&mut body, place.id, &row);
         }
         let at = self.part(running, generation)?;
-        let (file, end) = &running.parts[at];
-        let (file, start) = (file.clone(), *end);
-        let mut out = Vec::with_capacity(body.len() + 64);
-        let header = Header {
-            kind: Kind::Kept,
-            len: 0,
-            first,
-            count: copied.len() as u32,
-            durable: start as u32,
-        };
-        let origin = Origin::new(self.id, file.name.id());
-        frame::encode(&mut out, (origin, start), header, |out| out.extend(&body));
-        file.io.write_at(&out, start).during("write", &file.path)?;
+        let mut said = self.live().building.said();
+        let each = copied.iter().map(|(place, _)| (place.id, place.came));
+        let times = times::changes(&mut said, each);
+        let first = (places[0].id, copied.len() as u32);
+        let (file, end) = &mut running.parts[at];
+        let place = (Origin::new(self.id, file.name.id()), *end);
+        let (out, rows_at) = kept::encode(place, &times, (first, &body));
+        file.io.write_at(&out, *end).during("write", &file.path)?;
         file.io.sync().during("sync", &file.path)?;
-        running.parts[at].1 = start + out.len() as u64;
+        *end += out.len() as u64;
         running.next = next;
         let mut live = self.live();
-        for (id, place) in copied {
-            let offset = start as usize + frame::HEADER + place;
-            let is_live = live.index.is_live(id);
-            live.building.push(id, offset as u32, is_live);
+        live.building.say(&times);
+        for (Place { id, .. }, at) in copied {
+            let is_live = live.index.is_live(*id);
+            live.building
+                .push(*id, (rows_at as usize + at) as u32, is_live);
         }
         Ok(true)
     }
@@ -281,8 +279,16 @@ fn rest(begun: Instant) {
     std::thread::sleep(begun.elapsed().min(REST));
 }
 
+/// Where a row is, and when it came.
+struct Place {
+    id: u64,
+    file: Arc<DataFile>,
+    offset: u32,
+    came: u64,
+}
+
 /// Where the next rows are.
-fn places(live: &Live, running: &Running) -> Vec<(u64, Arc<DataFile>, u32)> {
+fn places(live: &Live, running: &Running) -> Vec<Place> {
     let mut places = Vec::new();
     let mut from = running.next;
     while places.len() < ROWS {
@@ -290,7 +296,13 @@ fn places(live: &Live, running: &Running) -> Vec<(u64, Arc<DataFile>, u32)> {
             break;
         };
         if let Some((file, offset)) = live.index.find(id) {
-            places.push((id, file, offset));
+            let came = live.index.came(id);
+            places.push(Place {
+                id,
+                file,
+                offset,
+                came,
+            });
         }
         from = id + 1;
     }

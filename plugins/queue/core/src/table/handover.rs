@@ -8,7 +8,23 @@ use crate::log::rows::{self, ROW_ID};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// A row of a table that is copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Its id.
+    pub id: u64,
+    /// When it came, as [`Table::came`] says.
+    pub came: u64,
+    /// The row.
+    pub bytes: Vec<u8>,
+}
+
 impl Table {
+    /// When a row came, in seconds since 1970; 0 where nobody knows.
+    pub fn came(&self, id: u64) -> u64 {
+        self.live().index.came(id)
+    }
+
     /// The first row from this id on, whoever owns it: for copies.
     pub fn next_row(&self, from: u64) -> Option<u64> {
         self.live().index.next_live(from)
@@ -19,11 +35,11 @@ impl Table {
     /// # Errors
     ///
     /// As with [`append`](Self::append); [`Error::OutOfOrder`] when an id is not larger than all before.
-    pub fn adopt(&self, rows: Vec<(u64, Vec<u8>)>) -> Result<()> {
-        if let Some(pair) = rows.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-            return Err(Error::OutOfOrder(pair[1].0));
+    pub fn adopt(&self, rows: Vec<Copied>) -> Result<()> {
+        if let Some(pair) = rows.windows(2).find(|pair| pair[0].id >= pair[1].id) {
+            return Err(Error::OutOfOrder(pair[1].id));
         }
-        let bytes = rows::size(rows.iter().map(|(_, row)| row))?;
+        let bytes = rows::size(rows.iter().map(|row| &row.bytes))?;
         let bytes = bytes + (rows.len() * ROW_ID) as u64;
         self.submit(Request::Adopt { rows, bytes }).map(|_| ())
     }

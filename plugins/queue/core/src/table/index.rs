@@ -1,6 +1,7 @@
 //! Which rows are live, and where they are: four bytes and a bit for each, until their file is gone.
 
 use super::file::DataFile;
+use crate::log::times::Times;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub(crate) struct Rows {
     offsets: Vec<u32>,
     live: Vec<u64>,
     count: usize,
+    /// When they came.
+    times: Times,
 }
 
 impl Rows {
@@ -27,6 +30,7 @@ impl Rows {
             offsets: Vec::new(),
             live: Vec::new(),
             count: 0,
+            times: Times::default(),
         }
     }
 
@@ -58,6 +62,7 @@ impl Rows {
         self.offsets.shrink_to_fit();
         self.live.shrink_to_fit();
         self.runs.shrink_to_fit();
+        self.times.seal();
     }
 
     /// How many are live.
@@ -72,7 +77,8 @@ impl Rows {
 
     /// The bytes of memory this takes.
     pub(crate) fn memory(&self) -> usize {
-        self.offsets.capacity() * 4 + self.live.capacity() * 8 + self.runs.capacity() * 16
+        let rows = self.offsets.capacity() * 4 + self.live.capacity() * 8;
+        rows + self.runs.capacity() * 16 + self.times.memory()
     }
 
     fn dead_bytes(&self) -> u64 {
@@ -161,6 +167,28 @@ impl Index {
         let newest = self.files.back_mut().expect("there is a file to write to");
         newest.push(id, offset, is_live);
         self.live += usize::from(is_live);
+    }
+
+    /// Says when the rows of the newest file came, from certain ids on.
+    pub(crate) fn say(&mut self, times: &[(u64, u64)]) {
+        let newest = self.files.back_mut().expect("there is a file to write to");
+        times.iter().for_each(|pair| newest.times.say(*pair));
+    }
+
+    /// The time of rows that are added to the newest file, where nothing else is said of them.
+    pub(crate) fn said(&self) -> u64 {
+        self.files.back().map_or(0, |rows| rows.times.last())
+    }
+
+    /// How many rows are live, and [`said`](Self::said).
+    pub(crate) fn rows_and_said(&self) -> (usize, u64) {
+        (self.live, self.said())
+    }
+
+    /// When a row came, in seconds since 1970; 0 where nobody knows.
+    pub(crate) fn came(&self, id: u64) -> u64 {
+        let rows = self.files.get(self.file_of(id));
+        rows.map_or(0, |rows| rows.times.of(id))
     }
 
     /// How many rows are live.

@@ -3,6 +3,7 @@
 use super::Table;
 use super::condition::Condition;
 use super::file::DataFile;
+use super::handover::Copied;
 use super::index::{Index, Rows};
 use super::ready::{ANY, Ready};
 use crate::error::Result;
@@ -67,11 +68,11 @@ impl Live {
     }
 
     /// Lets rows be seen that were copied with their ids, and written at `at`.
-    pub(crate) fn adopt(&mut self, rows: &[(u64, Vec<u8>)], mut at: u64) {
-        for (id, row) in rows {
+    pub(crate) fn adopt(&mut self, rows: &[Copied], mut at: u64) {
+        for row in rows {
             at += ROW_ID as u64;
-            self.index.push(*id, at as u32, true);
-            at += (ROW_HEADER + row.len()) as u64;
+            self.index.push(row.id, at as u32, true);
+            at += (ROW_HEADER + row.bytes.len()) as u64;
         }
     }
 

@@ -21,6 +21,7 @@ mod tail;
 mod write;
 
 pub use condition::Condition;
+pub use handover::Copied;
 pub use options::{Options, Sync};
 pub use recover::Report;
 pub use write::Source;
@@ -460,6 +461,23 @@ impl Table {
             requests: self.counters.requests.get(),
             syncs: self.counters.syncs.get(),
         }
+    }
+
+    /// How long the oldest row that is there has waited, in seconds: 0 where there is none, or the clock was set back.
+    /// None where nobody knows: an earlier version wrote it.
+    pub fn oldest_s(&self) -> Option<u64> {
+        let live = self.live();
+        let Some(oldest) = live.index.next_live(0) else {
+            return Some(0);
+        };
+        let came = live.index.came(oldest);
+        drop(live);
+        (came > 0).then(|| self.io.unix_s().saturating_sub(came))
+    }
+
+    /// All who own rows, and how many each.
+    pub fn owners(&self) -> Vec<(u64, usize)> {
+        self.live().ready.counts()
     }
 
     /// Whether what was acknowledged may be durable only later, when [`sync`](Self::sync) is called.

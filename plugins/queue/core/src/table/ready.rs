@@ -88,6 +88,15 @@ impl Ready {
         self.by_owner.get(&owner)?.range(from..).next().copied()
     }
 
+    /// All owners, in their order, and how many rows each has.
+    pub(crate) fn counts(&self) -> Vec<(u64, usize)> {
+        let owners = self.by_owner.iter();
+        let mut counts: Vec<(u64, usize)> =
+            owners.map(|(owner, rows)| (*owner, rows.len())).collect();
+        counts.sort_unstable();
+        counts
+    }
+
     /// All rows that are somebody's, each with its owner, in no order.
     pub(crate) fn owners(&self) -> impl Iterator<Item = (u64, u64)> {
         self.owned.iter().map(|(id, owner)| (*id, *owner))

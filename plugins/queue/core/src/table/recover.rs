@@ -11,6 +11,7 @@ use crate::log::Name;
 use crate::log::frame::{HEADER, Header, Kind, Origin};
 use crate::log::rows::{self, SLOTS, State};
 use crate::log::segment::{self, Broken, START};
+use crate::log::times;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +36,8 @@ pub(super) struct Recovery<'a> {
     pub(super) salvages: bool,
     index: Index,
     state: State,
+    /// Whether the newest segment may say when rows came.
+    tells_times: bool,
     report: Report,
 }
 
@@ -47,6 +50,7 @@ impl<'a> Recovery<'a> {
             salvages,
             index: Index::default(),
             state: State::new(),
+            tells_times: false,
             report: Report::default(),
         }
     }
@@ -76,7 +80,10 @@ impl<'a> Recovery<'a> {
         for (at, number) in numbers.iter().enumerate() {
             let is_last = at + 1 == numbers.len();
             match self.segment(*number, last.as_ref(), is_last, &mut bytes)? {
-                Some(this) => last = Some(this),
+                Some(this) => {
+                    last = Some(this);
+                    self.tells_times = segment::tells_times(&bytes);
+                }
                 None => self.sweep(Name::Segment(*number).file())?,
             }
         }
@@ -182,6 +189,7 @@ impl<'a> Recovery<'a> {
         let mut from = START;
         while let (_, Some(broken)) = self.walk(bytes, &file, name, from) {
             self.damaged(Error::corrupt(&file.path, broken.at as u64, broken.what))?;
+            self.index.say(&[(self.state.next, 0)]);
             from = broken.next.unwrap_or(bytes.len());
         }
         Ok(())
@@ -229,6 +237,9 @@ impl<'a> Recovery<'a> {
                 return Ok(Some((file, end as u64)));
             }
             self.damaged(Error::corrupt(&file.path, broken.at as u64, broken.what))?;
+            self.start_if_empty(files, &file);
+            // It may have been said in what is broken when the next rows came.
+            self.index.say(&[(self.state.next, 0)]);
             from = broken.next.unwrap_or(bytes.len());
         }
     }
@@ -305,6 +316,15 @@ impl<'a> Recovery<'a> {
                 for range in numbers.chunks_exact(2) {
                     self.remove(range[0], range[1]);
                 }
+                Ok(())
+            }
+            Kind::Times => {
+                let pairs = times::read(body, header.count)?;
+                if !is_started {
+                    self.index
+                        .push_file(Rows::new(file.clone(), self.state.next));
+                }
+                self.index.say(&pairs);
                 Ok(())
             }
             Kind::Rows | Kind::Sourced | Kind::Kept => {
@@ -388,6 +408,7 @@ impl<'a> Recovery<'a> {
             durable: end,
             reserved: end,
             filled: end,
+            tells_times: self.tells_times,
             state: self.state.clone(),
             synced_at: Instant::now(),
             poisoned: None,

@@ -8,6 +8,7 @@ use crate::log::Name;
 use crate::log::frame::{self, Header, Kind, Origin};
 use crate::log::rows::State;
 use crate::log::segment::{self, START};
+use crate::log::times;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -39,6 +40,8 @@ pub(crate) struct Tail {
     pub(crate) reserved: u64,
     /// Up to here there are zeros behind the end, or what was written over them.
     pub(crate) filled: u64,
+    /// Whether it may be said in this file when rows came.
+    pub(crate) tells_times: bool,
     pub(crate) state: State,
     pub(crate) synced_at: Instant,
     pub(crate) poisoned: Option<String>,
@@ -101,6 +104,7 @@ impl Tail {
         self.durable = end;
         self.reserved = end;
         self.filled = end;
+        self.tells_times = true;
         Ok(())
     }
 
@@ -151,6 +155,16 @@ impl Tail {
         };
         let offset = from + out.len() as u64;
         frame::encode(out, (origin, offset), header, body);
+    }
+
+    /// Encodes what is to be said of the rows behind it, as [`frame`](Self::frame) does.
+    pub(crate) fn say(&self, out: &mut Vec<u8>, from: u64, pairs: &[(u64, u64)]) {
+        if !pairs.is_empty() {
+            let count = pairs.len() as u32;
+            self.frame(out, from, (Kind::Times, 0, count), |out| {
+                times::put(out, pairs);
+            });
+        }
     }
 
     /// Writes at `at`. If that fails, all that stands behind the end is cut off again, durably.

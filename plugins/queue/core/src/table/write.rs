@@ -1,11 +1,13 @@
 //! What a leader does: writes a group, makes it durable, then lets it be seen.
 
 use super::Table;
+use super::handover::Copied;
 use super::live::Live;
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::log::frame::{self, Kind};
 use crate::log::rows::{self, STATE, State};
+use crate::log::times;
 
 /// Bytes that go into one write, roughly.
 const WRITE: usize = 4 << 20;
@@ -35,7 +37,7 @@ pub(crate) enum Request {
     Remove(Vec<u64>),
     /// Rows of a table that this one is copied from, with their ids.
     Adopt {
-        rows: Vec<(u64, Vec<u8>)>,
+        rows: Vec<Copied>,
         bytes: u64,
     },
     /// What is known of that table besides its rows.
@@ -52,10 +54,11 @@ pub(crate) type Answer = Result<Option<u64>>;
 /// What was decided about a request.
 #[derive(Debug, Clone)]
 enum Fate {
-    /// Its rows get these ids; `at` is where in the file they start.
+    /// Its rows get these ids; `at` is where in the file they start. Before them it is said when they came.
     Rows {
         first: u64,
         at: u64,
+        times: Vec<(u64, u64)>,
     },
     Done,
     Failed(Error),
@@ -69,6 +72,9 @@ struct Plan {
     /// Bytes of frames.
     bytes: u64,
     has_rows: bool,
+    /// The time of rows that come now, and of the last that anything is said of.
+    now: u64,
+    said: u64,
 }
 
 impl Table {
@@ -93,7 +99,7 @@ impl Table {
     }
 
     fn write(&self, tail: &mut Tail, requests: Vec<Request>) -> Vec<Answer> {
-        let refused = self.rotate_if_full(tail);
+        let refused = self.rotate_if_full(tail, &requests);
         if let Err(error) = self.writable(tail) {
             return vec![Err(error); requests.len()];
         }
@@ -120,11 +126,13 @@ impl Table {
         let applied = requests.into_iter().zip(plan.fates);
         applied
             .map(|(request, fate)| match (request, fate) {
-                (Request::Append { rows, .. }, Fate::Rows { first, at }) => {
+                (Request::Append { rows, .. }, Fate::Rows { first, at, times }) => {
+                    live.index.say(&times);
                     live.append(&rows, first, at);
                     Ok(Some(first))
                 }
-                (Request::Adopt { rows, .. }, Fate::Rows { first, at }) => {
+                (Request::Adopt { rows, .. }, Fate::Rows { first, at, times }) => {
+                    live.index.say(&times);
                     live.adopt(&rows, at);
                     Ok(Some(first))
                 }
@@ -144,10 +152,13 @@ impl Table {
         }
     }
 
-    /// Starts another segment when this one is long enough. What comes back is why rows cannot be
-    /// taken; removals still go behind.
-    fn rotate_if_full(&self, tail: &mut Tail) -> Option<Error> {
-        if tail.end < self.options().segment_bytes || tail.poisoned.is_some() {
+    /// Starts another segment when this one is long enough, or of a version in which nobody can say when rows came.
+    /// Without rows an earlier version's stays one: who goes back to that version can. What comes back is why rows
+    /// cannot be taken; removals still go behind.
+    fn rotate_if_full(&self, tail: &mut Tail, requests: &[Request]) -> Option<Error> {
+        let says_all = tail.tells_times || !requests.iter().any(Request::brings_rows);
+        let has_room = tail.end < self.options().segment_bytes && says_all;
+        if has_room || tail.poisoned.is_some() {
             return None;
         }
         self.rotate(tail).err()
@@ -169,9 +180,13 @@ impl Table {
         mut refused: Option<Error>,
         held: Option<&Live>,
     ) -> Result<Plan> {
-        let rows = held.map_or_else(|| self.live().index.live(), |live| live.index.live());
+        let (rows, said) = match held {
+            Some(live) => live.index.rows_and_said(),
+            None => self.live().index.rows_and_said(),
+        };
+        let times = (self.io.unix_s(), said);
         loop {
-            let mut plan = Plan::new(&tail.state, requests, refused.as_ref(), held);
+            let mut plan = Plan::new((&tail.state, times), requests, refused.as_ref(), held);
             let reserved = tail.reserve(plan.bytes, rows as u64, &self.options());
             let done = match reserved {
                 // Removals may use what was kept for them, and free what is missing.
@@ -198,8 +213,15 @@ impl Table {
         let mut at = tail.end;
         let mut out = Vec::new();
         for (request, fate) in requests.iter().zip(&mut plan.fates) {
-            if let (Request::Append { rows, source, .. }, Fate::Rows { first, at: place }) =
-                (request, &mut *fate)
+            if let Fate::Rows { times, .. } = fate {
+                tail.say(&mut out, at, times);
+            }
+            if let (
+                Request::Append { rows, source, .. },
+                Fate::Rows {
+                    first, at: place, ..
+                },
+            ) = (request, &mut *fate)
             {
                 let kind = if source.is_some() {
                     Kind::Sourced
@@ -265,6 +287,10 @@ impl Table {
 }
 
 impl Request {
+    fn brings_rows(&self) -> bool {
+        matches!(self, Self::Append { .. } | Self::Adopt { .. })
+    }
+
     /// Writes the frame of what is copied from another table behind `out`, which starts at `from` in the
     /// file.
     fn put_copied(
@@ -275,12 +301,12 @@ impl Request {
         (out, from): (&mut Vec<u8>, u64),
     ) {
         match (self, fate) {
-            (Self::Adopt { rows, .. }, Fate::Rows { first, at }) => {
+            (Self::Adopt { rows, .. }, Fate::Rows { first, at, .. }) => {
                 *at = from + (out.len() + frame::HEADER) as u64;
                 tail.frame(out, from, (Kind::Kept, *first, rows.len() as u32), |out| {
-                    for (id, row) in rows {
-                        rows::put_numbers(out, &[*id]);
-                        rows::put(out, *id, row);
+                    for row in rows {
+                        rows::put_numbers(out, &[row.id]);
+                        rows::put(out, row.id, &row.bytes);
                     }
                 });
             }
@@ -302,9 +328,10 @@ impl Request {
 }
 
 impl Plan {
-    /// Decides. With `refused` rows are not taken, for that reason.
+    /// Decides. `now` is the time of rows that come, `said` that of those before them in the file. With `refused`
+    /// rows are not taken, for that reason.
     fn new(
-        state: &State,
+        (state, (now, said)): (&State, (u64, u64)),
         requests: &[Request],
         refused: Option<&Error>,
         live: Option<&Live>,
@@ -315,6 +342,8 @@ impl Plan {
             removed: Vec::new(),
             bytes: 0,
             has_rows: false,
+            now,
+            said,
         };
         let mut ids = Vec::new();
         for request in requests {
@@ -332,8 +361,11 @@ impl Plan {
                 }
                 Request::Truncate | Request::Close(_) => Fate::Done,
             };
-            if matches!(fate, Fate::Rows { .. }) {
+            if let Fate::Rows { times, .. } = &fate {
                 plan.bytes += request.bytes();
+                if !times.is_empty() {
+                    plan.bytes += frame::size((times.len() * times::PAIR) as u64);
+                }
                 plan.has_rows = true;
             }
             plan.fates.push(fate);
@@ -365,12 +397,17 @@ impl Plan {
         }
         let first = self.state.next;
         self.state.next += rows.len() as u64;
-        Fate::Rows { first, at: 0 }
+        let times = times::changes(&mut self.said, [(first, self.now)]);
+        Fate::Rows {
+            first,
+            at: 0,
+            times,
+        }
     }
 
-    fn adopt(&mut self, rows: &[(u64, Vec<u8>)], refused: Option<&Error>) -> Fate {
+    fn adopt(&mut self, rows: &[Copied], refused: Option<&Error>) -> Fate {
         let ends = rows.first().zip(rows.last());
-        let Some((first, last)) = ends.map(|(first, last)| (first.0, last.0)) else {
+        let Some((first, last)) = ends.map(|(first, last)| (first.id, last.id)) else {
             return Fate::Done;
         };
         if let Some(error) = refused {
@@ -380,7 +417,13 @@ impl Plan {
             return Fate::Failed(Error::OutOfOrder(first));
         }
         self.state.next = last + 1;
-        Fate::Rows { first, at: 0 }
+        let each = rows.iter().map(|row| (row.id, row.came));
+        let times = times::changes(&mut self.said, each);
+        Fate::Rows {
+            first,
+            at: 0,
+            times,
+        }
     }
 }
 

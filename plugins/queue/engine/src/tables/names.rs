@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn owners_and_waiters_know_nothing_of_it() {
         let scene = scene();
-        let mut all: Vec<Connection> = (0..3).map(|_| Connection::default()).collect();
+        let mut all: Vec<Connection> = (0..3).map(|_| Connection::new(0)).collect();
         let [owner, ends, alters] = &mut all[..] else {
             panic!("three");
         };
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(scene.wait(ends, 0), Ended::Rows(0));
         scene.copy(alters);
         ends.end().unwrap();
-        let mut waits = Connection::default();
+        let mut waits = Connection::new(0);
         scene.tables.rename(&scene.mails, &scene.backup).unwrap();
         assert!(scene.tables.known().leaving.contains_key(&scene.mails));
         std::thread::scope(|scope| {
@@ -296,7 +296,7 @@ mod tests {
     fn after_a_crash_a_copy_is_brought_up_to_date() {
         for is_renamed in [true, false] {
             let scene = scene();
-            let mut connection = Connection::default();
+            let mut connection = Connection::new(0);
             scene.copy(&mut connection);
             assert_eq!(scene.wait(&mut connection, 0), Ended::Rows(0));
             connection.end().unwrap();

@@ -1,8 +1,11 @@
 //! What all tables together are and have done.
 
 use super::{Known, Tables};
+use crate::fault::Fault;
+use crate::owners::by_connection;
 use evenkeel_queue::{Stats, Table};
 use std::fmt::Write as _;
+use std::path::Path;
 
 impl Known {
     /// Keeps what was counted in a table that is about to be closed.
@@ -32,6 +35,44 @@ impl Tables {
         sum
     }
 
+    /// The numbers of a table, each on a line behind its name, as `queue_stats()` returns them.
+    ///
+    /// # Errors
+    ///
+    /// As with [`table`](Self::table).
+    pub fn numbers(&self, path: &Path) -> Result<String, Fault> {
+        let table = self.table(path)?;
+        let stats = table.stats();
+        let owners = by_connection(&table.owners());
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let mut line = |name: &str, number: u64| {
+            let _ = writeln!(text, "{name}: {number}");
+        };
+        line("rows", stats.rows as u64);
+        line("rows_owned", stats.owned as u64);
+        line("waiters", stats.waiters as u64);
+        line("rows_written", stats.appended);
+        line("rows_removed", stats.removed);
+        line("bytes", stats.bytes);
+        line("files", stats.files as u64);
+        line("memory", stats.memory as u64);
+        line("wait_immediate", stats.waits_at_once);
+        line("wait_delayed", stats.waits_later);
+        line("wait_timeout", stats.waits_timed_out);
+        line("restored_by_abort", stats.back_by_abort);
+        line("restored_by_close", stats.back_by_close);
+        line("bytes_removed", stats.dead_bytes);
+        if let Some(seconds) = table.oldest_s() {
+            line("oldest_row_seconds", seconds);
+        }
+        line("owners", owners.len() as u64);
+        for (connection, rows) in owners {
+            line(&format!("rows_owned_by_{connection}"), rows as u64);
+        }
+        Ok(text)
+    }
+
     /// The numbers of each open table, and the sums, as text.
     #[must_use]
     pub fn status(&self) -> String {
@@ -40,18 +81,26 @@ impl Tables {
             let mut parts = path.iter().rev().map(|part| part.to_string_lossy());
             let name = parts.next().unwrap_or_default();
             let database = parts.next().unwrap_or_default();
-            write(
-                &mut text,
-                &format!("TABLE {database}.{name}"),
-                &table.stats(),
-            );
+            let title = format!("TABLE {database}.{name}");
+            write(&mut text, &title, &table.stats(), waiting(&table));
         }
-        write(&mut text, "ALL TABLES", &self.totals());
+        write(&mut text, "ALL TABLES", &self.totals(), Vec::new());
         text
     }
 }
 
-fn write(text: &mut String, title: &str, stats: &Stats) {
+/// How long the oldest row has waited, and who owns rows.
+fn waiting(table: &Table) -> Vec<String> {
+    let oldest = table.oldest_s().filter(|seconds| *seconds > 0);
+    let oldest = oldest.map(|seconds| format!("the oldest row has waited {seconds} s"));
+    let owners = by_connection(&table.owners());
+    let owners = owners
+        .iter()
+        .map(|(connection, rows)| format!("connection {connection} owns {rows} rows"));
+    oldest.into_iter().chain(owners).collect()
+}
+
+fn write(text: &mut String, title: &str, stats: &Stats, more: Vec<String>) {
     let per_group = stats.requests as f64 / stats.groups.max(1) as f64;
     let lines = [
         format!("{title}\n{}", "-".repeat(title.len())),
@@ -76,7 +125,7 @@ fn write(text: &mut String, title: &str, stats: &Stats) {
             stats.groups, stats.syncs
         ),
     ];
-    for line in lines {
+    for line in lines.into_iter().chain(more) {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{line}");
     }
@@ -120,7 +169,7 @@ mod tests {
             let table = tables.table(path).unwrap();
             table.append(vec![b"row".to_vec(); 3], None).unwrap();
         }
-        let mut connection = Connection::default();
+        let mut connection = Connection::new(0);
         let asked = [Asked {
             path: paths[1].clone(),
             condition: None,
