@@ -9,6 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -20,6 +21,17 @@ fn on_a_stock_server() {
     numbers_of_one_table_and_of_all(&site);
     what_is_refused_leaves_it_whole(&site);
     what_is_copied_has_all_rows(&site);
+    rows_that_come_meanwhile_are_there_in_their_order(&site);
+    cut_short(site);
+}
+
+/// It would copy a table while others insert into it, and it keeps its flags where the headers of other versions do not.
+#[test]
+fn on_mariadb_11_8() {
+    let site = QueueSite::start_on(Host::MariaDb11, &[]);
+    what_is_refused_leaves_it_whole(&site);
+    what_is_copied_has_all_rows(&site);
+    rows_that_come_meanwhile_are_there_in_their_order(&site);
     cut_short(site);
 }
 
@@ -29,6 +41,7 @@ fn on_mysql_9() {
     let site = QueueSite::start_on(Host::MySql9, &[]);
     what_is_refused_leaves_it_whole(&site);
     what_is_copied_has_all_rows(&site);
+    rows_that_come_meanwhile_are_there_in_their_order(&site);
     cut_short(site);
 }
 
@@ -205,6 +218,37 @@ fn what_is_copied_has_all_rows(site: &QueueSite) {
     site.alter(&mut session, "m", "ENGINE=QUEUE").unwrap();
     assert_eq!(numbers(&mut session, "SELECT id FROM m"), [5, 6]);
     session.run("DROP DATABASE copied").unwrap();
+}
+
+fn rows_that_come_meanwhile_are_there_in_their_order(site: &QueueSite) {
+    let mut session = site.open("meanwhile");
+    site.create(&mut session, "t", "id INT NOT NULL").unwrap();
+    let is_over = AtomicBool::new(false);
+    let last = thread::scope(|scope| {
+        let mut other = site.open("meanwhile");
+        let is_over = &is_over;
+        let inserts = scope.spawn(move || {
+            let mut last = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                last += 1;
+                let row = format!("INSERT INTO t VALUES ({last})");
+                other.run(&row).unwrap();
+            }
+            last
+        });
+        let changes = ["MODIFY id BIGINT NOT NULL", "MODIFY id INT NOT NULL"];
+        let done = changes
+            .iter()
+            .cycle()
+            .take(40)
+            .try_for_each(|change| site.alter(&mut session, "t", change));
+        is_over.store(true, Ordering::Relaxed);
+        done.unwrap();
+        inserts.join().unwrap()
+    });
+    let all: Vec<i64> = (1..=last).collect();
+    assert_eq!(numbers(&mut session, "SELECT id FROM t"), all);
+    session.run("DROP DATABASE meanwhile").unwrap();
 }
 
 /// The server is killed again and again while a queue is altered and consumed.

@@ -12,6 +12,14 @@
 // Tells the user what went wrong.
 int told(int code, const evq_fault &fault);
 
+// From MariaDB 11.2 on the server copies a table while others insert into it, and then repeats what they did. A queue's rows
+// have an owner and an id, which such a repetition does not know: those who insert wait, as before 11.2.
+#ifdef HA_NO_ONLINE_ALTER
+constexpr ulonglong COPIES_ALONE = HA_NO_ONLINE_ALTER;
+#else
+constexpr ulonglong COPIES_ALONE = 0;
+#endif
+
 class ha_queue final : public handler {
   evq_cursor *cursor = nullptr;
   String packed;
@@ -27,7 +35,7 @@ class ha_queue final : public handler {
 
   Table_flags table_flags() const override {
     return HA_NO_TRANSACTIONS | HA_NO_AUTO_INCREMENT | HA_REC_NOT_IN_SEQ | HA_CAN_GEOMETRY |
-           HA_FAST_KEY_READ | HA_NULL_IN_KEY;
+           HA_FAST_KEY_READ | HA_NULL_IN_KEY | COPIES_ALONE;
   }
   ulong index_flags(uint, uint, bool) const override { return 0; }
   uint max_supported_keys() const override { return 0; }
@@ -52,6 +60,8 @@ class ha_queue final : public handler {
   void position(const uchar *record) override;
   int info(uint what) override;
   int optimize(THD *thd, HA_CHECK_OPT *) override;
+  // Of the server's other options none touches a stored row.
+  bool check_if_incompatible_data(HA_CREATE_INFO *, uint) override { return COMPATIBLE_DATA_YES; }
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;
 
   int external_lock(THD *thd, int kind) override;
