@@ -19,6 +19,9 @@ evq_statement statement_on(Session *session, const dd::Table *table) {
 
 using Client = dd::cache::Dictionary_client;
 
+// After a crash the dictionary gives numbers again that nobody has got: another table may have a queue's.
+static bool is_queue(const dd::Table *table) { return table && table->engine() == "QUEUE"; }
+
 // A table that ALTER TABLE has made, and that had no number when it did: then its name is known. 1: it is there.
 static int look_for_name(Client *client, const char *path) {
   std::string whole = path;
@@ -31,14 +34,14 @@ static int look_for_name(Client *client, const char *path) {
   filename_to_tablename(whole.c_str() + slash + 1, name, sizeof name, true, nullptr);
   const dd::Table *table = nullptr;
   if (client->acquire(schema, name, &table)) return -1;
-  return table ? 1 : 0;
+  return is_queue(table);
 }
 
 static int look_for_number(Client *client, dd::Object_id number, char *place, size_t bytes) {
   dd::Table *table = nullptr;
   dd::Schema *schema = nullptr;
   if (client->acquire_uncached(number, &table)) return -1;
-  if (!table) return 0;
+  if (!is_queue(table)) return 0;
   if (client->acquire_uncached(table->schema_id(), &schema) || !schema) return -1;
   bool is_hidden = table->hidden() == dd::Abstract_table::HT_HIDDEN_DDL, is_cut = false;
   build_table_filename(place, bytes - 1, schema->name().c_str(), table->name().c_str(), "", is_hidden ? FN_IS_TMP : 0,
