@@ -3,13 +3,16 @@
 
 use evenkeel_cases::queues::verbs::{Queues, numbers};
 use evenkeel_cases::queues::{Host, QueueSite};
+use evenkeel_queue::{Store, io::Disk};
 use evenkeel_server::connect::Session;
+use evenkeel_testkit::servers::SERVER_DEADLINE;
 use evenkeel_testkit::traffic::Random;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::sync::Mutex;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -42,7 +45,7 @@ fn on_mysql_9() {
     what_is_refused_leaves_it_whole(&site);
     what_is_copied_has_all_rows(&site);
     rows_that_come_meanwhile_are_there_in_their_order(&site);
-    cut_short(site);
+    cut_short(another_table_has_its_number(site));
 }
 
 /// All numbers whose names start so, by what follows.
@@ -175,10 +178,10 @@ fn what_is_refused_leaves_it_whole(site: &QueueSite) {
 
 fn what_is_copied_has_all_rows(site: &QueueSite) {
     let (mut session, mut owner) = (site.open("copied"), site.open("copied"));
-    site.create(&mut session, "t", "id INT NOT NULL, what VARCHAR(100)")
-        .unwrap();
+    let columns = "id INT NOT NULL, what VARCHAR(100), kind ENUM('x', 'y')";
+    site.create(&mut session, "t", columns).unwrap();
     session
-        .run("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        .run("INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y'), (3, 'c', 'x')")
         .unwrap();
     session
         .run("CREATE VIEW seen AS SELECT id FROM t WHERE id > 1")
@@ -186,6 +189,7 @@ fn what_is_copied_has_all_rows(site: &QueueSite) {
     for change in [
         "ADD COLUMN more INT NOT NULL DEFAULT 4",
         "DROP COLUMN what",
+        "MODIFY kind ENUM('y', 'x')",
         "MODIFY id BIGINT NOT NULL",
         "ADD COLUMN first CHAR(3) FIRST",
         "RENAME COLUMN more TO most",
@@ -197,6 +201,10 @@ fn what_is_copied_has_all_rows(site: &QueueSite) {
         assert_eq!(there, [2, 3], "{change}");
     }
     assert_eq!(numbers(&mut session, "SELECT most FROM t"), [4, 4, 4]);
+    let kinds = numbers(&mut session, "SELECT kind = 'x' FROM t");
+    assert_eq!(kinds, [1, 0, 1]);
+    assert_eq!(site.wait(&mut owner, &["t:most = 4"], 0.0), Ok(Some(1)));
+    site.abort(&mut owner).unwrap();
     // Who owns a row owns it in the new table too, and ends it there.
     assert_eq!(site.wait(&mut owner, &["t"], 0.0), Ok(Some(1)));
     site.alter(&mut session, "t", "ADD COLUMN late INT")
@@ -309,6 +317,49 @@ fn cut_short(mut site: QueueSite) {
         );
     }
     assert!(altered > 0);
+}
+
+/// A crash leaves a note with a number that the dictionary never had, and gives again.
+fn another_table_has_its_number(site: QueueSite) -> QueueSite {
+    /// Of a table that the server makes when it starts.
+    const TAKEN: u64 = 100;
+    let mut session = site.open("numbers");
+    site.create(&mut session, "t", "id INT NOT NULL").unwrap();
+    session.run("INSERT INTO t VALUES (1)").unwrap();
+    let datadir = site.launch.datadir.clone();
+    let site = site.again(|running| {
+        running.stop(SERVER_DEADLINE).unwrap();
+        let store = Store::new(Arc::new(Disk), &datadir.join("#sqlqueue")).unwrap();
+        let layout = format!("1 make:{TAKEN}\0i 4 0 0 id\0");
+        let anchor = datadir.join("numbers/u.QUE");
+        store.create(&anchor, layout.as_bytes()).unwrap();
+        // It is the server's, as all of its own.
+        let owner = fs::metadata(&datadir).unwrap();
+        let rows = store.anchor(&anchor).unwrap().id;
+        let rows = datadir.join(format!("#sqlqueue/{rows:032x}"));
+        for path in fs::read_dir(&rows)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .chain([anchor, rows.clone()])
+        {
+            std::os::unix::fs::chown(path, Some(owner.uid()), Some(owner.gid())).unwrap();
+        }
+    });
+    let mut session = site.open("numbers");
+    assert_eq!(numbers(&mut session, "SELECT id FROM t"), [1]);
+    let mut anchors = Vec::new();
+    for dir in fs::read_dir(&datadir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+    {
+        let names = fs::read_dir(&dir).into_iter().flatten();
+        let names = names.map(|entry| entry.unwrap().path());
+        anchors.extend(names.filter(|name| name.extension().is_some_and(|end| end == "QUE")));
+    }
+    anchors.retain(|anchor| !anchor.parent().unwrap().ends_with("refused"));
+    assert_eq!(anchors, [datadir.join("numbers/t.QUE")]);
+    session.run("DROP DATABASE numbers").unwrap();
+    site
 }
 
 /// What a cut ALTER TABLE has left: files with names for the moment, and rows that no table has.
