@@ -120,7 +120,7 @@ fn come_back(server: TestServer) {
         ("csv", "load-data"),
     ] {
         let name = format!("{}, {format} by {method}", server.name);
-        let dir = scratch.join(&format!("{format}-{method}"));
+        let dir = scratch.join(format!("{format}-{method}"));
         done(run(dump(&program, &running, &dir, &["--format", format])));
         session.run("DROP DATABASE odd").unwrap();
         let flags = ["--verify", "--method", method];
