@@ -62,6 +62,9 @@ pub struct Dump {
     /// Dump users and roles too, with their grants and the hashes of their passwords.
     #[arg(long, help_heading = "What to dump")]
     pub users: bool,
+    /// Dump old rows of system-versioned tables too, with the times from when to when they held.
+    #[arg(long, help_heading = "What to dump")]
+    pub history: bool,
     /// Of this table, dump only rows that meet the condition.
     #[arg(
         long = "where",

@@ -1,7 +1,8 @@
 //! What the target cannot hold is said before anything is made there.
 
 use super::Request;
-use super::source::listed;
+use super::source::{Source, listed};
+use super::target::HISTORY;
 use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
@@ -61,6 +62,24 @@ pub(super) fn collations(
     .hint(format!(
         "name one that it has instead: --collation {first}=utf8mb4_unicode_520_ci"
     )))
+}
+
+/// Asks whether this server takes old rows of system-versioned tables, if there are any.
+///
+/// Errors: `Refused` where it does not.
+pub(super) fn history(session: &mut Session, source: &Source) -> Result<()> {
+    if !source.has_history() {
+        return Ok(());
+    }
+    session.run(HISTORY).map_err(|error| match error.kind() {
+        ErrorKind::Unreachable => error,
+        _ => Error::refused(
+            "the dump holds old rows of system-versioned tables, and this server takes none",
+        )
+        .because(error)
+        .hint("MariaDB takes them from 10.11 on, unless its option secure_timestamp forbids it")
+        .hint("a dump without --history holds the rows of today"),
+    })
 }
 
 fn known(session: &mut Session) -> Result<BTreeSet<String>> {

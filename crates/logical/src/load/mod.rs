@@ -196,6 +196,7 @@ pub fn load(
     state::only_one(&mut session)?;
     let earlier = resumed(&mut session, &source)?;
     tell(&mut session, &mut source, progress)?;
+    fits::history(&mut session, &source)?;
     fits::collations(&mut session, &mut source.objects, request)?;
     let resumed = earlier.is_some();
     let state = match earlier {
