@@ -18,7 +18,7 @@
 //! | `sum` | rows as a number that no order changes, to compare by |
 //! | `manifest` | what is in the directory |
 //! | `journal` | what was written so far, for whoever goes on |
-//! | `kept`, `untouched`, `statement` | what of it the new view shows too, proved by the binary log |
+//! | `kept`, `untouched`, `statement`, `cascades`, `shapes` | what of it the new view shows too, proved by the binary log |
 
 mod bucket;
 mod cascades;
@@ -38,6 +38,7 @@ mod place;
 mod pour;
 mod predicate;
 mod script;
+mod shapes;
 mod snapshot;
 mod statement;
 mod stream;
