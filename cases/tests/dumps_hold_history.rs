@@ -253,16 +253,22 @@ fn what_is_left_out_is_named() {
     assert_eq!(ended.answer["history_left_out"], left_out);
     assert!(ended.said.contains("h.numbered"), "{}", ended.said);
 
-    let other = mysql_8_0_15().start(&scratch.join("other"), &SMALL);
-    let refused = run(load_into(&program(), &other, &with, &[]));
-    assert_eq!(refused.code, Some(14), "{}", refused.message());
-    assert!(
-        refused.message().contains("old rows"),
-        "{}",
-        refused.message()
-    );
-    let there = other.session().unwrap().rows("SHOW DATABASES LIKE 'h'");
-    assert!(there.unwrap().is_empty());
+    for (server, option) in [
+        (mysql_8_0_15(), "--skip-name-resolve"),
+        (mariadb_10_11(), "--secure-timestamp=YES"),
+    ] {
+        let args: Vec<&str> = SMALL.into_iter().chain([option]).collect();
+        let other = server.start(&scratch.join(server.id), &args);
+        let refused = run(load_into(&program(), &other, &with, &[]));
+        let message = refused.message();
+        assert_eq!(refused.code, Some(14), "{}: {message}", server.name);
+        assert!(message.contains("old rows"), "{}: {message}", server.name);
+        let mut session = other.session().unwrap();
+        for name in ["h", "evenkeel_try"] {
+            let there = session.rows(&format!("SHOW DATABASES LIKE '{name}'"));
+            assert!(there.unwrap().is_empty(), "{}: {name}", server.name);
+        }
+    }
 
     session.run("DROP DATABASE h").unwrap();
     done(run(load_into(&program(), &from, &with, &["--verify"])));

@@ -196,7 +196,6 @@ pub fn load(
     state::only_one(&mut session)?;
     let earlier = resumed(&mut session, &source)?;
     tell(&mut session, &mut source, progress)?;
-    fits::history(&mut session, &source)?;
     fits::collations(&mut session, &mut source.objects, request)?;
     let resumed = earlier.is_some();
     let state = match earlier {
@@ -304,6 +303,7 @@ fn begin(
     if !found.is_empty() && !request.replace {
         return Err(target::refuse(&found));
     }
+    fits::history(session, source)?;
     fits::all(session, &source.objects, progress, cancel)?;
     session.run("SET SESSION foreign_key_checks = 0")?;
     for object in &found {
