@@ -125,6 +125,14 @@ fn fill(session: &mut Session) {
         "CREATE TABLE by_name (a VARCHAR(20), b INT, t VARCHAR(300), PRIMARY KEY (a, b))",
         "CREATE TABLE isam (id INT) ENGINE=MyISAM",
         "CREATE TABLE no_key (id INT)",
+        "CREATE TABLE place (de DECIMAL(20,5), e ENUM('a','b'), s SET('a','b'), b BIT(13), c CHAR(100) CHARACTER SET utf8mb4, \
+         v VARCHAR(300), f FLOAT, d DOUBLE, dt DATETIME(3), ti TIME(2), ts TIMESTAMP(1) NULL, y YEAR, da DATE, g GEOMETRY, \
+         j JSON, i TINYINT, code VARCHAR(20) NOT NULL UNIQUE, note TEXT, id INT PRIMARY KEY)",
+        "CREATE TABLE guest (id INT PRIMARY KEY, code VARCHAR(20), FOREIGN KEY (code) REFERENCES place (code) ON UPDATE CASCADE)",
+        "INSERT INTO place VALUES (-12345.67, 'b', 'a,b', b'101', 'text', 'x', 0.5, 0.25, '2026-01-02 03:04:05.678', '-01:02:03', \
+         '2026-01-02 03:04:05', 2026, '2026-01-02', ST_GeomFromText('POINT(1 2)'), '{\"k\": 1}', 1, 'a', 'n', 1)",
+        "INSERT INTO place (code, id) VALUES ('b', 2)",
+        "INSERT INTO guest VALUES (1, 'a'), (2, 'b')",
         "INSERT INTO parent VALUES (1), (2)",
         "INSERT INTO child VALUES (1, 1), (2, 2)",
         "INSERT INTO isam VALUES (1)",
@@ -209,6 +217,7 @@ fn case(server: TestServer) {
     assert!(why(&ended).contains("is another"), "{}", why(&ended));
     assert!(kept(&ended) > 10, "{}", ended.answer);
     no_key_follows(&site);
+    keys_follow_their_columns(&site);
 }
 
 /// New rows and other values of a parent change no rows of a child that only ON DELETE leads to.
@@ -220,6 +229,49 @@ fn no_key_follows(site: &Site) {
     let why = why(&ended);
     assert!(why.contains("was written to since"), "{why}");
     assert!(!why.contains("child"), "{why}");
+}
+
+/// ON UPDATE CASCADE follows the columns that it refers to, and no others of the parent's.
+fn keys_follow_their_columns(site: &Site) {
+    const OTHERS: &str = "UPDATE d.place SET de = de - 1, e = 'a', s = '', b = b'1', c = 'other', v = REPEAT('x', 290), f = 1, \
+        d = NULL, dt = '2027-01-01', ti = '25:00:00.5', ts = NULL, y = NULL, da = NULL, g = NULL, j = '[1]', i = i + 1, note = 'new'";
+    for (sql, follows) in [
+        (OTHERS, false),
+        ("UPDATE d.place SET i = id, note = NULL", false),
+        (
+            "UPDATE d.place SET note = '', code = 'c' WHERE id = 2",
+            true,
+        ),
+    ] {
+        let why = why(&site.written_between(&[sql]));
+        assert!(why.contains("was written to since"), "{sql}: {why}");
+        assert_eq!(why.contains("a foreign key leads"), follows, "{sql}: {why}");
+    }
+    let partly = [
+        "SET SESSION binlog_row_image = 'MINIMAL'",
+        "UPDATE d.place SET note = 'newer'",
+    ];
+    let why = why(&site.written_between(&partly));
+    assert!(why.contains("a foreign key leads"), "{why}");
+}
+
+/// What is deleted from a system-versioned table has an end, and is logged as an update.
+#[test]
+fn keys_follow_what_becomes_history() {
+    let site = Site::start(mariadb_10_11(), &["--binlog-format=ROW"]);
+    let mut session = site.session();
+    for sql in [
+        "USE d",
+        "CREATE TABLE dated (id INT PRIMARY KEY, t TEXT) WITH SYSTEM VERSIONING",
+        "CREATE TABLE heir (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES dated (id) ON DELETE CASCADE)",
+        "INSERT INTO dated VALUES (1, 'x'), (2, 'y')",
+        "INSERT INTO heir VALUES (1), (2)",
+    ] {
+        session.run(sql).unwrap();
+    }
+    next_second(&mut session);
+    let why = why(&site.written_between(&["DELETE FROM d.dated WHERE id = 2"]));
+    assert!(why.contains("a foreign key leads"), "{why}");
 }
 
 #[test]

@@ -294,6 +294,36 @@ fn other_rows_are_told() {
     );
 }
 
+/// Files are not so large, unless somebody asks for it, that a killed load of a table of 40 MB has brought
+/// in nothing.
+#[test]
+fn a_load_commits_early() {
+    let scratch = Scratch::new();
+    let server = mariadb_10_11().start(&scratch.join("server"), &SMALL);
+    let mut session = server.session().unwrap();
+    for sql in [
+        "CREATE DATABASE d",
+        "CREATE TABLE d.t (id INT PRIMARY KEY, t TEXT)",
+        "INSERT INTO d.t SELECT seq, REPEAT('x', 1000) FROM d.seq_1_to_40000",
+        "ANALYZE TABLE d.t",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let dir = scratch.join("dump");
+    done(run(dump(&program(), &server, &dir, &[])));
+    session.run("DROP DATABASE d").unwrap();
+    let load = || load_into(&program(), &server, &dir, &["--threads=1"]);
+    let ended = run(killed_at(load(), "load::before_commit#2"));
+    assert_eq!(ended.signal, Some(9), "{ended:?}");
+    let came = session.value("SELECT COUNT(*) FROM d.t").unwrap();
+    let came: u64 = came.unwrap().parse().unwrap();
+    assert!((1..20_001).contains(&came), "{came}");
+    let ended = done(run(load()));
+    assert_eq!(ended.answer["rows"], 40_000, "{}", ended.answer);
+    let (all, now) = (&ended.answer["chunks"], &ended.answer["chunks_loaded"]);
+    assert!(now.as_u64() < all.as_u64(), "{}", ended.answer);
+}
+
 /// A run that is given up commits while the next is at work already: no row comes twice.
 #[test]
 fn late_commits_are_not_repeated() {

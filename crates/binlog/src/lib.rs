@@ -14,6 +14,7 @@
 //! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
 //! * [`end_of_file`]: how far a file goes, read from headers alone.
 //! * [`change`]: which table an event changes, as far as it says.
+//! * [`Layout`]: which columns an update changed.
 //! * [`Gtid`], [`GtidSet`]: one transaction's name, and what a server or an archive has.
 
 mod clock;
@@ -22,6 +23,7 @@ mod event;
 mod events;
 mod groups;
 mod gtid;
+mod images;
 pub mod kind;
 mod name;
 mod set;
@@ -32,6 +34,7 @@ pub use event::{Format, Header, Rotate, body};
 pub use events::{Event, Events, Tail};
 pub use groups::{Group, Groups, Unfinished, statement};
 pub use gtid::Gtid;
+pub use images::Layout;
 pub use name::{number_of, successor};
 pub use set::GtidSet;
 pub use tables::{Change, Done, change, started};

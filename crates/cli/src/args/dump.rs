@@ -62,6 +62,9 @@ pub struct Dump {
     /// Dump users and roles too, with their grants and the hashes of their passwords.
     #[arg(long, help_heading = "What to dump")]
     pub users: bool,
+    /// Dump old rows of system-versioned tables too, with the times from when to when they held.
+    #[arg(long, help_heading = "What to dump")]
+    pub history: bool,
     /// Of this table, dump only rows that meet the condition.
     #[arg(
         long = "where",
@@ -89,7 +92,7 @@ pub struct Dump {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
     /// Cut tables into files of about this size, before they are packed.
-    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = super::size)]
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub chunk_size: u64,
     /// Rest between chunks while the server runs more than N statements of others.
     #[arg(long, value_name = "N", help_heading = "Throttling")]

@@ -95,7 +95,7 @@ fn request(args: &Dump) -> Result<Request> {
     }
     Ok(Request {
         threads: usize::from(args.threads),
-        filter: Filter::new(selection(args)?, &args.conditions)?,
+        filter: Filter::new(selection(args)?, &args.conditions)?.with_history(args.history),
         format: match args.format {
             Some(DumpFormat::Sql) => Format::Sql,
             Some(DumpFormat::Csv) => Format::Csv,

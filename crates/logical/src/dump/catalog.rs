@@ -1,6 +1,7 @@
 //! The tables whose rows are dumped, and whether they are still what they were.
 
 use super::filter::Filter;
+use super::history::{row_times, until};
 use super::output::file_name;
 use crate::objects::{
     self, Closeness, Column, Generated, Objects, SYSTEM, UniqueKey, Unmatched, differences,
@@ -29,8 +30,11 @@ pub(super) struct Table {
     pub(super) rows: u64,
     /// Bytes of data, without indexes; the server's guess.
     pub(super) bytes: u64,
-    /// In order, without generated ones; where all are generated, the first of them.
+    /// In order, without generated ones; where all are generated, the first of them. With old rows, the
+    /// last two are from when to when a row held.
     pub(super) columns: Vec<Column>,
+    /// Old rows of a system-versioned table too.
+    pub(super) history: bool,
     /// What it may be cut by.
     pub(super) key: Option<Key>,
     /// What rows must meet.
@@ -59,6 +63,9 @@ impl Table {
             columns = of(|column| column.generated != Generated::RowTime);
             columns.truncate(1);
         }
+        let times = filter.history.then(|| row_times(table)).flatten();
+        let history = times.is_some();
+        columns.extend(times.into_iter().flatten());
         Self {
             schema: schema.to_owned(),
             name: table.name.clone(),
@@ -72,6 +79,7 @@ impl Table {
             key: table.key.as_ref().and_then(|key| cutting(key, &columns)),
             condition: filter.condition(schema, &table.name).map(str::to_owned),
             columns,
+            history,
         }
     }
 
@@ -87,6 +95,7 @@ impl Table {
             rows: 0,
             bytes: 0,
             columns,
+            history: false,
             key: None,
             condition: None,
         }
@@ -95,6 +104,31 @@ impl Table {
     /// Returns the name for statements.
     pub(super) fn quoted(&self) -> String {
         format!("{}.{}", quote_name(&self.schema), quote_name(&self.name))
+    }
+
+    /// Returns what to select from, for all rows that are meant.
+    pub(super) fn from(&self) -> String {
+        match self.history {
+            true => format!("{} FOR SYSTEM_TIME ALL", self.quoted()),
+            false => self.quoted(),
+        }
+    }
+
+    /// Returns the place of the column that says until when a row held.
+    pub(super) fn row_end(&self) -> Option<usize> {
+        self.history.then(|| self.columns.len() - 1)
+    }
+
+    /// Returns what to select, column by column; `by_number` says which have members by number.
+    pub(super) fn selected(&self, by_number: impl Fn(&Column) -> bool) -> String {
+        let columns = self.columns.iter().enumerate().map(|(at, column)| {
+            let value = column.selected_as(by_number(column));
+            match Some(at) == self.row_end() {
+                true => until(&value),
+                false => value,
+            }
+        });
+        columns.collect::<Vec<String>>().join(", ")
     }
 
     /// Returns the name for people.

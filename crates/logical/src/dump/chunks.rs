@@ -3,6 +3,7 @@
 
 use super::catalog::{Key, Table};
 use super::predicate::{Bound, after, before, literal, names};
+use crate::objects::Column;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 use evenkeel_wire::Connection;
@@ -144,10 +145,7 @@ impl<'t> Cursor<'t> {
         let name = quote_name(&self.table.columns[key.columns[0]].name);
         let wanted = i128::from(self.rows_wanted());
         if matches!(self.position, Position::Start) {
-            let sql = format!(
-                "SELECT MIN({name}), MAX({name}) FROM {}",
-                self.table.quoted()
-            );
+            let sql = format!("SELECT MIN({name}), MAX({name}) FROM {}", self.table.from());
             let (Some(first), Some(last)) = two_integers(connection, &sql)? else {
                 self.position = Position::End;
                 return Ok(None);
@@ -167,7 +165,7 @@ impl<'t> Cursor<'t> {
         // Over a gap at once, or a sparse table would be millions of empty ranges.
         let sql = format!(
             "SELECT MIN({name}), MIN({name}) FROM {} WHERE {name} >= {next}",
-            self.table.quoted()
+            self.table.from()
         );
         let (Some(from), _) = two_integers(connection, &sql)? else {
             self.position = Position::End;
@@ -200,7 +198,7 @@ impl<'t> Cursor<'t> {
         });
         let sql = format!(
             "SELECT {list} FROM {}{} {beyond}ORDER BY {list} LIMIT 1 OFFSET {}",
-            self.table.quoted(),
+            self.table.from(),
             forced(key),
             self.rows_wanted()
         );
@@ -236,8 +234,8 @@ impl<'t> Cursor<'t> {
 
     /// Returns the statement that reads a range's rows.
     pub(super) fn select(table: &Table, range: &Range) -> String {
-        let columns: Vec<String> = table.columns.iter().map(|c| c.selected()).collect();
-        let mut sql = format!("SELECT {} FROM {}", columns.join(", "), table.quoted());
+        let columns = table.selected(Column::is_by_number);
+        let mut sql = format!("SELECT {columns} FROM {}", table.from());
         let conditions: Vec<String> = [&range.condition, &table.condition]
             .into_iter()
             .flatten()

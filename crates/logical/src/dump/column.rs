@@ -67,12 +67,8 @@ impl Column {
         matches!(&*self.data_type, "enum" | "set") && has_empty_member(&self.column_type)
     }
 
-    /// Returns what to select, so that the value comes out exactly.
-    pub(super) fn selected(&self) -> String {
-        self.selected_as(self.is_by_number())
-    }
-
-    /// The same, for files that have members by number or by text.
+    /// Returns what to select, so that the value comes out exactly, for files that have members by number
+    /// or by text.
     pub(super) fn selected_as(&self, by_number: bool) -> String {
         let name = quote_name(&self.name);
         // Plus zero would go through floating point, which has not enough digits for a SET of 64.

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 pub struct Filter {
     pub(super) selection: Selection,
     conditions: BTreeMap<String, String>,
+    /// Old rows of system-versioned tables too.
+    pub(super) history: bool,
 }
 
 impl Filter {
@@ -27,7 +29,14 @@ impl Filter {
         Ok(Self {
             selection,
             conditions: split,
+            history: false,
         })
+    }
+
+    /// Takes old rows of system-versioned tables in, or leaves them out.
+    #[must_use]
+    pub fn with_history(self, history: bool) -> Self {
+        Self { history, ..self }
     }
 
     /// Returns the condition that a table's rows must meet.

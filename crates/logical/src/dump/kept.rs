@@ -6,6 +6,7 @@ use super::catalog::{Look, Table};
 use super::journal::{Left, LeftTable, View};
 use super::manifest::ChunkEntry;
 use super::output::Output;
+use super::shapes::Shapes;
 use super::untouched::{self, Touched, key};
 use super::work::locked;
 use super::write::Compression;
@@ -109,11 +110,13 @@ impl Grounds<'_> {
         if found.iter().any(Option::is_some) {
             progress.note("asking the binary log which tables were written to".to_owned());
             let views = (&left.view, self.view);
+            let shapes = Shapes::of(self.look);
             let touched = {
-                let there = (&mut *self.session, self.look);
+                let there = (&mut *self.session, self.look, &shapes);
                 untouched::between(self.options, there, views, worth, cancel)?
             };
-            refuse_touched(self.look, self.tables, &touched, &mut found, resumed);
+            let known = (self.look, &shapes);
+            refuse_touched(known, self.tables, &touched, &mut found, resumed);
         }
         self.check(&mut found, resumed, progress, cancel)?;
         for entry in found.iter().flatten().flat_map(entries) {
@@ -214,7 +217,7 @@ fn entries(table: &LeftTable) -> impl Iterator<Item = &ChunkEntry> {
 
 /// Takes out the tables that were written to, and those that may have been by a foreign key.
 fn refuse_touched(
-    look: &Look,
+    (look, shapes): (&Look, &Shapes),
     tables: &[Table],
     touched: &Result<Touched, String>,
     found: &mut [Option<LeftTable>],
@@ -231,7 +234,7 @@ fn refuse_touched(
             return;
         }
     };
-    let reached = cascades::reached(look, &written.logged);
+    let reached = cascades::reached(look, shapes, &written.logged);
     for (table, place) in tables.iter().zip(found) {
         let name = key(&table.schema, &table.name);
         let why = match () {

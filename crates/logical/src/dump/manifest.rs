@@ -142,16 +142,41 @@ pub struct ColumnEntry {
     /// The server computes its values: they are in files for people, and are not loaded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub generated: bool,
+    /// It says when a row of a system-versioned table began or ended to hold: files have old rows too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_time: Option<RowTime>,
+}
+
+/// What a time is of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RowTime {
+    /// From then on it held.
+    Start,
+    /// Until then it held; NULL: it still does.
+    End,
 }
 
 impl ColumnEntry {
-    fn of(column: &Column) -> Self {
+    /// Describes what a table's files hold.
+    fn of(table: &Table) -> Vec<Self> {
+        let mut all: Vec<Self> = table.columns.iter().map(Self::plain).collect();
+        if let [.., start, end] = &mut all[..]
+            && table.history
+        {
+            (start.row_time, end.row_time) = (Some(RowTime::Start), Some(RowTime::End));
+        }
+        all
+    }
+
+    fn plain(column: &Column) -> Self {
         Self {
             name: column.name.clone(),
             full_type: column.column_type.clone(),
             charset: column.charset.clone(),
             by_number: column.is_by_number(),
             generated: column.is_computed(),
+            row_time: None,
         }
     }
 }
@@ -201,7 +226,7 @@ impl Manifest {
                     file: format!("{}.table.sql", table.stem()),
                     engine: table.engine.clone(),
                     at_instant: table.transactional,
-                    columns: table.columns.iter().map(ColumnEntry::of).collect(),
+                    columns: ColumnEntry::of(table),
                     key: table.key.as_ref().map_or_else(Vec::new, |key| {
                         let columns = key.columns.iter();
                         columns.map(|at| table.columns[*at].name.clone()).collect()

@@ -8,6 +8,7 @@
 //! | `definitions` | the files of what is not rows |
 //! | `snapshot` | N connections that all see one instant |
 //! | `chunks`, `predicate` | ranges of a table's key, sized by the rows seen |
+//! | `history` | old rows of system-versioned tables |
 //! | `encode` | a row's cells as tab-separated text or as INSERT |
 //! | `write` | one chunk: encoded, hashed, compressed |
 //! | `work` | N threads, the largest tables first |
@@ -17,7 +18,7 @@
 //! | `sum` | rows as a number that no order changes, to compare by |
 //! | `manifest` | what is in the directory |
 //! | `journal` | what was written so far, for whoever goes on |
-//! | `kept`, `untouched`, `statement` | what of it the new view shows too, proved by the binary log |
+//! | `kept`, `untouched`, `statement`, `cascades`, `shapes` | what of it the new view shows too, proved by the binary log |
 
 mod bucket;
 mod cascades;
@@ -27,6 +28,7 @@ mod column;
 mod definitions;
 mod encode;
 mod filter;
+mod history;
 mod journal;
 mod kept;
 mod manifest;
@@ -36,6 +38,7 @@ mod place;
 mod pour;
 mod predicate;
 mod script;
+mod shapes;
 mod snapshot;
 mod statement;
 mod stream;
@@ -48,10 +51,11 @@ mod write;
 pub use encode::Format;
 pub(crate) use encode::csv::is_hex;
 pub use filter::Filter;
+pub(crate) use history::end_of_time;
 pub use kept::Resumed;
 pub use manifest::{
-    ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, SchemaEntry,
-    ServerEntry, TableEntry,
+    ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, RowTime,
+    SchemaEntry, ServerEntry, TableEntry,
 };
 pub(crate) use members::has_empty_member;
 pub use place::Place;
@@ -139,6 +143,8 @@ pub struct Report {
     pub held: Held,
     /// Where in the binary log the view is.
     pub coordinates: Coordinates,
+    /// The system-versioned tables of which only the rows of today were dumped, by schema and name.
+    pub history_left_out: Vec<String>,
     /// What became of what was there, when a dump was gone on with.
     pub resumed: Option<Resumed>,
 }
@@ -203,7 +209,7 @@ fn begin(
         evenkeel_op::units::count(request.threads, "connection"),
         evenkeel_op::units::duration(snapshot.held.lock)
     ));
-    warn(&look, &tables, progress);
+    warn(&look, &tables, request, progress);
     fail::fail_point!("dump.snapshot-taken");
     let mut view = View::new(request, snapshot.coordinates.clone());
     untouched::describe(&mut view, clock, &mut session)?;
@@ -241,7 +247,6 @@ pub fn dump(
         throttle,
         view,
     } = begin(options, request, looked, progress, cancel)?;
-    let held = snapshot.held;
     let grounds = Grounds {
         options,
         session: &mut session,
@@ -288,8 +293,9 @@ pub fn dump(
     };
     let manifest = Manifest::of(&tables, facts);
     output.finish(&manifest)?;
-    let mut report = report(&manifest, begun, &throttle, held);
+    let mut report = report(&manifest, begun, &throttle, snapshot.held);
     report.resumed = is_left.then_some(resumed);
+    report.history_left_out = history::left_out(&look.objects, request.filter.history);
     Ok(report)
 }
 
@@ -322,6 +328,7 @@ fn report(manifest: &Manifest, begun: Instant, throttle: &Throttle, held: Held) 
         rested: throttle.rested().as_secs_f64(),
         held,
         coordinates: manifest.coordinates.clone(),
+        history_left_out: Vec::new(),
         resumed: None,
     }
 }
@@ -385,6 +392,7 @@ pub fn stream(
         rested: throttle.rested().as_secs_f64(),
         held: snapshot.held,
         coordinates: snapshot.coordinates,
+        history_left_out: history::left_out(&look.objects, request.filter.history),
         resumed: None,
     })
 }
@@ -415,7 +423,14 @@ fn one_instant(
 }
 
 /// Says what a dump cannot hold as it should.
-fn warn(look: &Look, tables: &[Table], progress: &dyn Progress) {
+fn warn(look: &Look, tables: &[Table], request: &Request, progress: &dyn Progress) {
+    if request.filter.history {
+        for name in history::left_out(&look.objects, true) {
+            progress.warn(format!(
+                "{name} numbers its old rows by transactions, which no other server knows: only its rows of today are dumped"
+            ));
+        }
+    }
     for table in tables.iter().filter(|t| t.has_rows && !t.transactional) {
         progress.warn(format!(
             "{} is in {}, which has no transactions: it is dumped as it is later, not at the instant of the others",

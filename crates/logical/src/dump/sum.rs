@@ -7,7 +7,6 @@ use super::filter::Filter;
 use super::manifest::ColumnEntry;
 use crate::objects;
 use evenkeel_op::Result;
-use evenkeel_server::connect::quote_name;
 use evenkeel_wire::Connection;
 
 /// Bytes of rows are the columns' own, and times in UTC, as when they are dumped.
@@ -53,13 +52,13 @@ impl Sum {
         for sql in AS_DUMPED {
             connection.run(sql)?;
         }
-        let table = Table::of(schema, table, &Filter::default());
-        let columns = table.columns.iter().map(|one| {
+        let history = files.iter().any(|entry| entry.row_time.is_some());
+        let table = Table::of(schema, table, &Filter::default().with_history(history));
+        let columns = table.selected(|one| {
             let entry = files.iter().find(|entry| entry.name == one.name);
-            one.selected_as(entry.is_some_and(|entry| entry.by_number))
+            entry.is_some_and(|entry| entry.by_number)
         });
-        let columns: Vec<String> = columns.collect();
-        let sql = format!("SELECT {} FROM {}", columns.join(", "), table.quoted());
+        let sql = format!("SELECT {columns} FROM {}", table.from());
         let mut encoder = Encoder::new(Format::Tab, &table);
         let (mut sum, mut line) = (Self::default(), Vec::new());
         let mut rows = connection.query(&sql)?;
@@ -74,13 +73,9 @@ impl Sum {
     }
 }
 
-/// Counts the rows that a server has of a table.
-pub(crate) fn count(connection: &mut Connection, schema: &str, table: &str) -> Result<u64> {
-    let sql = format!(
-        "SELECT COUNT(*) FROM {}.{}",
-        quote_name(schema),
-        quote_name(table)
-    );
+/// Counts the rows that a server has of a table, given as it stands behind FROM.
+pub(crate) fn count(connection: &mut Connection, from: &str) -> Result<u64> {
+    let sql = format!("SELECT COUNT(*) FROM {from}");
     let mut rows = connection.query(&sql)?;
     let mut number = 0;
     while let Some(row) = rows.next()? {

@@ -4,8 +4,9 @@
 use super::cascades::Written;
 use super::catalog::Look;
 use super::journal::View;
+use super::shapes::{Columns, Shapes};
 use super::statement::Names;
-use evenkeel_binlog::{Change, Format, Header, Rotate, body, change, kind, started};
+use evenkeel_binlog::{Change, Format, Header, Layout, Rotate, body, change, kind, started};
 use evenkeel_op::{Cancel, Error, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::binlog_stream::{BinlogStream, Received};
@@ -57,7 +58,7 @@ pub(super) fn clock(session: &mut Session) -> Result<u64> {
 /// words why that cannot be known. At most `worth` bytes of the log are read, or 64 MiB.
 pub(super) fn between(
     options: &ConnectOptions,
-    (session, look): (&mut Session, &Look),
+    (session, look, shapes): (&mut Session, &Look, &Shapes),
     (first, second): (&View, &View),
     worth: u64,
     cancel: &Cancel,
@@ -69,7 +70,7 @@ pub(super) fn between(
         return Ok(Err(why));
     }
     let names = Names::read(session, look)?;
-    let mut reading = match Reading::open(options, first, second, &names) {
+    let mut reading = match Reading::open(options, (first, second), &names, shapes) {
         Ok(reading) => reading,
         Err(why) => return Ok(Err(why)),
     };
@@ -143,12 +144,36 @@ fn logs_everything(session: &mut Session) -> Result<(), String> {
     Ok(())
 }
 
+/// A table whose rows follow.
+struct Mapped {
+    name: String,
+    /// How its columns lie there, if that is known and they are those that it has.
+    layout: Option<Layout>,
+}
+
+impl Mapped {
+    /// Returns the columns that an update changed.
+    fn changed(&self, kind: u8, body: &[u8]) -> Columns {
+        let changed = self.layout.as_ref().and_then(|one| one.changed(kind, body));
+        changed.map_or(Columns::Any, Columns::These)
+    }
+}
+
+fn note(touched: &mut BTreeMap<String, Written>, table: &str, written: Written) {
+    let both = match touched.remove(table) {
+        Some(before) => before.and(written),
+        None => written,
+    };
+    touched.insert(table.to_owned(), both);
+}
+
 /// A log on its way through.
 struct Reading<'a> {
     stream: BinlogStream,
     first: &'a View,
     second: &'a View,
     names: &'a Names,
+    shapes: &'a Shapes,
     file: String,
     position: u64,
     format: Option<Format>,
@@ -157,16 +182,16 @@ struct Reading<'a> {
     seen: u64,
     most: u64,
     /// By the number that rows name them by.
-    mapped: BTreeMap<u64, String>,
+    mapped: BTreeMap<u64, Mapped>,
     touched: BTreeMap<String, Written>,
 }
 
 impl<'a> Reading<'a> {
     fn open(
         options: &ConnectOptions,
-        first: &'a View,
-        second: &'a View,
+        (first, second): (&'a View, &'a View),
         names: &'a Names,
+        shapes: &'a Shapes,
     ) -> Result<Self, String> {
         let from = &first.coordinates;
         let (file, position) = (
@@ -181,6 +206,7 @@ impl<'a> Reading<'a> {
             first,
             second,
             names,
+            shapes,
             file,
             position,
             format: None,
@@ -263,29 +289,41 @@ impl<'a> Reading<'a> {
             format.verify(event)?;
         }
         self.position += event.len() as u64;
-        match change(&header, body(event, self.format.as_ref())) {
+        let body = body(event, self.format.as_ref());
+        Ok(self.note_change(&header, body))
+    }
+
+    fn note_change(&mut self, header: &Header, body: &[u8]) -> Result<(), String> {
+        match change(header, body) {
             Change::Nothing => {}
             Change::Table {
                 number,
                 schema,
                 table,
-            } => drop(self.mapped.insert(number, key(&schema, &table))),
+            } => {
+                let name = key(&schema, &table);
+                let is_known = |layout: &Layout| layout.columns() == self.shapes.width(&name);
+                let layout = Layout::of(body).filter(is_known);
+                self.mapped.insert(number, Mapped { name, layout });
+            }
             Change::Rows { number, done } => match self.mapped.get(&number) {
-                Some(table) => self.touched.entry(table.clone()).or_default().add(done),
-                None => return Ok(Err(self.unsaid("rows of a table without a name"))),
+                Some(table) => {
+                    let written = Written::of(done, table.changed(header.kind, body));
+                    note(&mut self.touched, &table.name, written);
+                }
+                None => return Err(self.unsaid("rows of a table without a name")),
             },
             Change::Statement(text) => match self.names.touched(&text) {
                 Ok(tables) => {
-                    let written = tables
-                        .into_iter()
-                        .map(|one| (one.to_owned(), Written::ANYHOW));
-                    self.touched.extend(written);
+                    for one in tables {
+                        note(&mut self.touched, one, Written::ANYHOW);
+                    }
                 }
-                Err(what) => return Ok(Err(self.unsaid(&what))),
+                Err(what) => return Err(self.unsaid(&what)),
             },
-            Change::Unsaid(what) => return Ok(Err(self.unsaid(&what))),
+            Change::Unsaid(what) => return Err(self.unsaid(&what)),
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn unsaid(&self, what: &str) -> String {

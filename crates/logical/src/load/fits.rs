@@ -1,7 +1,8 @@
 //! What the target cannot hold is said before anything is made there.
 
 use super::Request;
-use super::source::listed;
+use super::source::{Source, listed};
+use super::target::HISTORY;
 use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
@@ -61,6 +62,39 @@ pub(super) fn collations(
     .hint(format!(
         "name one that it has instead: --collation {first}=utf8mb4_unicode_520_ci"
     )))
+}
+
+/// Has this server take an old row of a system-versioned table, if the dump has any.
+///
+/// Errors: `Refused` where it does not.
+pub(super) fn history(session: &mut Session, source: &Source) -> Result<()> {
+    if !source.has_history() {
+        return Ok(());
+    }
+    let name = quote_name(TRY);
+    let drop = format!("DROP DATABASE IF EXISTS {name}");
+    let taken = [
+        HISTORY.to_owned(),
+        drop.clone(),
+        format!("CREATE DATABASE {name}"),
+        format!("CREATE TABLE {name}.t (i INT) WITH SYSTEM VERSIONING"),
+        format!(
+            "INSERT INTO {name}.t (i, row_start, row_end) VALUES (1, '2001-01-01', '2002-01-01')"
+        ),
+    ]
+    .iter()
+    .try_for_each(|sql| session.run(sql));
+    let dropped = session.run(&drop);
+    taken.map_err(|error| match error.kind() {
+        ErrorKind::Unreachable => error,
+        _ => Error::refused(
+            "the dump holds old rows of system-versioned tables, and this server takes none",
+        )
+        .because(error)
+        .hint("MariaDB takes them from 10.11 on, unless its option secure_timestamp forbids it")
+        .hint("a dump without --history holds the rows of today"),
+    })?;
+    dropped
 }
 
 fn known(session: &mut Session) -> Result<BTreeSet<String>> {

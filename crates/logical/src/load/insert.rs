@@ -3,7 +3,7 @@
 
 use super::chunk::ChunkReader;
 use super::source::Chunk;
-use crate::dump::ColumnEntry;
+use crate::dump::{ColumnEntry, RowTime};
 use crate::objects::text::{all_tokens, name_of};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::quote_name;
@@ -68,12 +68,15 @@ enum Kind {
     Number,
     /// The server computes it.
     Computed,
+    /// Quoted, or DEFAULT for what still holds.
+    RowEnd,
 }
 
 impl Kind {
     fn of(column: &ColumnEntry) -> Self {
         match column {
             one if one.generated => Self::Computed,
+            one if one.row_time == Some(RowTime::End) => Self::RowEnd,
             one if one.by_number => Self::Number,
             one if is_text_only(one) => Self::Text,
             _ => Self::Quoted,
@@ -92,7 +95,7 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
             out.push(b',');
         }
         match (kind, cell) {
-            (Kind::Computed, _) => {
+            (Kind::Computed, _) | (Kind::RowEnd, b"\\N") => {
                 out.extend_from_slice(b"DEFAULT");
                 continue;
             }
@@ -109,7 +112,7 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
                 continue;
             }
             (Kind::Text, _) => out.extend_from_slice(b"_utf8mb4"),
-            (Kind::Quoted, _) => {}
+            (Kind::Quoted | Kind::RowEnd, _) => {}
         }
         out.push(b'\'');
         for piece in cell.split_inclusive(|byte| *byte == b'\'') {
@@ -131,11 +134,12 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
 }
 
 /// What files of rows set before them, without blanks: the session has that.
-const SET_ALREADY: [&str; 4] = [
+const SET_ALREADY: [&str; 5] = [
     "SETTIME_ZONE='+00:00'",
     "SETFOREIGN_KEY_CHECKS=0",
     "SETUNIQUE_CHECKS=0",
     "SETCHECK_CONSTRAINT_CHECKS=0",
+    "SETSYSTEM_VERSIONING_INSERT_HISTORY=1",
 ];
 
 /// Gives the INSERT statements of a file to `run`: they end in a semicolon and a newline, which
@@ -297,6 +301,7 @@ mod tests {
             charset: None,
             by_number: false,
             generated: false,
+            row_time: None,
         }
     }
 

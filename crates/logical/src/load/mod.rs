@@ -303,6 +303,7 @@ fn begin(
     if !found.is_empty() && !request.replace {
         return Err(target::refuse(&found));
     }
+    fits::history(session, source)?;
     fits::all(session, &source.objects, progress, cancel)?;
     session.run("SET SESSION foreign_key_checks = 0")?;
     for object in &found {

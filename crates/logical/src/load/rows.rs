@@ -9,6 +9,7 @@ use super::source::{Chunk, Shape, Source, Table};
 use super::state::{self, State, note_chunk, note_taken};
 use super::target::{self, Way};
 use super::warned::{ErrorValues, clean};
+use crate::dump::{RowTime, count};
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result, units};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
@@ -138,14 +139,25 @@ fn empty_what_began(
             continue;
         }
         state::forget_chunks(session, &numbers)?;
-        session
-            .run(&format!("TRUNCATE TABLE {}", quoted(table)))
-            .context(|| format!("failed to empty {} for its load", table.shown()))?;
+        let is_versioned = source.described(table).is_some_and(|one| one.versioned);
+        for verb in emptying(is_versioned) {
+            session
+                .run(&format!("{verb} {}", quoted(table)))
+                .context(|| format!("failed to empty {} for its load", table.shown()))?;
+        }
         numbers.iter().for_each(|number| {
             done.remove(number);
         });
     }
     Ok(done)
+}
+
+/// Returns what empties a table. One that is system-versioned cannot be truncated, and keeps what is deleted.
+fn emptying(is_versioned: bool) -> &'static [&'static str] {
+    match is_versioned {
+        true => &["DELETE FROM", "DELETE HISTORY FROM"],
+        false => &["TRUNCATE TABLE"],
+    }
 }
 
 /// Names the tables that got another number of rows than another program wrote down beside its files.
@@ -180,6 +192,9 @@ fn load_statement(table: &Table) -> String {
         let set = match column {
             one if one.generated => None,
             one if one.by_number => Some(format!("{name} = CAST({value} AS UNSIGNED)")),
+            one if one.row_time == Some(RowTime::End) => {
+                Some(format!("{name} = IFNULL({value}, {})", target::END))
+            }
             // Bytes have no character set, and these types want one.
             one if is_text_only(one) => Some(format!("{name} = CONVERT({value} USING utf8mb4)")),
             _ => {
@@ -226,6 +241,9 @@ impl Shared<'_> {
 
     fn until_nothing_is_left(&self) -> Result<()> {
         let mut connection = target::connection(self.options, self.request, "binary", self.cancel)?;
+        if self.source.has_history() {
+            target::take_history(&mut connection)?;
+        }
         let mut last = None;
         while let Some(claim) = self.queue.claim(last) {
             if last != Some(claim.at) {
@@ -331,8 +349,7 @@ impl Shared<'_> {
         let of_chunk = |chunk: &Chunk| taken.get(&chunk.number).cloned().unwrap_or_default();
         let came: u64 = table.chunks.iter().map(|one| of_chunk(one).0).sum();
         let wanted = table.rows.unwrap_or(came);
-        let sql = format!("SELECT COUNT(*) FROM {}", quoted(table));
-        let there = number(connection, &sql)?.unwrap_or_default();
+        let there = count(connection, &table.from())?;
         if there != wanted {
             return Err(Error::failed(format!(
                 "it has {} instead of {wanted}",

@@ -8,6 +8,7 @@ use super::{Request, foreign};
 use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry, is_hex};
 use crate::objects::{self, Kind, ObjectName, Objects, Selection, Unmatched};
 use evenkeel_op::{Error, Result};
+use evenkeel_server::connect::quote_name;
 use evenkeel_server::coordinates::Coordinates;
 use foreign::Found;
 use std::collections::BTreeSet;
@@ -93,6 +94,20 @@ impl Table {
     /// Returns the name for people.
     pub(super) fn shown(&self) -> String {
         format!("{}.{}", self.schema, self.name)
+    }
+
+    /// Returns whether old rows of a system-versioned table are among the rows.
+    pub(super) fn has_history(&self) -> bool {
+        self.columns.iter().any(|one| one.row_time.is_some())
+    }
+
+    /// Returns what to select from, for all rows that are loaded.
+    pub(super) fn from(&self) -> String {
+        let quoted = format!("{}.{}", quote_name(&self.schema), quote_name(&self.name));
+        match self.has_history() {
+            true => format!("{quoted} FOR SYSTEM_TIME ALL"),
+            false => quoted,
+        }
     }
 
     /// Returns its size in bytes, before it was packed if that is known.
@@ -211,6 +226,11 @@ impl Source {
             ))
             .hint("bring these files back; nothing was loaded")),
         }
+    }
+
+    /// Returns whether old rows of system-versioned tables are to be loaded.
+    pub(super) fn has_history(&self) -> bool {
+        self.tables.iter().any(Table::has_history)
     }
 
     /// Returns a table as it was made.

@@ -2,6 +2,7 @@
 
 use super::source::{listed, names};
 use super::{Method, Request, state};
+use crate::dump::end_of_time;
 use crate::objects::{Kind, ObjectName, Objects};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
@@ -21,6 +22,10 @@ const PATIENT: [&str; 3] = [
 /// is warned of is a value.
 const ROWS: &str = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', \
                     time_zone = '+00:00', sql_notes = 0";
+/// What lets a session say when rows held.
+pub(super) const HISTORY: &str = "SET SESSION system_versioning_insert_history = 1";
+/// Where a connection that takes old rows has this server's end of time.
+pub(super) const END: &str = "@evenkeel_end_of_time";
 const NO_BINLOG: &str = "SET SESSION sql_log_bin = 0";
 
 /// Opens a session for statements.
@@ -54,6 +59,13 @@ pub(super) fn connection(
         connection.run(NO_BINLOG).map_err(no_binlog)?;
     }
     Ok(connection)
+}
+
+/// Has a connection for rows take old rows of system-versioned tables.
+pub(super) fn take_history(connection: &mut Connection) -> Result<()> {
+    connection.run(HISTORY)?;
+    connection.run(&format!("SET {END} = {}", end_of_time()))?;
+    Ok(())
 }
 
 fn no_binlog(error: Error) -> Error {

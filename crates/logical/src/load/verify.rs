@@ -47,7 +47,7 @@ pub(super) fn differences(
                     told(table, here.rows, there.rows, here == there)
                 }
                 false => {
-                    let there = count(&mut connection, &table.schema, &table.name)?;
+                    let there = count(&mut connection, &table.from())?;
                     let came = files_are_the_same(table, taken)?;
                     told(table, table.rows.unwrap_or(came), there, true)
                 }

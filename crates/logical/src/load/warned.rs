@@ -40,6 +40,7 @@ impl ErrorValues {
                 charset: None,
                 by_number: false,
                 generated: false,
+                row_time: None,
             })
             .collect();
         Self::of_entries(&entries)
@@ -253,6 +254,7 @@ mod tests {
             charset: None,
             by_number,
             generated: false,
+            row_time: None,
         };
         ErrorValues::of_entries(&[
             entry("i", "int(11)", false),

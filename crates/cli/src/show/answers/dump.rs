@@ -33,6 +33,8 @@ pub struct DumpAnswer {
     pub write_pause_ms: f64,
     /// Where in the binary log the dump's instant is.
     pub coordinates: Coordinates,
+    /// System-versioned tables of which only the rows of today were dumped, by schema and name.
+    pub history_left_out: Vec<String>,
     /// What became of the files that were there; null where none were.
     pub resumed: Option<ResumedDump>,
 }
@@ -75,7 +77,21 @@ impl DumpAnswer {
             lock_ms: report.held.lock.as_secs_f64() * 1000.0,
             write_pause_ms: report.held.writes_stopped.as_secs_f64() * 1000.0,
             coordinates: report.coordinates,
+            history_left_out: report.history_left_out,
             resumed: report.resumed.map(ResumedDump::from),
+        }
+    }
+}
+
+impl DumpAnswer {
+    fn history_text(&self) -> String {
+        match &self.history_left_out[..] {
+            [] => String::new(),
+            names => format!(
+                "without the old rows of {}: {}\n",
+                units::count(names.len(), "system-versioned table"),
+                names.join(", ")
+            ),
         }
     }
 }
@@ -129,8 +145,9 @@ impl Answer for DumpAnswer {
             .resumed
             .as_ref()
             .map_or_else(String::new, ResumedDump::text);
+        let history = self.history_text();
         format!(
-            "{place}: {} of {}, {} in {} of {}, in {}; writes stood still for {}{rested}\n{resumed}",
+            "{place}: {} of {}, {} in {} of {}, in {}; writes stood still for {}{rested}\n{resumed}{history}",
             units::count(self.rows, "row"),
             units::count(self.tables, "table"),
             units::bytes(self.bytes),

@@ -18,6 +18,10 @@ const OPENING: &str = "\
 /*M!100201 SET CHECK_CONSTRAINT_CHECKS=0 */;
 ";
 
+/// What it begins with beside that when old rows are among them. A server that has old rows and does not
+/// take them from others fails here.
+const HISTORY: &str = "/*M!100300 SET SYSTEM_VERSIONING_INSERT_HISTORY=1 */;\n";
+
 /// Also what a client would change on the way: it drops a carriage return, and ends at Ctrl-Z.
 const ESCAPE: Escapes = {
     let mut by = [0; 256];
@@ -49,6 +53,8 @@ enum Kind {
     Bytes,
     /// As DEFAULT, which is all that a column of computed values takes.
     Computed,
+    /// Quoted, or DEFAULT for what still holds.
+    RowEnd,
 }
 
 impl Kind {
@@ -69,6 +75,8 @@ impl Kind {
 #[derive(Debug)]
 pub(in crate::dump) struct Sql {
     kinds: Vec<Kind>,
+    /// Rows say when they held.
+    history: bool,
     /// `INSERT INTO … VALUES`
     insert: String,
     /// Bytes in the statement so far; 0 outside of one.
@@ -80,8 +88,15 @@ pub(in crate::dump) struct Sql {
 impl Sql {
     pub(super) fn new(table: &Table) -> Self {
         let names: Vec<String> = table.columns.iter().map(|c| quote_name(&c.name)).collect();
+        let kinds = table.columns.iter().enumerate();
         Self {
-            kinds: table.columns.iter().map(Kind::of).collect(),
+            kinds: kinds
+                .map(|(at, column)| match Some(at) == table.row_end() {
+                    true => Kind::RowEnd,
+                    false => Kind::of(column),
+                })
+                .collect(),
+            history: table.history,
             insert: format!(
                 "INSERT INTO {} ({}) VALUES\n",
                 quote_name(&table.name),
@@ -94,6 +109,9 @@ impl Sql {
 
     pub(super) fn begin(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(OPENING.as_bytes());
+        if self.history {
+            out.extend_from_slice(HISTORY.as_bytes());
+        }
         self.size = 0;
     }
 
@@ -173,7 +191,7 @@ impl Sql {
 
 fn null(kind: Kind, out: &mut Vec<u8>) {
     out.extend_from_slice(match kind {
-        Kind::Computed => &b"DEFAULT"[..],
+        Kind::Computed | Kind::RowEnd => &b"DEFAULT"[..],
         _ => b"NULL",
     });
 }
@@ -191,7 +209,7 @@ fn open(kind: Kind, is_empty: bool, out: &mut Vec<u8>) {
         // X'' would be fine too, but not for MariaDB's spatial columns, and '' is bytes here.
         Kind::Bytes if is_empty => out.extend_from_slice(b"''"),
         Kind::Bytes => out.extend_from_slice(b"0x"),
-        Kind::Time | Kind::Text => out.push(b'\''),
+        Kind::Time | Kind::Text | Kind::RowEnd => out.push(b'\''),
         Kind::Converted => out.extend_from_slice(b"_utf8mb4'"),
     }
 }
@@ -201,12 +219,15 @@ fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
         Kind::Number => out.extend_from_slice(bytes),
         Kind::Computed => {}
         Kind::Bytes => super::hexadecimal(bytes, out),
-        Kind::Time | Kind::Text | Kind::Converted => escaped(bytes, &ESCAPE, out),
+        Kind::Time | Kind::Text | Kind::Converted | Kind::RowEnd => escaped(bytes, &ESCAPE, out),
     }
 }
 
 fn close(kind: Kind, out: &mut Vec<u8>) {
-    if matches!(kind, Kind::Time | Kind::Text | Kind::Converted) {
+    if matches!(
+        kind,
+        Kind::Time | Kind::Text | Kind::Converted | Kind::RowEnd
+    ) {
         out.push(b'\'');
     }
 }
