@@ -4,11 +4,11 @@
 // the engine notes what is under way, by the number that a table keeps under all its names, and asks here afterwards.
 
 #include "dictionary.h"
-#include <mysql/service_my_plugin_log.h>
 #include <sql/dd/cache/dictionary_client.h>
 #include <sql/dd/types/schema.h>
 #include <sql/dd/types/table.h>
 #include <sql/error_handler.h>
+#include <sql/log.h>
 #include <sql/sql_table.h>
 #include "names.h"
 
@@ -83,6 +83,5 @@ void statement_ends(THD *thd, Session *session) {
   evq_fault fault;
   if (!evq_settle_names(session->queues, look_up, thd, &fault)) return;
   // It is done, or was taken back, as the dictionary has it: whoever asks for a queue next tries again.
-  MYSQL_PLUGIN self = nullptr;
-  my_plugin_log_message(&self, MY_ERROR_LEVEL, "queue: %s", fault.text);
+  sql_print_error("queue: %s", fault.text);
 }

@@ -4,7 +4,7 @@
 #include "ha_queue.h"
 #include "names.h"
 #include <mysql/plugin.h>
-#include <mysql/service_my_plugin_log.h>
+#include <sql/log.h>
 #include <sql/mysqld.h>
 
 static uint sync_rows, sync_removals;
@@ -91,8 +91,7 @@ static int start(void *plugin) {
   hton->file_extensions = suffixes;
   evq_fault fault;
   if (evq_start(mysql_real_data_home, &fault)) {
-    MYSQL_PLUGIN self = nullptr;
-    my_plugin_log_message(&self, MY_ERROR_LEVEL, "queue: %s", fault.text);
+    sql_print_error("queue: %s", fault.text);
     return 1;
   }
   set_options();

@@ -113,7 +113,8 @@ impl Store {
 
     fn put(&self, anchor: &Path, content: &Anchor) -> Result<()> {
         let (dir, name) = split(anchor)?;
-        let new = format!("{name}.new");
+        // Not the table's name with something behind it: that may be as long as a name can be.
+        let new = format!("{:032x}.{SUFFIX}.new", content.id);
         replace_small(&*self.io, dir, &new, name, &content.encode())
     }
 
