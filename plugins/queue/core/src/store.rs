@@ -98,7 +98,7 @@ impl Store {
         let layout = layout.to_vec();
         let made = Table::create(&*self.io, &self.dir(id), id)
             .and_then(|()| self.io.sync_dir(&self.root).during("sync", &self.root))
-            .and_then(|()| self.put(anchor, &Anchor { id, layout }));
+            .and_then(|()| put(&*self.io, anchor, &Anchor { id, layout }));
         // It may have its name already, when only that could not be made durable.
         if made.is_err() {
             match self.anchor(anchor) {
@@ -109,13 +109,6 @@ impl Store {
             }
         }
         made
-    }
-
-    fn put(&self, anchor: &Path, content: &Anchor) -> Result<()> {
-        let (dir, name) = split(anchor)?;
-        // Not the table's name with something behind it: that may be as long as a name can be.
-        let new = format!("{:032x}.{SUFFIX}.new", content.id);
-        replace_small(&*self.io, dir, &new, name, &content.encode())
     }
 
     /// Reads an anchor.
@@ -139,7 +132,7 @@ impl Store {
     pub fn set_layout(&self, anchor: &Path, layout: &[u8]) -> Result<()> {
         let id = self.anchor(anchor)?.id;
         let layout = layout.to_vec();
-        self.put(anchor, &Anchor { id, layout })
+        put(&*self.io, anchor, &Anchor { id, layout })
     }
 
     /// Opens a table, after a crash too. It must not be open already.
@@ -244,7 +237,20 @@ impl Store {
     }
 }
 
-pub(crate) fn split(anchor: &Path) -> Result<(&Path, &str)> {
+/// Writes an anchor, in one step.
+pub(crate) fn put(io: &dyn Io, anchor: &Path, content: &Anchor) -> Result<()> {
+    let (dir, name) = split(anchor)?;
+    // Not the table's name with something behind it: that may be as long as a name can be.
+    let new = format!("{:032x}.{SUFFIX}.new", content.id);
+    let done = replace_small(io, dir, &new, name, &content.encode());
+    if done.is_err() {
+        // DROP DATABASE would stop at it.
+        let _ = io.unlink(&dir.join(new));
+    }
+    done
+}
+
+fn split(anchor: &Path) -> Result<(&Path, &str)> {
     let name = anchor.file_name().and_then(|name| name.to_str());
     match (anchor.parent(), name) {
         (Some(dir), Some(name)) => Ok((dir, name)),

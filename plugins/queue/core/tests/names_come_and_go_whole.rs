@@ -21,10 +21,11 @@ type Step = (
 const ONE: &str = "/a/one.que";
 const ROWS: usize = 3;
 
-fn steps() -> [Step; 4] {
+fn steps() -> [Step; 5] {
     let create = |store: &Store| store.create(Path::new("/a/two.que"), b"layout");
     let rename = |store: &Store| store.rename(Path::new(ONE), Path::new("/a/new.que"));
     let moves = |store: &Store| store.rename(Path::new(ONE), Path::new("/b/one.que"));
+    let columns = |store: &Store| store.set_layout(Path::new(ONE), b"other");
     let drops = |store: &Store| {
         let id = store.drop_table(Path::new(ONE), None)?;
         store.remove_rows(id);
@@ -34,6 +35,7 @@ fn steps() -> [Step; 4] {
         ("create", create, Some(ONE)),
         ("rename", rename, Some("/a/new.que")),
         ("move", moves, Some("/b/one.que")),
+        ("columns", columns, Some(ONE)),
         ("drop", drops, None),
     ]
 }
@@ -120,6 +122,10 @@ fn when_any_call_fails() {
             let done = step(&store);
             disk.heal();
             let what = format!("{name}, call {failing}: {done:?}");
+            // A server drops a database only when it knows all files in its directory.
+            let lists = ["/a", "/b"].map(|database| disk.list(Path::new(database)).unwrap());
+            let half = lists.iter().flatten().find(|name| name.ends_with(".new"));
+            assert_eq!(half, None, "{what}");
             let there = start(&disk, &what);
             match (name, &done) {
                 // What could not be made durable may be gone all the same.
@@ -132,6 +138,24 @@ fn when_any_call_fails() {
             }
         }
     }
+}
+
+/// What a server calls `中…` fifty times is 250 letters on disk.
+#[test]
+fn when_a_name_is_as_long_as_one_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::new(Arc::new(Disk), &dir.path().join("queue")).unwrap();
+    let [one, long, longer] = [1, 251, 252].map(|len| {
+        let name = format!("{}.que", "n".repeat(len));
+        dir.path().join(name)
+    });
+    store.create(&one, b"layout").unwrap();
+    store.rename(&one, &long).unwrap();
+    store.set_layout(&long, b"other").unwrap();
+    assert!(store.rename(&long, &longer).is_err());
+    assert_eq!(store.anchor(&long).unwrap().layout, b"other");
+    assert!(store.create(&longer, b"layout").is_err());
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
 }
 
 /// Something that happens within a call, once.

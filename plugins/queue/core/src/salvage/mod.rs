@@ -17,8 +17,7 @@ mod write;
 use crate::error::{During, Error, Result};
 use crate::io::{Disk, Io};
 use crate::plain::{self, Directory};
-use crate::store::{Anchor, split};
-use crate::table::replace_small;
+use crate::store::{Anchor, put};
 use scan::Scan;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -88,7 +87,6 @@ pub fn check(anchor: &Path, root: &Path) -> Result<Checked> {
 pub fn salvage(anchor: &Path, root: &Path, into: &Path, into_root: &Path) -> Result<Checked> {
     let (known, scan) = read(anchor, root)?;
     let io: Arc<dyn Io> = Arc::new(Disk);
-    let (place, name) = split(into)?;
     if into.exists() {
         return Err(Error::Foreign {
             file: into.display().to_string(),
@@ -98,7 +96,7 @@ pub fn salvage(anchor: &Path, root: &Path, into: &Path, into_root: &Path) -> Res
     io.make_dir(into_root).during("make", into_root)?;
     write::rows(&*io, &scan, known.id, &directory(into_root, known.id))?;
     io.sync_dir(into_root).during("sync", into_root)?;
-    replace_small(&*io, place, &format!("{name}.new"), name, &known.encode())?;
+    put(&*io, into, &known)?;
     Ok(scan.checked)
 }
 
