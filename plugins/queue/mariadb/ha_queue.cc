@@ -31,6 +31,12 @@ int ha_queue::close() {
   return code ? told(code, fault) : 0;
 }
 
+// Whether text is stored as something else, so that comparing its bytes would find nothing: compressed, or a UUID.
+static bool is_no_text(const Field *field) {
+  bool is_char = field->real_type() == MYSQL_TYPE_STRING;
+  return field->compression_method() || (is_char && field->type_handler() != &type_handler_string);
+}
+
 // How a packed column is read without a server: a letter and a size in bytes, see engine/src/columns.rs. Behind
 // the letter of a decimal stand its digits, behind that of a BINARY its bytes.
 static char kind_of(Field *field, uint *size) {
@@ -56,6 +62,7 @@ static char kind_of(Field *field, uint *size) {
     case MYSQL_TYPE_STRING:
     case MYSQL_TYPE_VARCHAR:
       *size = field->field_length > 255 ? 2 : 1;
+      if (is_no_text(field)) return 'v';
       return is_bytes && field->real_type() == MYSQL_TYPE_STRING ? 'z' : 's';
     case MYSQL_TYPE_TINY_BLOB:
     case MYSQL_TYPE_BLOB:
@@ -63,7 +70,7 @@ static char kind_of(Field *field, uint *size) {
     case MYSQL_TYPE_LONG_BLOB:
     case MYSQL_TYPE_GEOMETRY:
       *size = static_cast<Field_blob *>(field)->pack_length_no_ptr();
-      return field->type() == MYSQL_TYPE_GEOMETRY ? 'v' : 's';
+      return field->type() == MYSQL_TYPE_GEOMETRY || is_no_text(field) ? 'v' : 's';
     default: return 'f';
   }
 }

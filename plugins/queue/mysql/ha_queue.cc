@@ -298,10 +298,11 @@ int ha_queue::optimize(THD *, HA_CHECK_OPT *) {
   return code ? (told(code, fault), HA_ADMIN_FAILED) : HA_ADMIN_OK;
 }
 
-// What changes no stored row and no name of a column; all else is copied.
+// What changes no stored row and no name, be it a column's; all else is copied. In place the server gives the table another
+// number in its dictionary: a crash would leave a new name with a note of a number that the dictionary never had.
 enum_alter_inplace_result ha_queue::check_if_supported_inplace_alter(TABLE *, Alter_inplace_info *info) {
   using Info = Alter_inplace_info;
-  const Info::HA_ALTER_FLAGS harmless = Info::CHANGE_CREATE_OPTION | Info::ALTER_RENAME | Info::ALTER_COLUMN_DEFAULT;
+  const Info::HA_ALTER_FLAGS harmless = Info::CHANGE_CREATE_OPTION | Info::ALTER_COLUMN_DEFAULT;
   return info->handler_flags & ~harmless ? HA_ALTER_INPLACE_NOT_SUPPORTED : HA_ALTER_INPLACE_NO_LOCK;
 }
 

@@ -45,17 +45,18 @@ struct Unsettled {
 }
 
 impl Tables {
-    /// Makes a table, as [`create`](Self::create) does.
+    /// Makes a table, as [`create`](Self::create) does, but takes no other one's place.
     ///
     /// # Errors
     ///
-    /// The file system refuses.
+    /// A queue has that name, or the file system refuses.
     pub(crate) fn create_in(
         &self,
         statement: &mut Statement<'_>,
         path: &Path,
         layout: &[u8],
     ) -> Result<(), Fault> {
+        self.must_be_free(path)?;
         statement.names.insert(path.to_owned());
         let note = Some(Note {
             verb: Verb::Make,
@@ -69,7 +70,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// The file system refuses, or a copy lacks rows.
+    /// The file system refuses, a queue has that name, or a copy lacks rows.
     pub(crate) fn rename_in(
         &self,
         statement: &mut Statement<'_>,
@@ -82,6 +83,7 @@ impl Tables {
         if let Some(Copy { old, new }) = self.copy_at(from)? {
             old.must_be_in(&new)?;
         }
+        self.must_be_free(to)?;
         statement.names.extend([from.to_owned(), to.to_owned()]);
         let _claim = self.claim_now(&[from, to])?;
         self.set_head(from, |head| {
@@ -210,18 +212,23 @@ impl Tables {
             return Ok(());
         }
         let _claim = self.claim_now(&[at, to])?;
-        if self.is_there(to) {
-            return Err(Fault::misuse(format!(
-                "the server's dictionary gives the queue {} a name that another one has, {}: move the file of that name \
-                 elsewhere",
-                anchor(at).display(),
-                anchor(to).display()
-            )));
-        }
+        self.must_be_free(to)?;
         left.insert(to.to_owned());
         self.go(at, to)?;
         *at = to.to_owned();
         Ok(())
+    }
+
+    /// Makes sure that a name which the dictionary gives to a queue is no other queue's, as may be where somebody has copied
+    /// files: its rows would be lost.
+    fn must_be_free(&self, path: &Path) -> Result<(), Fault> {
+        match self.is_there(path) {
+            false => Ok(()),
+            true => Err(Fault::misuse(format!(
+                "{} is a queue that the server's dictionary does not know: move that file elsewhere",
+                anchor(path).display()
+            ))),
+        }
     }
 
     /// A path as it is below the data directory: servers begin theirs with a dot.
@@ -375,6 +382,21 @@ mod tests {
         scene.does(|tables, statement| tables.rename_in(statement, &old, &new).unwrap());
         scene.ends(true, None);
         assert_eq!(scene.rows("new"), Some(1));
+    }
+
+    #[test]
+    fn what_the_dictionary_does_not_know_is_never_replaced() {
+        let mut scene = scene();
+        scene.filled("old");
+        scene.filled("copied");
+        let (old, copied) = (scene.at("old"), scene.at("copied"));
+        scene.does(|tables, statement| {
+            assert!(tables.create_in(statement, &copied, b"0\0").is_err());
+            assert!(tables.rename_in(statement, &old, &copied).is_err());
+            assert!(statement.names.is_empty());
+        });
+        assert_eq!(scene.rows("copied"), Some(1));
+        assert_eq!(scene.rows("old"), Some(1));
     }
 
     #[test]
