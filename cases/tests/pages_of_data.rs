@@ -35,6 +35,8 @@ fn dump() {
     house.sql_of("db2", "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1");
     let mut page = Page::open(&house, "tasks/dump.md");
     page.run("evenkeel dump --output /backup/shop.dump");
+    page.before("--history", "rm -r /backup/shop.dump");
+    page.run("--history");
     page.before(
         "--resume",
         "rm -r /backup/shop.dump; \

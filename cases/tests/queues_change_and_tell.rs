@@ -45,6 +45,7 @@ fn on_mysql_9() {
     what_is_refused_leaves_it_whole(&site);
     what_is_copied_has_all_rows(&site);
     rows_that_come_meanwhile_are_there_in_their_order(&site);
+    a_name_is_not_changed_in_place(&site);
     cut_short(another_table_has_its_number(site));
 }
 
@@ -317,6 +318,20 @@ fn cut_short(mut site: QueueSite) {
         );
     }
     assert!(altered > 0);
+}
+
+/// A table that is altered in place gets another number, by which nobody finds it after a crash that takes that back.
+fn a_name_is_not_changed_in_place(site: &QueueSite) {
+    let mut session = site.open("places");
+    site.create(&mut session, "t", "id INT NOT NULL").unwrap();
+    session.run("INSERT INTO t VALUES (1)").unwrap();
+    let change = "RENAME TO u, ALTER id SET DEFAULT 7";
+    let in_place = format!("{change}, ALGORITHM=INPLACE");
+    let why = site.alter(&mut session, "t", &in_place).unwrap_err();
+    assert!(why.contains("ALGORITHM=COPY"), "{why}");
+    site.alter(&mut session, "t", change).unwrap();
+    assert_eq!(numbers(&mut session, "SELECT id FROM u"), [1]);
+    session.run("DROP DATABASE places").unwrap();
 }
 
 /// A crash leaves a note with a number that the dictionary never had, and gives again.

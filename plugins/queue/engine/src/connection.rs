@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// has: who only looks would find nothing in a table that has rows.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How often a wait looks whether the server has forgotten a table that was dropped.
+const LOOKS_AGAIN: Duration = Duration::from_millis(5);
+
 /// How long it stays where a longer time is asked for than clocks can tell.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -130,7 +133,17 @@ impl Connection {
                 .iter()
                 .map(|one| tables.wanted(&one.path, one.condition.as_deref(), until));
             let wanted: Vec<Wanted> = match wanted.collect::<Result<Option<_>, Fault>>() {
-                Err(fault) if fault.code == Code::Missing => return Ok(Ended::Missing),
+                Err(fault) if fault.code == Code::Missing => {
+                    if !is_again || !asked.iter().any(|one| tables.is_going(&one.path)) {
+                        return Ok(Ended::Missing);
+                    }
+                    if is_killed() {
+                        self.is_owner = true;
+                        return Ok(Ended::Killed);
+                    }
+                    std::thread::sleep(LOOKS_AGAIN);
+                    continue;
+                }
                 Ok(None) => return self.in_vain(),
                 Ok(Some(wanted)) => wanted,
                 Err(fault) => return Err(fault),

@@ -40,6 +40,14 @@ impl Tables {
         anchor(path).exists()
     }
 
+    /// Whether a server is still about to forget a table that the engine has dropped: MariaDB asks the engine first, and
+    /// lists the table until its own file is gone.
+    pub(crate) fn is_going(&self, path: &Path) -> bool {
+        let mut own = path.as_os_str().to_owned();
+        own.push(".frm");
+        !self.is_there(path) && Path::new(&own).exists()
+    }
+
     /// Says that the table at a path is about to be a copy of another one. It is remembered beyond a
     /// crash: whoever goes on then has to bring it up to date.
     ///
@@ -289,6 +297,39 @@ mod tests {
         assert_eq!(table.stats().rows, 2);
         let anchor = scene.tables.store.anchor(&anchor(&scene.mails)).unwrap();
         assert_eq!(anchor.layout, b"1\0");
+    }
+
+    /// MariaDB lists a table until its own file is gone; and CREATE OR REPLACE makes another one meanwhile.
+    #[test]
+    fn who_waits_for_a_dropped_table_is_told_when_the_server_has_forgotten_it() {
+        for is_replaced in [false, true] {
+            let scene = scene();
+            let own = scene.mails.with_extension("frm");
+            std::fs::write(&own, "columns").unwrap();
+            let mut waits = Connection::new(0);
+            for id in 1..=4 {
+                assert_eq!(scene.wait(&mut waits, 0), Ended::Rows(0), "row {id}");
+            }
+            std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| scene.wait(&mut waits, 60));
+                let table = scene.tables.table(&scene.mails).unwrap();
+                while table.stats().waiters == 0 {
+                    std::thread::yield_now();
+                }
+                scene.tables.drop_table(&scene.mails).unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+                assert!(!waiting.is_finished(), "the server lists it still");
+                if is_replaced {
+                    scene.tables.create(&scene.mails, b"0\0").unwrap();
+                    let table = scene.tables.table(&scene.mails).unwrap();
+                    table.append(vec![b"e".to_vec()], None).unwrap();
+                    assert_eq!(waiting.join().unwrap(), Ended::Rows(0));
+                } else {
+                    std::fs::remove_file(&own).unwrap();
+                    assert_eq!(waiting.join().unwrap(), Ended::Missing);
+                }
+            });
+        }
     }
 
     /// Of the two ways in which a server goes on one renames the old table first, the other drops it.
