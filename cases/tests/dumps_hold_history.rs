@@ -149,7 +149,7 @@ fn comes_back(source: TestServer, target: TestServer) {
         ("csv", "load-data"),
     ] {
         let name = format!("{} to {}, {format} by {method}", source.name, target.name);
-        let dir = scratch.join(&format!("{format}-{method}"));
+        let dir = scratch.join(format!("{format}-{method}"));
         let flags = ["--history", "--format", format, "--chunk-size=64K"];
         let ended = done(run(dump(&program(), &from, &dir, &flags)));
         assert_eq!(
