@@ -89,6 +89,8 @@ impl Soak {
     /// Runs all clients until they are told to end; `ends` decides when, and how.
     pub fn run(&self, site: &QueueSite, own: &mut Own, seed: u64, ends: impl FnOnce(&Self)) {
         self.is_over.store(false, Ordering::SeqCst);
+        // A server that was started anew gives the numbers of old connections again.
+        self.connections.lock().expect("no client panics").clear();
         let options = site.running.connect_options();
         let random = |who: u64| Random::new(seed.wrapping_mul(1000) + who);
         std::thread::scope(|scope| {

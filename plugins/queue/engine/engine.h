@@ -42,7 +42,8 @@ struct evq_stats {
   uint64_t groups, requests, syncs;
 };
 
-int evq_start(const char *datadir, evq_fault *);
+// The data directory is the one that the server is in.
+int evq_start(evq_fault *);
 void evq_stop();
 void evq_set_options(const evq_options *);
 

@@ -131,7 +131,7 @@ static int start(void *plugin) {
   own = hton;
 #endif
   evq_fault fault = {"out of memory"};
-  if (!make_mark() || evq_start(mysql_real_data_home, &fault)) {
+  if (!make_mark() || evq_start(&fault)) {
     sql_print_error("queue: %s", fault.text);
     return 1;
   }

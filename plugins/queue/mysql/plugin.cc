@@ -5,7 +5,6 @@
 #include "names.h"
 #include <mysql/plugin.h>
 #include <sql/log.h>
-#include <sql/mysqld.h>
 
 static uint sync_rows, sync_removals;
 static ulonglong mmap_max, slice_bytes;
@@ -90,7 +89,7 @@ static int start(void *plugin) {
   hton->kill_connection = kill_connection;
   hton->file_extensions = suffixes;
   evq_fault fault;
-  if (evq_start(mysql_real_data_home, &fault)) {
+  if (evq_start(&fault)) {
     sql_print_error("queue: %s", fault.text);
     return 1;
   }

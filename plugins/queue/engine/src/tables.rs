@@ -186,8 +186,9 @@ impl Tables {
         if !anchor.exists() {
             return Err(missing(path));
         }
-        let layout = self.store.anchor(&anchor)?.layout;
-        let columns = Columns::read(&layout).ok_or_else(|| Fault {
+        let found = self.store.anchor(&anchor)?;
+        self.must_be_closed(found.id, path)?;
+        let columns = Columns::read(&found.layout).ok_or_else(|| Fault {
             code: Code::Corrupt,
             text: format!("{}: its columns cannot be read", anchor.display()),
         })?;
@@ -197,6 +198,20 @@ impl Tables {
             columns: Arc::new(columns),
             conditions: Arc::default(),
         })
+    }
+
+    /// Makes sure that no table is open under two paths: each of the two would write over what the other has written.
+    fn must_be_closed(&self, id: u128, path: &Path) -> Result<(), Fault> {
+        let known = self.known();
+        let is_it = |(_, open): &(&PathBuf, &Open)| open.table.id() == id && !open.table.is_gone();
+        match known.open.iter().find(is_it) {
+            None => Ok(()),
+            Some((other, _)) => Err(Fault::misuse(format!(
+                "the queue {} is open as {}: restart the server, and report this",
+                path.display(),
+                other.display()
+            ))),
+        }
     }
 
     /// What to wait for: rows of the table at a path, of which a condition is true. None: another thread
@@ -423,6 +438,20 @@ mod tests {
             fs::read_dir(dir.path().join(place::ROOT)).unwrap().count(),
             0
         );
+    }
+
+    #[test]
+    fn no_table_is_open_twice() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("shop")).unwrap();
+        let [one, same] = ["shop/one", "shop/../shop/one"].map(|name| dir.path().join(name));
+        let tables = Tables::start(dir.path()).unwrap();
+        tables.create(&one, b"0\0").unwrap();
+        let table = tables.table(&one).unwrap();
+        assert_eq!(tables.table(&same).unwrap_err().code, Code::Misuse);
+        drop(table);
+        tables.release(&one).unwrap();
+        assert!(tables.table(&same).is_ok());
     }
 
     #[test]

@@ -159,8 +159,7 @@ impl Tables {
             self.store.remove_rows(self.unname(&one.at)?);
         }
         for one in &mut all {
-            let is_astray = |place: &PathBuf| self.own(place) != self.own(&one.at);
-            if one.place.as_ref().is_some_and(is_astray) {
+            if one.place.as_ref().is_some_and(|place| *place != one.at) {
                 let aside = self.aside(one.id);
                 self.step(&mut left, &mut one.at, &aside)?;
             }
@@ -208,7 +207,7 @@ impl Tables {
 
     /// Moves a table nearer to where it belongs.
     fn step(&self, left: &mut BTreeSet<PathBuf>, at: &mut PathBuf, to: &Path) -> Result<(), Fault> {
-        if self.own(at) == self.own(to) {
+        if at == to {
             return Ok(());
         }
         let _claim = self.claim_now(&[at, to])?;
@@ -229,12 +228,6 @@ impl Tables {
                 anchor(path).display()
             ))),
         }
-    }
-
-    /// A path as it is below the data directory: servers begin theirs with a dot.
-    fn own<'p>(&self, path: &'p Path) -> &'p Path {
-        let below = path.strip_prefix(&self.datadir);
-        below.or_else(|_| path.strip_prefix(".")).unwrap_or(path)
     }
 }
 
