@@ -67,10 +67,7 @@ fn what_goes_on_is_open_once(host: Host) {
 
 /// The dictionary has the copy under the table's name, and the engine has not settled that yet.
 fn crash_of_mysql(datadir: &Path) {
-    let (t, old) = (
-        datadir.join("cut/t.QUE"),
-        datadir.join("cut/#sql2-1-1.QUE"),
-    );
+    let (t, old) = (datadir.join("cut/t.QUE"), datadir.join("cut/#sql2-1-1.QUE"));
     let store = Store::new(Arc::new(Disk), &datadir.join("#sqlqueue")).unwrap();
     store.rename(&t, &old).unwrap();
     let before = store.anchor(&old).unwrap();
