@@ -3,12 +3,13 @@
 
 mod attempt;
 mod error;
+mod greeting;
 mod peer;
 mod row;
 
 pub use attempt::socket_path;
 use error::query_error_of;
-pub use error::{connect_error, query_error};
+pub use error::{broken_off, connect_error, query_error};
 pub use mysql;
 pub use peer::server_behind;
 pub use row::Row;

@@ -7,7 +7,7 @@ use crate::packet::Packets;
 use crate::rows::{Part, Row, Rows, read_columns};
 use crate::stream::{Stream, place};
 use evenkeel_op::{Cancel, Error, Result};
-use evenkeel_server::connect::{connect_error, mysql, query_error};
+use evenkeel_server::connect::{broken_off, connect_error, mysql, query_error};
 use evenkeel_server::options::ConnectOptions;
 use std::io::{self, Read};
 use std::time::Duration;
@@ -498,6 +498,8 @@ fn login_error(failure: Failure, place: &str) -> Error {
                 let driver = DriverError::CouldNotConnect(Some((place.to_owned(), text, kind)));
                 connect_error(&mysql::Error::DriverError(driver), place)
             }
+            // Nothing that a server says in its turn: it had greeted.
+            io::ErrorKind::InvalidData => broken_off(&error.to_string(), place),
             _ => connect_error(&mysql::Error::IoError(error), place),
         },
     }

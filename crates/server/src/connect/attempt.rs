@@ -1,6 +1,7 @@
 //! One attempt to connect: which way, with how much TLS.
 
-use super::error::{self, connect_error};
+use super::error::{self, broken_off, connect_error};
+use super::greeting;
 use crate::options::{ConnectOptions, SslMode};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, ErrorKind, Result};
@@ -82,7 +83,7 @@ pub(super) fn attempt(options: &ConnectOptions, place: &str) -> Result<(Conn, bo
         match result {
             Ok(connected) => return Ok(connected),
             Err(error) if error::is_no_connection(&error) => last = Some(error),
-            Err(error) => return Err(connect_error(&error, place)),
+            Err(error) => return Err(failed(options, &host, place, &error)),
         }
     }
     Err(last.map_or_else(
@@ -118,7 +119,16 @@ fn over_socket(options: &ConnectOptions, place: &str) -> Result<Conn> {
         return Err(Error::usage(format!("socket path {place} is not UTF-8")));
     };
     let builder = builder(options).socket(Some(path));
-    Conn::new(builder).map_err(|e| connect_error(&e, place))
+    Conn::new(builder).map_err(|error| failed(options, "", place, &error))
+}
+
+/// Makes the error for an answer of whoever listens. One that makes no sense comes of a server, too: MySQL tells a session
+/// that is killed while it logs in out of turn.
+fn failed(options: &ConnectOptions, host: &str, place: &str, error: &mysql::Error) -> Error {
+    match error::makes_no_sense(error) && greeting::is_heard(options, host) {
+        true => broken_off(&error::plain(error), place),
+        false => connect_error(error, place),
+    }
 }
 
 /// Returns what to hand to the driver as host: it tries only the first address of a name, so names

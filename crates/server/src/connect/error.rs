@@ -79,12 +79,7 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
         ) => Error::refused(format!("failed to log in at {place}: {inner}")).hint(
             "use an account with mysql_native_password, caching_sha2_password or unix_socket",
         ),
-        mysql::Error::CodecError(_) if io_error(error).is_none() => no_mysql(place),
-        mysql::Error::DriverError(
-            DriverError::UnexpectedPacket
-            | DriverError::PacketOutOfSync
-            | DriverError::UnsupportedProtocol(_),
-        ) => no_mysql(place),
+        strange if makes_no_sense(strange) => no_mysql(place),
         tls if is_tls_failure(tls) => {
             Error::refused(format!("TLS with {place} failed: {}", plain(tls))).hint(tls_hint(tls))
         }
@@ -94,6 +89,30 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
         )
         .hint("check that it is a MySQL or MariaDB server and look into its error log"),
     }
+}
+
+/// Returns whether the answer is none that the protocol has at that point.
+pub(super) fn makes_no_sense(error: &mysql::Error) -> bool {
+    match error {
+        mysql::Error::CodecError(_) => io_error(error).is_none(),
+        mysql::Error::DriverError(inner) => matches!(
+            inner,
+            DriverError::UnexpectedPacket
+                | DriverError::PacketOutOfSync
+                | DriverError::UnsupportedProtocol(_)
+        ),
+        _ => false,
+    }
+}
+
+/// Makes the error for a login that the server at `place` left in the middle: what came was `answer`.
+#[must_use]
+pub fn broken_off(answer: &str, place: &str) -> Error {
+    Error::new(
+        ErrorKind::Unreachable,
+        format!("the login at {place} broke off: {answer}"),
+    )
+    .hint("run it again: somebody may have killed the session; if it stays so, look into the server's error log")
 }
 
 /// Returns whether no connection came about at all, so that another address may do better.
@@ -282,7 +301,7 @@ fn server_text(server: &MySqlError) -> String {
 }
 
 /// Returns the driver's error without its type names.
-fn plain(error: &mysql::Error) -> String {
+pub(super) fn plain(error: &mysql::Error) -> String {
     if let Some(inner) = io_error(error) {
         return inner.to_string();
     }
