@@ -54,13 +54,13 @@ fn case(server: &TestServer) {
         let told = format!("the login at {} broke off: ", broken.display());
         assert!(error.to_string().starts_with(&told), "{}", error.chain());
     }
-    let mail = listener(&scratch, "mail", |mut client| {
-        let _ = client.write_all(b"220 mail.example.org ESMTP ready\r\n");
+    let ssh = listener(&scratch, "ssh", |mut client| {
+        let _ = client.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n");
         let _ = client.read(&mut [0; 64]);
     });
-    for error in both(&mail) {
+    for error in both(&ssh) {
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{}", error.chain());
-        let told = format!("what listens at {} is not MySQL or MariaDB", mail.display());
+        let told = format!("what listens at {} is not MySQL or MariaDB", ssh.display());
         assert!(error.to_string().starts_with(&told), "{}", error.chain());
     }
 }
