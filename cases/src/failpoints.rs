@@ -32,7 +32,7 @@ pub const REFLINK: [&str; 8] = [
 ];
 
 /// Points of a backup that splices the redo log's checkpoint. The second clone is the one of the
-/// moment: of the logs, with commits or the whole process standing still.
+/// moment: of the logs, with commits or the whole process paused.
 pub const SPLICE: [&str; 2] = [
     "backup::freeze::data_cloned",
     "snapshot::reflink::cloning#2",
@@ -104,7 +104,7 @@ pub const ARCHIVE: [&str; 3] = [
     "archive::segment_finished",
 ];
 
-/// Points of one that goes on with a server that took over.
+/// Points of one that continues with a server that took over.
 pub const LINKING: [&str; 1] = ["archive::linked"];
 
 /// Points of a restore that goes on to a point in time, besides those of every restore.

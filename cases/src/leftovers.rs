@@ -32,7 +32,7 @@ pub fn assert_unharmed(running: &Running, told: &str) {
     }
 }
 
-/// Whether a process stands still because of a signal.
+/// Whether a process is stopped by a signal.
 #[must_use]
 pub fn is_stopped(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the server is there");

@@ -1,5 +1,5 @@
 //! Errors as they were written down: a command that goes wrong, its exit code and all that it said, in a
-//! text file that people read in a review. With `EVENKEEL_WRITE_ERRORS=1` the files are written anew.
+//! text file that people read in a review. With `EVENKEEL_WRITE_ERRORS=1` the files are rewritten.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -136,7 +136,7 @@ impl WrittenDown {
             .collect();
         assert!(
             self.wrong.is_empty(),
-            "{}\nEVENKEEL_WRITE_ERRORS=1 writes them anew",
+            "{}\nEVENKEEL_WRITE_ERRORS=1 rewrites them",
             self.wrong.join("\n")
         );
         assert_eq!(there, self.seen, "files in {}", self.folder.display());

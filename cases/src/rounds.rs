@@ -1,5 +1,5 @@
 //! Rounds of the crash-consistency loop: write load, freeze, boot a throwaway server on the frozen
-//! files, look whether they are a bank of one instant.
+//! files, check whether they are a bank from one point in time.
 
 use crate::leftovers::{assert_at_most_the_base, is_stopped};
 use crate::{Site, quiet};
@@ -47,7 +47,7 @@ const FLEETING: [&str; 3] = [
 ];
 
 /// Puts a site through rounds; `request` says how to freeze. Panics at the first image that is
-/// not of one instant.
+/// not from one point in time.
 pub fn go_round(site: &Site, request: &BackupRequest, rounds: u32) {
     let copy = site.fs.join("copy");
     let others = not_transfers(site, &mut site.running().session().expect("a session"));

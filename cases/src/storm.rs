@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The schema that a storm rages in.
 pub const SCHEMA: &str = "storm";
 
-/// How long a server may take to get on. MySQL 5.7 stands still while it truncates an undo log, and
+/// How long a server may take to get on. MySQL 5.7 hangs while it truncates an undo log, and
 /// longer the slower the disk is.
 const PATIENCE: Duration = Duration::from_secs(240);
 

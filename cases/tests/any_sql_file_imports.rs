@@ -345,7 +345,7 @@ fn files_by_hand_come_out_as_with_the_client() {
     }
 }
 
-/// Returns the options that a message says to go on with.
+/// Returns the options that a message says to resume with.
 #[track_caller]
 fn to_go_on(ended: &Ended) -> Vec<String> {
     let hints = ended.answer["hints"].as_array().expect("hints");
@@ -366,7 +366,7 @@ fn table_file(many: u32) -> String {
     format!("SET foreign_key_checks = 0;\n{head}{}", rows(many))
 }
 
-/// The statement that fails is named, and what was not run is run when the cause is mended.
+/// The statement that fails is named, and what was not run is run when the cause is fixed.
 #[test]
 fn a_failing_statement_is_named_and_the_rest_follows() {
     let server = mariadb_10_11();

@@ -70,10 +70,10 @@ fn encrypted(server: TestServer, there: impl Fn(Command) -> Command) {
     for id in 3..5 {
         add(&mut session, id);
         session.run("FLUSH LOGS").unwrap();
-        // It goes on with what it cannot read.
+        // It continues a log that it cannot read.
         let archived = go(&["--identity", &host]);
         assert_eq!(archived.code, Some(0), "{archived:?}");
-        assert!(!archived.said.contains("new history"), "{archived:?}");
+        assert!(!archived.said.contains("new timeline"), "{archived:?}");
     }
     let five = add(&mut session, 5);
     add(&mut session, 6);
@@ -183,7 +183,7 @@ fn retention(server: TestServer) {
     let last = add(&mut session, 40);
     let archived = archive(&evenkeel(), &site, &[]);
     assert_eq!(archived.code, Some(0), "{archived:?}");
-    assert!(!archived.said.contains("new history"), "{archived:?}");
+    assert!(!archived.said.contains("new timeline"), "{archived:?}");
     let ended = restore(&last.moved(0));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(rows_of(&site, &target).ends_with(",31,39,40"));

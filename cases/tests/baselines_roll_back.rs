@@ -1,5 +1,5 @@
-//! Is a server that was saved while it worked rolled back to exactly what was committed then, time
-//! and again, and does it run afterwards?
+//! Is a server that was saved while it worked rolled back to exactly what was committed then, repeatedly, and
+//! does it run afterwards?
 
 use evenkeel_cases::Site;
 use evenkeel_cases::baselines::{Rolled, make_subvolume};
@@ -177,7 +177,7 @@ fn a_stopped_server_stays_stopped() {
     assert_eq!(rolled.bank(), state);
 }
 
-/// One that a container looks after, or anything else: it is asked to stop it, and to start it.
+/// One under a container or another supervisor: that is asked to stop it, and to start it.
 /// What runs a command as the servers' account.
 fn as_account() -> String {
     account().map_or_else(String::new, |Account { uid, gid }| {

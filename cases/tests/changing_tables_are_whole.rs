@@ -35,7 +35,7 @@ const CHANGES: [&[&str]; 7] = [
         "INSERT INTO bank.b SELECT * FROM bank.a WHERE id % 2 = 0",
         "RENAME TABLE bank.a TO bank.c, bank.b TO bank.a, bank.c TO bank.b",
     ],
-    // Drop and make anew: the number of the tablespace may be used again.
+    // Drop and re-create: the number of the tablespace may be used again.
     &[
         "DROP TABLE bank.a",
         "CREATE TABLE bank.a (id INT PRIMARY KEY, w VARCHAR(50)) ENGINE=InnoDB",
@@ -175,7 +175,7 @@ fn case(server: TestServer, fs: LoopFs, snapshot: &SnapshotChoice, more: &[&str]
         traffic.assert_undisturbed();
         drop(traffic);
         if number == 3 {
-            // A server that starts anew gives numbers of tablespaces anew.
+            // A restarted server gives out numbers of tablespaces again.
             site.kill();
             site.running = Some(site.server.run(&site.launch));
         }

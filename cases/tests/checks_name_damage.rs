@@ -1,5 +1,5 @@
 //! Does `check` find a damaged page and say what it is of, on a running server, a stopped one and in a
-//! generation, and does the statement that it gives mend a secondary index?
+//! generation, and does the statement that it gives repair a secondary index?
 
 use evenkeel_cases::Site;
 use evenkeel_cases::checking::{
@@ -68,7 +68,7 @@ fn secondary(server: TestServer) {
         (&"secondary".into(), &"by_name".into()),
         "{told}"
     );
-    let sql = found["rebuild_sql"].as_str().expect("what mends it");
+    let sql = found["rebuild_sql"].as_str().expect("what repairs it");
     site.running = Some(site.server.run(&site.launch));
     let mut session = site.running().session().expect("a session");
     session
@@ -76,8 +76,8 @@ fn secondary(server: TestServer) {
         .unwrap_or_else(|e| panic!("{told}: {}", e.chain()));
     drop(session);
     stop(&mut site);
-    let mended = check_stopped(&evenkeel(), &site, &[]);
-    assert_eq!(mended.code, Some(0), "{told}: {mended:?}");
+    let repaired = check_stopped(&evenkeel(), &site, &[]);
+    assert_eq!(repaired.code, Some(0), "{told}: {repaired:?}");
     assert_table_is_whole(&mut site);
 }
 

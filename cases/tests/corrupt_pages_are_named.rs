@@ -1,4 +1,4 @@
-//! Is a corrupt page found while it is backed up, named so that it can be mended, and not stored
+//! Is a corrupt page found while it is backed up, named so that it can be repaired, and not stored
 //! unless that is wanted?
 
 use evenkeel_cases::Site;
@@ -49,7 +49,7 @@ fn flip(path: &Path, page: u64) {
 }
 
 fn start(server: TestServer) -> Site {
-    // A page that has a good copy in the doublewrite buffer is no corrupt page: recovery mends it.
+    // A page that has a good copy in the doublewrite buffer is no corrupt page: recovery repairs it.
     // Pages written this short a while ago may all have one.
     let site = Site::start(
         server,
@@ -123,7 +123,7 @@ fn case(server: TestServer, secondary: bool) {
     assert_eq!(
         secondary,
         hints.contains("ALTER TABLE"),
-        "what would mend it: {hints}"
+        "what would repair it: {hints}"
     );
     assert_eq!(generations(&site), [1], "nothing was stored");
     site.assert_clean("after the refusal");

@@ -1,4 +1,4 @@
-//! Does a dump of a server under load hold every row of one instant, byte for byte, and is what is
+//! Does a dump of a server under load hold every row from one point in time, byte for byte, and is what is
 //! not finished not taken for a dump?
 
 use evenkeel_cases::SMALL;

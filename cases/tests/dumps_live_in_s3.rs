@@ -1,4 +1,4 @@
-//! Does a dump go into an object store and come back from there whole, and not at all when it did not end?
+//! Does a dump go into an object store and come back from there whole, and not at all when it did not exit?
 
 use evenkeel_cases::SMALL;
 use evenkeel_cases::bucket::Bucket;
@@ -61,7 +61,7 @@ fn there_and_back() {
     let target = server.start(&scratch.join("target"), &SMALL);
     let bucket = Bucket::start(env!("CARGO_BIN_EXE_evenkeel-under-test"));
 
-    // Killed, it says so, and is not gone on with.
+    // Killed, it says so, and is not resumed.
     let ended = run(killed_at(dump(&bucket, &source, &[]), "dump.range-done#4"));
     assert_eq!(ended.signal, Some(9), "{ended:?}");
     assert_no_dump(&bucket, &target);

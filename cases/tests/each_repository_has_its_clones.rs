@@ -67,7 +67,7 @@ fn in_turn(fs: LoopFs) {
         .collect();
     let told: Vec<&String> = both.iter().flatten().collect();
     assert_eq!(told.len(), 1, "{both:?}");
-    assert!(told[0].contains("the generation before it"), "{both:?}");
+    assert!(told[0].contains("the previous generation"), "{both:?}");
 }
 
 #[test]

@@ -81,7 +81,7 @@ const ERRORS: &[(&str, &str)] = &[
 #[test]
 fn on_mariadb_10_11() {
     let mut said = WrittenDown::of("servers", PROGRAM);
-    // Recovery would mend the page that is damaged at the end from there.
+    // Recovery would repair the page that is damaged at the end from there.
     let options = ["--innodb-doublewrite=0"];
     let site = Site::start(mariadb_10_11(), LoopFs::xfs(2 << 30), 10, &options);
     let blog = Site::start(mariadb_10_11(), LoopFs::ext4(2 << 30), 10, &[]);

@@ -1,4 +1,4 @@
-//! Does the archive of a server's logs go on with the server that took over, each transaction once,
+//! Does the archive of a server's logs continue with the server that took over, each transaction once,
 //! and say where that one lacks something?
 
 use evenkeel_cases::failpoints::LINKING;
@@ -230,7 +230,7 @@ fn followed(server: TestServer) {
     let (eleven, at_eleven) = (own(&mut session), state(&mut session));
     let resumed = archive(&evenkeel(), &pair.site, &[]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert!(!resumed.said.contains("new history"), "{resumed:?}");
+    assert!(!resumed.said.contains("new timeline"), "{resumed:?}");
     assert_one_link(&pair);
 
     for (to, wanted) in [

@@ -87,7 +87,7 @@ fn reset(server: TestServer) {
     }
     let archived = archive(&evenkeel(), &site, &[]);
     assert_eq!(archived.code, Some(0), "{archived:?}");
-    assert!(archived.said.contains("a new history"), "{archived:?}");
+    assert!(archived.said.contains("a new timeline"), "{archived:?}");
     let target = site.fs.join("restored");
     let refused = restore_to(&evenkeel(), &site, &target, &last.moved(0));
     assert_eq!(refused.code, Some(14), "{refused:?}");

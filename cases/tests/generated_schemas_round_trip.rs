@@ -12,7 +12,7 @@ use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
 use evenkeel_testkit::{Scratch, TestServer};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Drawn in each run; one more is drawn anew.
+/// Drawn in each run; one more is drawn each time.
 const SEEDS: [u64; 2] = [1, 2];
 
 /// A server that is dumped, and one of the same version that is loaded.

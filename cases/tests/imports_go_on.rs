@@ -138,7 +138,7 @@ fn a_definition_that_others_hold_up_is_tried_again() {
     }
 }
 
-/// A transaction that is run as it stands is there wholly or not at all, and is gone on with from its beginning.
+/// A transaction that is run as it stands is there wholly or not at all, and is resumed from its beginning.
 #[test]
 fn a_transaction_that_fails_is_gone_and_run_again() {
     let server = mariadb_10_11();

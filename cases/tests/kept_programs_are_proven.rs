@@ -180,7 +180,7 @@ fn nothing_is_run_where_others_may_write() {
 fn assert_refused(case: &Case, mark: &Path) {
     let (sent, ended) = case.sends(&[]);
     assert!(sent);
-    assert!(ended.said.contains("does not stay on"), "{}", ended.said);
+    assert!(ended.said.contains("cannot be kept on"), "{}", ended.said);
     assert!(!mark.exists());
 }
 

@@ -1,5 +1,5 @@
 //! Does a backup that is killed at any of its steps leave the server free, the older generations
-//! whole, and nothing that the next backup does not put in order by itself?
+//! whole, and nothing that the next backup does not clean up by itself?
 
 use evenkeel_backup::restore::{RestoreRequest, restore};
 use evenkeel_cases::failpoints::{self, BTRFS, EVERY_BACKUP, FIRST_BACKUP, REFLINK, SPLICE};
@@ -144,7 +144,7 @@ fn mariadb_snapshot_on_btrfs() {
     case.end();
 }
 
-/// The process stands still for the clone of the logs.
+/// The process is paused for the clone of the logs.
 #[test]
 fn mysql8_splice_on_xfs() {
     let case = Case::start(
@@ -158,7 +158,7 @@ fn mysql8_splice_on_xfs() {
     case.end();
 }
 
-/// The process stands still for the whole clone.
+/// The process is paused for the whole clone.
 #[test]
 fn mysql57_pause_on_xfs() {
     let case = Case::start(

@@ -111,7 +111,7 @@ impl Case {
     fn assert_refused(&self, half: &Path, point: &str) {
         let copy = self.site.fs.join("copy");
         copy_tree(half, &copy);
-        // Not for want of rights.
+        // Not for lack of rights.
         give_to_server(&copy);
         let mut launch = self.site.launch.clone();
         launch.datadir.clone_from(&copy);

@@ -1,5 +1,5 @@
 //! Is one of the two states whole whenever a save, a rollback or a drop is killed, does no server start
-//! on half of one, and does the next command put all in order?
+//! on half of one, and does the next command clean up everything?
 
 use evenkeel_cases::Site;
 use evenkeel_cases::baselines::{Rolled, make_subvolume};
@@ -66,7 +66,7 @@ impl Share {
     }
 }
 
-/// Kills a rollback at each point, and has the next command put it in order.
+/// Kills a rollback at each point, and has the next command clean it up.
 fn at_each(
     rolled: &Rolled,
     before: &[&str],

@@ -359,7 +359,7 @@ fn late_commits_are_not_repeated() {
         session.run(&format!("KILL {}", holder.unwrap())).unwrap();
         let mut second = load(&source, &target, &["--threads=1"]);
         let second = std::thread::spawn(move || Ended::of(&second.output().unwrap()));
-        // The server's list of transactions is not made anew while it is asked for all the time.
+        // The server's list of transactions is not refreshed while it is asked for all the time.
         let mut waits_there = || {
             let status = session.one("SHOW ENGINE INNODB STATUS").unwrap().unwrap();
             status.at(2).unwrap().contains("LOCK WAIT")

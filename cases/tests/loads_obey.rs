@@ -1,4 +1,4 @@
-//! Does a load do what its options say, put up with what the account may not do, and name what it could
+//! Does a load do what its options say, cope with what the account may not do, and name what it could
 //! not make?
 
 use evenkeel_cases::SMALL;

@@ -1,5 +1,5 @@
-//! Are tables of engines other than InnoDB, and the server's own, sound and of one instant in every image that
-//! a provider freezes under load?
+//! Are tables of engines other than InnoDB, and the server's own, intact and point-in-time consistent in
+//! every image that a provider freezes under load?
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::Site;
@@ -14,7 +14,7 @@ const GIB: u64 = 1 << 30;
 enum Way {
     /// Clones with the checkpoint's splice.
     Splice,
-    /// The same where no table of a user is Aria's, so that no process stands still.
+    /// The same where no table of a user is Aria's, so that no process is paused.
     SpliceWithoutAria,
     /// Clones while the server's process is stopped.
     Pause,

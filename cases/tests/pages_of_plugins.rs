@@ -250,7 +250,7 @@ fn works(house: &House, page: &mut Page<'_>) {
     assert_eq!(rows, "mail ben\t0\nmail anna\t1\n");
 }
 
-/// Looks after a queue of some thousand rows.
+/// Manages a queue of some thousand rows.
 fn is_watched(house: &House, page: &mut Page<'_>) {
     house.sql(
         "USE shop;

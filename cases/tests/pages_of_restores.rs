@@ -54,6 +54,7 @@ fn readme() {
     let mut page = Page::open(&house, "README.md");
     page.run("# evenkeel backup");
     serve_restored(&house, page.printed());
+    page.run("# evenkeel verify");
     installs_elsewhere(&mut page);
     page.before("cp evenkeel", "rm /usr/local/bin/evenkeel");
     page.run("apt-get install");

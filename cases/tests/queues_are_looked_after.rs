@@ -1,4 +1,4 @@
-//! Does the program put queues into a server, look after them there and in damaged files, and take them
+//! Does the program put queues into a server, manage them there and in damaged files, and take them
 //! out again?
 
 use evenkeel_cases::SMALL;
@@ -172,7 +172,7 @@ fn is_installed(site: &Site, install: &[&str]) {
     let left =
         "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME LIKE 'evenkeel%'";
     assert_eq!(site.value(left).as_deref(), Some("0"));
-    // One function is dropped by hand: it is broken, and mended.
+    // One function is dropped by hand: it is broken, and repaired.
     site.session().run("DROP FUNCTION queue_rowid").unwrap();
     let broken = site.on_server(&["plugin", "status", "queue"]);
     assert_eq!(

@@ -146,7 +146,7 @@ fn what_is_refused_leaves_it_whole(site: &QueueSite) {
         .run("INSERT INTO t VALUES (3), (1), (NULL), (2)")
         .unwrap();
     for (change, because) in [
-        ("ENGINE=InnoDB", "another engine"),
+        ("ENGINE=InnoDB", "the copy would be wrong"),
         ("ORDER BY id", "keep their order"),
         ("ADD PRIMARY KEY (id)", "keys"),
         ("MODIFY id INT NOT NULL", "truncated"),

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Two servers, each behind a path that stays when it starts anew.
+/// Two servers, each behind a path that stays when it restarts.
 struct Pair {
     scratch: Scratch,
 }
@@ -205,9 +205,9 @@ fn one_source_one_slot(pair: &Pair, here: &mut Session, there: &mut Session) {
     );
     all(there, &["CREATE TABLE ab (i INT) ENGINE=QUEUE"]);
     assert_eq!(pair.done(&["shop.a", "shop.ab", "--batch=2"]), 3);
-    pair.refused(&["shop.b", "shop.ab"], 14, "remembers what came from");
+    pair.refused(&["shop.b", "shop.ab"], 14, "belongs to the source");
     assert_eq!(pair.done(&["shop.b", "shop.ab", "--slot=1"]), 1);
-    // One that is made anew counts from 1 again: what is taken for sent would be lost.
+    // One that is re-created counts from 1 again: what is taken for sent would be lost.
     all(
         here,
         &[
@@ -216,7 +216,7 @@ fn one_source_one_slot(pair: &Pair, here: &mut Session, there: &mut Session) {
             "INSERT INTO a VALUES (4)",
         ],
     );
-    pair.refused(&["shop.a", "shop.ab"], 14, "made anew");
+    pair.refused(&["shop.a", "shop.ab"], 14, "re-created");
     assert_eq!(column(here, "SELECT i FROM a"), ["4"]);
     let prom = pair.path("forward.prom");
     let metrics = format!("--metrics={}", prom.display());
@@ -365,7 +365,7 @@ impl Scene {
         self.acknowledged.extend(acknowledged);
     }
 
-    /// Kills one of the three while rows are on their way, and starts it anew.
+    /// Kills one of the three while rows are on their way, and restarts it.
     fn round(&mut self, random: &mut Random) {
         let (victim, pause) = (
             random.below(3),

@@ -1,4 +1,4 @@
-//! Do the functions of queues keep to what the server was told: read only, stand still, names without case?
+//! Do the functions of queues keep to what the server was told: read only, locked, names without case?
 
 use evenkeel_cases::queues::{Host, QueueSite};
 use evenkeel_server::connect::Session;
@@ -44,7 +44,7 @@ fn read_only(site: &QueueSite) {
     assert_eq!(number(&mut session, "COUNT(*) FROM mails"), 3);
 }
 
-/// Consumes in another thread while the server stands still; it goes on when the server does.
+/// Consumes in another thread while the server is locked; it continues when the server does.
 fn stands_still(site: &QueueSite, consumes: &'static str, left: i64) {
     let mut backup = site.session();
     let mut consumer = worker(site);
@@ -90,7 +90,7 @@ fn stand_still(site: &QueueSite) {
     backup.run("INSERT INTO mails VALUES (5)").unwrap();
     let (told, _waits) = waiting.join().unwrap();
     assert_eq!(told.as_deref(), Some("1"));
-    // Whoever has the server stand still changes nothing either.
+    // The session that locks the server changes nothing either.
     backup.run("INSERT INTO mails VALUES (6)").unwrap();
     backup.run("FLUSH TABLES WITH READ LOCK").unwrap();
     assert_eq!(number(&mut backup, "queue_wait('mails', 0)"), 1);

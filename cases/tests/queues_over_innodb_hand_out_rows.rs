@@ -384,7 +384,7 @@ fn privileges(site: &OverInnoDb) {
     assert_eq!(ids(&mut reader, "mails"), [1, 2]);
 }
 
-/// What another version, or an interrupted run, has left is gone on with.
+/// What another version, or an interrupted run, has left is resumed.
 fn versions(site: &OverInnoDb) {
     let mut session = site.open("versions");
     filled(site, &mut session, "mails", 1);

@@ -396,7 +396,7 @@ fn sources_seed_replicas_of_themselves() {
         let name = server.name;
         let case = Case::of_a_source(server, LoopFs::xfs(4 * GIB), by);
         let (done, restored) = case.back_up_and_restore(&["--stop-applier"]);
-        assert!(done.said.contains("replicates from nobody"), "{done:?}");
+        assert!(done.said.contains("is not a replica"), "{done:?}");
         assert_eq!(done.answer["source_coordinates"], serde_json::json!([]));
         let mut replica = restored.answer["replica"].clone();
         assert_eq!(replica["of"], "itself", "{name}: {restored:?}");

@@ -1,5 +1,5 @@
-//! Is a second server, or one that was set up anew, kept out of a repository that holds another's backups, and let in
-//! where its owner says so?
+//! Is a second server, or one that was reinstalled, kept out of a repository that holds another's backups,
+//! and let in where its owner says so?
 
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_8_0_15};

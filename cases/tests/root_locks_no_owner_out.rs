@@ -1,4 +1,4 @@
-//! Can an account go on with its own repository after root wrote into it?
+//! Can an account keep using its own repository after root wrote into it?
 
 use evenkeel_cases::program::{Ended, Evenkeel, run};
 use evenkeel_testkit::Scratch;

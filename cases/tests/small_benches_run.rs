@@ -369,12 +369,12 @@ fn a_load_goes_on_when_there_is_room_again() {
     fs::write(&ballast, vec![1; taken as usize]).unwrap();
     let load = ["oltp", "load", "--table-size", "150000", "--threads", "2"];
     let full = run(bench(&running, &load));
-    // Servers say that the table is full, or end themselves for want of room at a COMMIT.
+    // Servers say that the table is full, or end themselves for lack of space at a COMMIT.
     let told = full.message();
     let is_told = told.contains("is full") || told.contains("lost the connection");
     assert!(matches!(full.code, Some(1 | 13)) && is_told, "{full:?}");
     let hints = full.answer["hints"].to_string();
-    assert!(hints.contains("goes on with what is missing"), "{full:?}");
+    assert!(hints.contains("resumes with what is missing"), "{full:?}");
     fs::remove_file(&ballast).unwrap();
     if full.code == Some(13) {
         until("the server has ended", || !running.is_running());

@@ -145,7 +145,7 @@ impl Case {
             }
             let said = self.doctor();
             if APPLIER_STANDS.contains(point) {
-                assert!(said.contains("the applier was still stopped"), "{said}");
+                assert!(said.contains("had left the SQL thread stopped"), "{said}");
             }
             self.assert_goes_on(point);
             assert_eq!(self.notes(), 0, "{point}");
@@ -191,13 +191,13 @@ fn what_others_stopped_stays_stopped() {
     until("the applier gets on", || place() != before);
     session.run("STOP SLAVE SQL_THREAD").unwrap();
     let said = case.doctor();
-    assert!(!said.contains("the applier"), "{said}");
+    assert!(!said.contains("the SQL thread"), "{said}");
     assert_eq!(case.applier(), ThreadState::Stopped);
     assert_eq!(case.notes(), 0);
 }
 
-/// The command that sees to it is the one for this server, also while one for another server, which does not
-/// answer yet, looks what there is to see to.
+/// The command that handles it is the one for this server, also while one for another server, which does not
+/// answer yet, checks what there is to do.
 #[test]
 fn by_the_command_for_its_server_while_another_waits() {
     let case = Case::start(mariadb_10_11());
@@ -210,7 +210,7 @@ fn by_the_command_for_its_server_while_another_waits() {
     let mut other = other.stdout(Stdio::null()).spawn().unwrap();
     let _waits = silent.accept().unwrap();
     let said = case.doctor();
-    assert!(said.contains("the applier was still stopped"), "{said}");
+    assert!(said.contains("had left the SQL thread stopped"), "{said}");
     other.kill().unwrap();
     other.wait().unwrap();
     case.assert_goes_on("while another waits");
@@ -228,7 +228,7 @@ fn those_of_a_restarted_server_are_left_alone() {
     launch.extra_args.push("--skip-slave-start".to_owned());
     case.site.running = Some(case.site.server.run(&launch));
     let said = case.doctor();
-    assert!(!said.contains("the applier"), "{said}");
+    assert!(!said.contains("the SQL thread"), "{said}");
     assert_eq!(case.applier(), ThreadState::Stopped);
     let note = fs::read_dir("/run/evenkeel/appliers").unwrap().flatten();
     let of_old = |name: &str| name.starts_with(&format!("{old}-"));

@@ -1,5 +1,5 @@
-//! Are tables of engines other than InnoDB, and the server's own, sound and of one instant in every copy that the
-//! server's own hot-copy tool makes under load?
+//! Are tables of engines other than InnoDB, and the server's own, intact and point-in-time consistent in
+//! every copy that the server's own hot-copy tool makes under load?
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::Site;

@@ -111,8 +111,8 @@ fn a_stream_that_is_not_whole_is_no_backup() {
     let flip = "perl -0777 -pe 'substr($_, 5000000, 1) ^= \"\\x01\"'";
     case.fails(&sent(flip), "is damaged");
     case.fails("echo 'completed OK!' >&2; exit 3", "exit status: 3");
-    case.fails("exit 0", "did not say that it completed");
-    case.fails("$real \"$@\" 2>/dev/null", "did not say that it completed");
+    case.fails("exit 0", "did not report completion");
+    case.fails("$real \"$@\" 2>/dev/null", "did not report completion");
     case.fails(
         &format!("{WHOLE}; cat $here/stream; exit 1"),
         "exit status: 1",
@@ -181,7 +181,7 @@ fn a_wish_to_stop_ends_both() {
     case.assert_nothing("evenkeel was asked to end");
 }
 
-/// It stands still in its locks because nobody reads on; the server must not.
+/// It hangs while it holds its locks because nobody reads on; the server must not.
 #[test]
 fn a_tool_that_keeps_writes_waiting_is_ended() {
     let case = Case::start();

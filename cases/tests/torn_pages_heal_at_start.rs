@@ -1,4 +1,4 @@
-//! After a crash in the middle of writing a page, does `check` say that the server will mend it, and
+//! After a crash in the middle of writing a page, does `check` say that the server will repair it, and
 //! does the server; and is the same page damage where there is no copy of it?
 
 use evenkeel_cases::Site;
@@ -92,9 +92,9 @@ fn case(server: TestServer) {
     assert_eq!(rows.as_deref(), Some("256"), "{told}");
     drop(session);
     stop(&mut site);
-    let mended = check_stopped(&evenkeel, &site, &[]);
-    assert_eq!(mended.code, Some(0), "{told}: {mended:?}");
-    assert_eq!(mended.answer["findings"], Value::Array(vec![]), "{told}");
+    let repaired = check_stopped(&evenkeel, &site, &[]);
+    assert_eq!(repaired.code, Some(0), "{told}: {repaired:?}");
+    assert_eq!(repaired.answer["findings"], Value::Array(vec![]), "{told}");
 }
 
 #[test]

@@ -52,5 +52,5 @@ fn another_processor() {
         bytes[18..20].copy_from_slice(&other);
     });
     let answer = ended.answer.to_string();
-    assert!(answer.contains("it was made for"), "{answer}");
+    assert!(answer.contains("it was built for"), "{answer}");
 }

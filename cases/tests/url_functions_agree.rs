@@ -1,5 +1,5 @@
 //! Do the servers' functions for URLs agree with the program, keep order and prefixes in indexes, and
-//! put up with what they are given?
+//! cope with what they are given?
 
 use evenkeel_cases::SMALL;
 use evenkeel_cases::program::{Ended, Evenkeel, run, url_library};
@@ -384,7 +384,7 @@ fn useless_libraries_change_nothing(site: &Site, table: &Table, path: &Path) {
     );
 }
 
-/// A damaged table is never used, nor another in its place; to install again mends it.
+/// A damaged table is never used, nor another in its place; installing again repairs it.
 fn damage_the_table(site: Site, other: &Table, path: &Path) -> Site {
     let file = site
         .plugins()
@@ -416,8 +416,8 @@ fn damage_the_table(site: Site, other: &Table, path: &Path) -> Site {
         .to_string();
     assert!(error.contains("is not beside"), "{name}: {error}");
     // The functions are those from before the restart: only the file was missing.
-    let mended = site.done("install", &[&format!("--table={}", path.display())]);
-    assert_eq!(mended["created"], serde_json::json!([]), "{mended}");
+    let repaired = site.done("install", &[&format!("--table={}", path.display())]);
+    assert_eq!(repaired["created"], serde_json::json!([]), "{repaired}");
     assert_eq!(
         value(&mut session, "SELECT url_table_id()"),
         Some(other.id())
@@ -468,7 +468,7 @@ fn refusals_say_what_to_do(site: &Site) {
     assert!(ended.message().contains("ERROR 1126"), "{ended:?}");
     let hints = ended.answer["hints"].to_string();
     assert!(
-        hints.contains("AppArmor") && hints.contains("had before"),
+        hints.contains("AppArmor") && hints.contains("as before"),
         "{hints}"
     );
     assert_eq!(site.done("status", &[])["state"], "absent");

@@ -1,4 +1,4 @@
-//! Does `bench tpcc` load, run and check on each server, go on with a load that was killed, refuse
+//! Does `bench tpcc` load, run and check on each server, resume a load that was killed, refuse
 //! tables that are not sound, and tell what was lost when the server goes away in a run?
 
 use evenkeel_cases::SMALL;

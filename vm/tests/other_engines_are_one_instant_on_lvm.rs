@@ -1,5 +1,5 @@
-//! Are tables of engines other than InnoDB, and the server's own, sound and of one instant in every snapshot of
-//! a logical volume that is made under load?
+//! Are tables of engines other than InnoDB, and the server's own, intact and point-in-time consistent in
+//! every snapshot of a logical volume that is made under load?
 
 use evenkeel_backup::backup::SnapshotChoice;
 use evenkeel_cases::engines::{ALL, RESTLESS, go_round};

@@ -1,4 +1,4 @@
-//! Does a server run on logical volumes in the machine, and is a volume's snapshot one instant of it?
+//! Does a server run on logical volumes in the machine, and is a volume's snapshot point-in-time consistent?
 
 use evenkeel_cases::Site;
 use evenkeel_testkit::servers::mariadb_10_11;

@@ -115,7 +115,7 @@ fn judge(tried: &[(&Entry, Outcome)]) -> Result<bool> {
     }
     let invalid = tried.iter().filter(|(_, one)| one.is_invalid()).count();
     if invalid > 0 {
-        bail!("{invalid} of the entries prove nothing: mend {LIST}");
+        bail!("{invalid} of the entries prove nothing: fix {LIST}");
     }
     Ok(tried.iter().all(|(_, one)| one.is_killed()))
 }

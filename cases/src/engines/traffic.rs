@@ -151,7 +151,7 @@ fn open(subject: Subject, options: &ConnectOptions) -> Result<Session> {
 
 fn take_turn(session: &mut Session, subject: Subject, place: &Place) -> Result<()> {
     let turn = place.started.fetch_add(1, Ordering::SeqCst) + 1;
-    // Some of them answer with rows. MySQL 8 may ask to begin a GRANT anew, of which nothing was done.
+    // Some of them answer with rows. MySQL 8 may ask to retry a GRANT, of which nothing was done.
     while let Err(error) = session.rows(&subject.statement(turn)) {
         if !error.chain().contains("(40001)") {
             return Err(error);

@@ -132,10 +132,7 @@ mod tests {
                 "207 files, 112.8 MiB; read 45.7 KiB",
                 "9 files, 3 B; read 1.0 GiB",
             ),
-            (
-                "writes stood still for 6.0 ms",
-                "writes stood still for 1.2 s",
-            ),
+            ("writes paused for 6.0 ms", "writes paused for 1.2 s"),
             (
                 "binlog.000001:776, GTID 0-1-3",
                 "binlog.000002:3, GTID 0-1-4711",

@@ -47,7 +47,7 @@ pub struct Soak {
     pub counts: Counts,
 }
 
-/// Why a client cannot go on with its session.
+/// Why a client cannot continue its session.
 type Lost = ();
 
 impl Soak {
@@ -89,7 +89,7 @@ impl Soak {
     /// Runs all clients until they are told to end; `ends` decides when, and how.
     pub fn run(&self, site: &QueueSite, own: &mut Own, seed: u64, ends: impl FnOnce(&Self)) {
         self.is_over.store(false, Ordering::SeqCst);
-        // A server that was started anew gives the numbers of old connections again.
+        // A restarted server gives the numbers of old connections again.
         self.connections.lock().expect("no client panics").clear();
         let options = site.running.connect_options();
         let random = |who: u64| Random::new(seed.wrapping_mul(1000) + who);
@@ -121,7 +121,7 @@ impl Soak {
                 }
                 Err(_) if !self.goes_on() => {}
                 // MySQL 9.7 does that to a client once in many thousands of KILLs of others.
-                Err(why) if why.chain().contains(" broke off: ") => {}
+                Err(why) if why.chain().contains(" was cut off: ") => {}
                 Err(why) => self.fails(format!("a connection: {}", why.chain())),
             }
         }

@@ -16,7 +16,8 @@ use std::collections::BTreeMap;
 pub struct Facts {
     /// Snapshot provider and method: `reflink/splice`.
     pub snapshot: String,
-    /// What stood still for the moment of the snapshot: `block-commit`, `block-commit-stop`, `global-read`, `stop`, `none`.
+    /// What was paused for the moment of the snapshot: `block-commit`, `block-commit-stop`, `global-read`,
+    /// `stop`, `none`.
     pub moment: String,
     /// Bytes read from the snapshot.
     pub bytes_read: u64,
@@ -39,7 +40,7 @@ pub struct Facts {
     pub rested_s: f64,
     /// How long any lock was held.
     pub lock_ms: f64,
-    /// How long commits stood still.
+    /// How long commits were paused.
     pub write_pause_ms: f64,
     /// How long the applier of a replica stood.
     #[serde(default)]
@@ -90,7 +91,8 @@ impl Facts {
             count => format!("{count} corrupt pages, stored as the server had them"),
         };
         Some(format!(
-            "generation {generation} has {pages}; 'evenkeel generations' with its number names what is corrupt"
+            "generation {generation} has {pages}; 'evenkeel generations' with its number lists \
+             the corrupt pages"
         ))
     }
 
@@ -125,11 +127,11 @@ impl Facts {
             Some(id) => Err(Error::new(
                 ErrorKind::Differs,
                 format!(
-                    "the manifest of generation {} names a root '{id}', which is none of evenkeel's",
+                    "the manifest of generation {} names the root '{id}', which evenkeel does not know",
                     manifest.generation
                 ),
             )
-            .hint("the repository was not written by evenkeel as it is; nothing was restored")),
+            .hint("evenkeel did not write the repository in this state; nothing was restored")),
         }
     }
 }

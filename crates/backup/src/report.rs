@@ -40,7 +40,7 @@ pub struct GenerationReport {
     pub rested_s: f64,
     /// How long any lock was held.
     pub lock_ms: f64,
-    /// How long commits stood still.
+    /// How long commits were paused.
     pub write_pause_ms: f64,
     /// How long the applier of a replica stood (`--stop-applier`).
     #[serde(default)]
@@ -76,6 +76,6 @@ pub struct CorruptPage {
     pub index: Option<String>,
     /// What does not match.
     pub why: String,
-    /// What would mend it, when that is known (a secondary index can be rebuilt).
+    /// What would repair it, when that is known (a secondary index can be rebuilt).
     pub remedy: Option<String>,
 }

@@ -42,11 +42,14 @@ pub(crate) fn reach_directory(account: Account, dir: &Path) -> Result<()> {
     match closed_above(account, dir) {
         None => Ok(()),
         Some(closed) => Err(Error::refused(format!(
-            "what is started for this does not run as root, and user {} cannot enter {}",
+            "the server for this does not run as root, and user {} cannot enter {}",
             account.uid,
             closed.display()
         ))
-        .hint("name a place below directories that everybody may enter, for example in /srv: --target, or --scratch")),
+        .hint(
+            "name a directory that every user can reach, for example in /srv: --target, or \
+             --scratch",
+        )),
     }
 }
 
@@ -63,7 +66,7 @@ pub(crate) fn reach_program(account: Account, program: &Path, option: &str) -> R
             closed.display()
         ))
         .hint(format!(
-            "name a program with {option} that everybody may run"
+            "name a program with {option} that every user may run"
         ))),
     }
 }

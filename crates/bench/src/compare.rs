@@ -66,7 +66,7 @@ pub fn compare(first: &[f64], second: &[f64]) -> Result<Verdict> {
     for side in [first, second] {
         if side.is_empty() || side.len() > RUNS_MAX {
             return Err(Error::usage(format!(
-                "each side has from 1 to {RUNS_MAX} runs, not {}",
+                "each side must have from 1 to {RUNS_MAX} runs, not {}",
                 side.len()
             )));
         }
@@ -180,8 +180,8 @@ impl Verdict {
         let middle = format!("in the middle it is {change} ({first} → {second})");
         match self.p_least >= LEVEL {
             true => format!(
-                "{what}: no clear difference: {middle}, but with {n} and {m} runs nothing could be told from \
-                 chance. Run it four times at least on each side, better more often."
+                "{what}: no clear difference: {middle}, but {n} and {m} runs are too few to \
+                 exclude chance. Use at least four runs on each side, better more."
             ),
             false => format!("{what}: no clear difference ({chance}): {middle}."),
         }

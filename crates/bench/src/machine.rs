@@ -81,7 +81,7 @@ pub fn here(datadir: Option<&Path>) -> Vec<Fact> {
         .and_then(|path| mount(&read("/proc/self/mountinfo"), &path));
     facts.push(Fact::new(
         "the server's files",
-        mount.unwrap_or_else(|| "not seen from this machine".to_owned()),
+        mount.unwrap_or_else(|| "cannot be seen from this machine".to_owned()),
     ));
     facts
 }

@@ -20,7 +20,7 @@ pub struct Value {
 
 /// What can be measured several times.
 pub trait Repeatable {
-    /// What it is about; the first one is what runs are put in order by.
+    /// What it is about; runs are sorted by the first one.
     fn values(&self) -> Vec<Value>;
 
     /// Whether the result counts.

@@ -51,10 +51,10 @@ pub fn end_of_file(path: &Path) -> Result<End> {
         MAGIC => end_of(&mut reader, size)
             .context(|| format!("failed to read the binary log {}", path.display())),
         MAGIC_ENCRYPTED => Err(Error::refused(format!(
-            "the binary log {} is encrypted, its coordinates cannot be read from the image",
+            "the binary log {} is encrypted, so its coordinates cannot be read from the image",
             path.display()
         ))
-        .hint("take the backup with a lock (--lock ftwrl), so that the server says them")),
+        .hint("take the backup with a lock (--lock ftwrl), so that the server reports them")),
         _ => Err(Error::failed(format!(
             "{} is not a binary log",
             path.display()

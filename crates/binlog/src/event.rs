@@ -44,7 +44,7 @@ impl Header {
         if (header.length as usize) < HEADER || header.length > EVENT_MAX {
             let length = header.length;
             return Err(Error::failed(format!(
-                "an event of {length} bytes cannot be"
+                "an event cannot have {length} bytes"
             )));
         }
         Ok(header)
@@ -121,7 +121,7 @@ impl Format {
             1 => true,
             other => {
                 return Err(Error::refused(format!(
-                    "the binary log has checksums of kind {other}, which is not known"
+                    "the binary log has checksums of an unknown kind, {other}"
                 )));
             }
         };
@@ -143,7 +143,7 @@ impl Format {
             return Ok(());
         }
         Err(Error::failed(format!(
-            "an event of kind {} at {} fails its checksum",
+            "the checksum of the event of kind {} at {} does not match",
             header.kind,
             header.next.wrapping_sub(header.length)
         )))

@@ -137,7 +137,7 @@ impl<R: Read> Events<R> {
         if !header.may_end_at(end) {
             let says = header.next;
             return Err(Error::failed(format!(
-                "an event that ends at {end} says {says}"
+                "the event that ends at {end} claims to end at {says}"
             )));
         }
         Ok(())

@@ -29,8 +29,8 @@ pub fn warnings(words: &[OsString]) -> Vec<String> {
     let typed = ours(words)
         .iter()
         .any(|word| word.as_bytes().starts_with(LONG));
-    let text = "a password on the command line can be seen by others for a moment; \
-                an option file, a login path or -p alone (which asks) keeps it to yourself";
+    let text = "other users can briefly see a password on the command line; use an option file, \
+         a login path or -p alone (which asks)";
     typed.then(|| text.to_owned()).into_iter().collect()
 }
 

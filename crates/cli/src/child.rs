@@ -71,7 +71,7 @@ pub fn start(mut command: Command) -> Result<Child> {
     command
         .spawn()
         .context(|| format!("failed to start '{name}'"))
-        .map_err(|error| error.hint("give the command and its arguments as they are, after --"))
+        .map_err(|error| error.hint("put the command and its arguments after --"))
 }
 
 /// Waits until the command ends, handing signals on to it meanwhile; `meanwhile` runs with the

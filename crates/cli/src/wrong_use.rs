@@ -20,7 +20,7 @@ pub(crate) fn tips(error: &clap::Error) -> Vec<String> {
             .map(|ours| ours.hints().into_iter().map(str::to_owned).collect())
             .unwrap_or_default(),
         ErrorKind::MissingRequiredArgument if lacks(error, "--target ") => vec![
-            "name an empty directory, or one that is not there yet: --target /restored".to_owned(),
+            "name a new or an empty directory: --target /restored".to_owned(),
             "a volume can go back to its device or file instead: --onto PATH".to_owned(),
         ],
         ErrorKind::UnknownArgument if is_hidden(error) => vec![

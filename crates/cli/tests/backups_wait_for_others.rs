@@ -149,7 +149,7 @@ fn who_waited_in_vain_is_told_so() {
         said.contains("evenkeel: still busy after 50 ms: "),
         "{said}"
     );
-    let hint = format!("hint: give it longer: --wait=30m, or look at process {own}\n");
+    let hint = format!("hint: wait longer: --wait=30m, or look at process {own}\n");
     assert!(said.ends_with(&hint), "{said}");
     assert_eq!(said.matches("hint: ").count(), 1, "{said}");
 }

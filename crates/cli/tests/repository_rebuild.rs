@@ -1,4 +1,4 @@
-//! Does a repository whose head is lost say how it is mended, and is it mended only when told to?
+//! Does a repository whose head is lost say how it is rebuilt, and is it rebuilt only when told to?
 
 use evenkeel_repository::{Begin, Create, FileKind, FileMeta, Repository, RunKind};
 use serde_json::{Value, json};

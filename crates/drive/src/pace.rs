@@ -10,7 +10,7 @@ pub enum Pace {
     /// Each session begins a unit as soon as its last one has ended.
     Closed,
     /// All sessions together begin so many units per second, at even distances. Latency counts from
-    /// when a unit was to begin, so that a server that stands still is charged for every unit that
+    /// when a unit was to begin, so that a server that hangs is charged for every unit that
     /// waited meanwhile (no coordinated omission).
     Rate(f64),
 }

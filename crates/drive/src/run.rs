@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_server_that_stands_still_is_charged_for_all_who_waited() {
-        /// Stands still once, for 100 ms.
+        /// Hangs once, for 100 ms.
         struct Stall(bool);
         impl Work for Stall {
             fn once(&mut self) -> Unit {

@@ -17,7 +17,7 @@ pub struct KindTally {
     pub done: u64,
     /// Units that failed.
     pub failed: u64,
-    /// How often units were begun anew.
+    /// How often units were retried.
     pub retries: u64,
     latency_us: Histogram<u64>,
 }
@@ -140,7 +140,7 @@ impl Board {
         tally.record(unit, latency);
     }
 
-    /// Returns what was done since the last time, and begins anew.
+    /// Returns what was done since the last time, and starts over.
     pub(crate) fn take(&self) -> Tally {
         let mut all = Tally::new(self.kinds);
         for shard in &self.shards {

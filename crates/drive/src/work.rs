@@ -28,7 +28,7 @@ pub struct Unit {
     pub kind: usize,
     /// How it ended.
     pub outcome: Outcome,
-    /// How often it was begun anew before it ended so.
+    /// How often it was retried before it ended so.
     pub retries: u32,
 }
 
@@ -55,7 +55,7 @@ impl Unit {
 pub enum Outcome {
     /// It was done.
     Done,
-    /// It failed; the session goes on with the next one.
+    /// It failed; the session continues with the next one.
     Failed,
     /// The session is gone.
     Lost,

@@ -81,7 +81,7 @@ impl fmt::Display for Why {
             Self::PageNumber(found) => write!(f, "it says it is page {found}"),
             Self::SpaceId(found) => write!(f, "it says it belongs to tablespace {found}"),
             Self::Header => f.write_str("its header contradicts itself"),
-            Self::Length(got) => write!(f, "it is cut off after {got} bytes"),
+            Self::Length(got) => write!(f, "it ends after {got} bytes"),
         }
     }
 }

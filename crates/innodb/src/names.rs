@@ -129,7 +129,7 @@ impl Names {
 }
 
 impl PageName {
-    /// Returns the statement that makes the damaged index anew, where that is possible: only a
+    /// Returns the statement that rebuilds the damaged index, where that is possible: only a
     /// secondary index holds nothing that the rows do not.
     ///
     /// It rebuilds the table from its rows and never reads the damaged index. Dropping the index

@@ -8,7 +8,7 @@
 //! cloned: [`wrapped`] asks that from LSNs, [`log_end`] proves it from the clone.
 //!
 //! The caller keeps DDL out meanwhile (files that come and go are not in the argument), clones each
-//! file at one instant so that no page is torn, and counts undo tablespaces, the system tablespace
+//! file at one point in time so that no page is torn, and counts undo tablespaces, the system tablespace
 //! and MySQL 8.0's `mysql.ibd` among the data files. No page of a sound image has an LSN beyond
 //! [`log_end`]. Proven on MariaDB 10.11, MySQL 8.0.15 and 5.7.22.
 //!

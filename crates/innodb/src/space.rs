@@ -86,7 +86,7 @@ impl SpaceFormat {
         }
         if be32(page0, PAGE_NO) != 0 {
             return Probe::NotCheckable(
-                "its first page is not page 0: a further file of a tablespace, or damaged",
+                "its first page is not page 0: it is a later file of a tablespace, or damaged",
             );
         }
         if be16(page0, TYPE) != PageType::FSP_HDR.0 {

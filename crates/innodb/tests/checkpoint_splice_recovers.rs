@@ -386,7 +386,7 @@ fn is_log(file: &Path) -> bool {
     name.starts_with("ib_logfile")
 }
 
-/// Returns whether a file is none of the data: the server makes it anew.
+/// Returns whether a file is not part of the data: the server re-creates it.
 fn is_passing(file: &Path) -> bool {
     let name = file.to_string_lossy();
     name.contains("ibtmp") || name.contains("#innodb_temp") || name.ends_with(".pid")

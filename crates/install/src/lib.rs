@@ -2,7 +2,7 @@
 //!
 //! A library is never written over while a server may have it loaded: each has a name of its own,
 //! made of what is in it and of the table that it works with. So the server's own list of functions
-//! says all that there is to know, and an interrupted run is gone on with.
+//! says all that there is to know, and an interrupted run is resumed.
 //!
 //! | file | what |
 //! |---|---|

@@ -35,7 +35,7 @@ pub(crate) fn put(directory: &Path, wanted: &Wanted<'_>) -> Result<()> {
             io::ErrorKind::PermissionDenied => {
                 "run this as a user who may write there, such as root"
             }
-            _ => "see that the directory is there, writable and has space",
+            _ => "check that the directory exists, is writable and has space",
         };
         Error::refused(format!("failed to write {}", path.display()))
             .because(error)
@@ -61,7 +61,7 @@ pub(crate) fn ours(directory: &Path, but: &[String]) -> Result<Vec<String>> {
     let failed = |error: io::Error| {
         Error::refused(format!("failed to list {}", directory.display()))
             .because(error)
-            .hint("give the server's plugin directory, as it is called on this host, with --plugin-dir")
+            .hint("name the server's plugin directory, by its path on this host, with --plugin-dir")
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -84,10 +84,10 @@ pub(crate) fn remove(directory: &Path, names: &[String]) -> Result<()> {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::new(
                     evenkeel_op::ErrorKind::Partial,
-                    format!("the functions are changed, but {} stays", path.display()),
+                    format!("the functions are replaced, but {} remains", path.display()),
                 )
                 .because(error)
-                .hint("remove it by hand: nothing uses it any more"));
+                .hint("remove it by hand: nothing uses it now"));
             }
             _ => {}
         }

@@ -183,7 +183,7 @@ fn refuse_strangers(found: &Found) -> Result<()> {
     match stranger {
         None => Ok(()),
         Some(one) => Err(Error::refused(format!(
-            "the server has a function {} of another library, {}",
+            "the server has a function {} from another library, {}",
             one.name, one.library
         ))
         .hint("drop it with DROP FUNCTION if nothing needs it, then run this again")),
@@ -199,20 +199,20 @@ fn refuse_another_table(found: &Found, install: &Install, here: Option<&Path>) -
         Some(old) => {
             let directory = here.unwrap_or_else(|| Path::new(&found.plugin_dir));
             let file = directory.join(names::table_file(old));
-            let keep = format!("to keep it, give --table {}", file.display());
+            let keep = format!("to keep it, use --table {}", file.display());
             (format!("table {old}"), keep)
         }
         None => (
-            "a table that does not say its name".to_owned(),
+            "a table without a name".to_owned(),
             "see why with 'evenkeel plugin status url'".to_owned(),
         ),
     };
     Err(Error::refused(format!(
-        "the server's functions work with {old}, not with {id}"
+        "the server's functions use {old}, not {id}"
     ))
     .hint(keep)
     .hint(
-        "codes of the one cannot be read with the other, and look alike: decompress them with the \
-         old one first, or see that there are none, and give --change-table",
+        "codes made with one table cannot be read with the other, and look alike: decompress \
+         them with the old table first, or make sure there are none, and add --change-table",
     ))
 }

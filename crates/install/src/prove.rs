@@ -22,11 +22,11 @@ pub fn prove(session: &mut Session, table: &Table) -> Result<()> {
     let id = session.value("SELECT url_table_id()").map_err(told)?;
     if id.as_deref() != Some(&*table.id()) {
         return Err(Error::failed(format!(
-            "the server's functions say that they use table {}, not {}",
+            "the server's functions report that they use table {}, not {}",
             id.unwrap_or_default(),
             table.id()
         ))
-        .hint("copy library and table again, both of this program's version"));
+        .hint("copy the library and the table of this program's version again"));
     }
     for text in texts() {
         let text_sql = format!("X'{}'", hex(&text));
@@ -42,11 +42,12 @@ pub fn prove(session: &mut Session, table: &Table) -> Result<()> {
             (0..wanted.len()).all(|at| row.at(at) == Some(&wanted[at]))
         };
         if !row.as_ref().is_some_and(same) {
-            return Err(
-                Error::failed("the server's functions make other codes than this program").hint(
-                    "the library is of another version than the program: use those of one release",
-                ),
-            );
+            return Err(Error::failed(
+                "the server's functions produce different codes than this program",
+            )
+            .hint(
+                "the library and the program have different versions: use those of one release",
+            ));
         }
     }
     Ok(())

@@ -31,25 +31,25 @@ fn hint(code: u16) -> Option<&'static str> {
     Some(match code {
         // access to a database, a table, an operation
         1044 | 1142 | 1227 => {
-            "the account needs SELECT, INSERT and DELETE on the database mysql, and where a binary log \
-             is written the right to leave it out of that (SUPER, BINLOG ADMIN or \
+            "the account needs SELECT, INSERT and DELETE on the database mysql, and with a \
+             binary log the right to turn it off for a session (SUPER, BINLOG ADMIN or \
              SESSION_VARIABLES_ADMIN)"
         }
         1290 => {
-            "no functions can be added while the server runs with that option: start it without, or set \
-             read_only=OFF for that time"
+            "functions cannot be added while the server runs with that option: start it without, \
+             or set read_only=OFF meanwhile"
         }
         // a variable that only the command line sets
-        1238 => "set it where the server is started, and start it again",
-        1125 => "another run has made it meanwhile: run this again",
+        1238 => "set it in the server's configuration, and restart the server",
+        1125 => "another run created it meanwhile: run this again",
         1126 => {
-            "the server cannot load the library: see that it lies in the server's plugin directory, that \
-             the server's user may read it, that AppArmor or SELinux let it, and that it was built on a \
-             system no newer than the server's"
+            "the server cannot load the library: check that it is in the server's plugin \
+             directory, that the server's user can read it, that AppArmor or SELinux allows it, \
+             and that it was built on a system no newer than the server's"
         }
-        1127 => "the library there is another one: copy it again, whole",
+        1127 => "the library there is a different one: copy it again, completely",
         1123 => {
-            "see that the table's file lies beside the library, whole and readable for the server"
+            "check that the table's file is beside the library, complete and readable by the server"
         }
         _ => return None,
     })

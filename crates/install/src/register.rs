@@ -43,7 +43,7 @@ pub(crate) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
         Ok(())
     };
     match back() {
-        Ok(()) => why.hint("the server has the functions that it had before, and no others"),
+        Ok(()) => why.hint("the server has the same functions as before"),
         Err(error) => why.hint(format!(
             "the server may lack functions now ({error}): see 'evenkeel plugin status url'"
         )),
@@ -80,11 +80,11 @@ fn to_copy(error: &Error, plan: &Plan) -> Error {
     Error::refused("the server is not on this host, and does not have the library yet")
         .because(Error::failed(error.to_string()))
         .hint(format!(
-            "copy the library to {directory}/{library} on the server's host, readable for its user"
+            "copy the library to {directory}/{library} on the server's host, readable by the server's user"
         ))
         .hint(format!(
-            "unless it is the table that is built in, copy the table to {directory}/{table} there"
+            "unless it is the built-in table, copy the table to {directory}/{table} there"
         ))
         .hint("then run this again; or run it on the server's host, which does all of it")
-        .hint("if the server's files are on this host after all, give --plugin-dir")
+        .hint("if the server's files are on this host, add --plugin-dir")
 }

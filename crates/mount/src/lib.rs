@@ -12,7 +12,7 @@
 //!
 //! A [`Tree`] is shown read-only: its content never changes, so the kernel may keep all of it. A
 //! [`Scratch`] is a directory whose sparse files stand for files of an [`Origin`]: a map says which
-//! parts of each are not there yet. They are fetched when they are read, or by [`Overlay::fill`].
+//! parts of each are missing. They are fetched when they are read, or by [`Overlay::fill`].
 //! [`Mounted::delayed`] shows a plain directory in the same way, as if it lay on a slow disk.
 
 mod attributes;

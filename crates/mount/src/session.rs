@@ -106,7 +106,7 @@ fn cannot_mount(mountpoint: &Path, error: io::Error) -> Error {
             .hint("load the kernel's FUSE: modprobe fuse"),
         false if !rustix::process::geteuid().is_root() => failed
             .because(error)
-            .hint("who is not root needs fusermount3: install the package fuse3"),
+            .hint("users other than root need fusermount3: install the package fuse3"),
         false => failed.because(error),
     }
 }

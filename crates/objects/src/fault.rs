@@ -35,10 +35,11 @@ impl Asked {
     fn rights(self) -> &'static str {
         match self {
             Self::Read | Self::List => {
-                "these credentials may not read: give them the rights to read and list, or use others"
+                "these credentials do not allow reading: grant them read and list, or use others"
             }
             Self::Write | Self::Remove => {
-                "these credentials may not write: give them the rights to write, list and delete, or use others"
+                "these credentials do not allow writing: grant them write, list and delete, or \
+                 use others"
             }
         }
     }
@@ -76,7 +77,7 @@ pub(crate) fn io_error(asked: Asked, error: Fault) -> io::Error {
             return io::Error::new(kind, refused(&said, asked, path));
         }
         Fault::Precondition { path, .. } => {
-            format!("{path} was changed by someone else meanwhile")
+            format!("another program changed {path} meanwhile")
         }
         Fault::AlreadyExists { path, .. } => format!("{path} exists already"),
         Fault::NotFound { path, .. } => format!("{path} is not there"),
@@ -131,10 +132,8 @@ fn without_credentials(said: &str) -> Error {
     } else {
         "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile in ~/.aws/credentials"
     };
-    Error::refused(
-        "no credentials for the object store were given, and this machine has none of its own",
-    )
-    .hint(hint)
+    Error::refused("no credentials for the object store were given, and this machine has no role")
+        .hint(hint)
 }
 
 fn without_bucket(said: &str) -> Error {
@@ -153,10 +152,7 @@ fn without_bucket(said: &str) -> Error {
 
 fn unreachable(unreached: &Unreached) -> Error {
     let host = &unreached.host;
-    let text = format!(
-        "the store at {host} cannot be reached: {}",
-        unreached.reason()
-    );
+    let text = format!("cannot reach the store at {host}: {}", unreached.reason());
     let error = Error::new(ErrorKind::Unreachable, text);
     match unreached.ever_reached {
         true => error.hint("run it again when the store or the network is back"),

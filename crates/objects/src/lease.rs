@@ -5,7 +5,7 @@
 //! reader.lock/shared-4f1d…     one for each holder
 //! reader.lock/exclusive
 //! ```
-//! A holder writes its lease anew every quarter of its term. Whoever finds one that is older than
+//! A holder renews its lease every quarter of its term. Whoever finds one that is older than
 //! the term takes it over, on the condition that it is still the one that was found. Ages are
 //! differences of two times that the store itself wrote: no clock but the store's is asked. Alone
 //! comes after together in this way: who wants to be alone writes its own lease first, then looks
@@ -185,10 +185,10 @@ async fn insist(objects: &dyn ObjectStore, path: &Path) -> Result<(), Fault> {
         Ok(_) => {
             gone(objects.delete(path).await)?;
             Err(Fault::NotSupported {
-                source: "the store does not honour conditional writes: it made the same object \
-                         twice. S3, Google, Azure, MinIO, SeaweedFS, Ceph and R2 do, in their \
-                         present versions"
-                    .into(),
+                source: "the store does not honor conditional writes: it created the same object \
+                     twice. Current versions of S3, Google, Azure, MinIO, SeaweedFS, Ceph and R2 \
+                     do"
+                .into(),
             })
         }
         Err(error) => Err(error),
@@ -340,7 +340,7 @@ impl State {
             return Ok(());
         }
         Err(io::Error::other(format!(
-            "the lease on {} was lost: it could not be renewed for {} s, and may be someone else's",
+            "the lease on {} was lost: it could not be renewed for {} s, and another run may hold it",
             self.path,
             age.as_secs()
         )))

@@ -68,7 +68,7 @@ impl Place {
                 "the URL of {} contains a user name or a password",
                 url.host_str().unwrap_or_default()
             ))
-            .hint("leave it out, because everybody on this host can see it in the list of processes")
+            .hint("remove it: every user on this host can see it in the process list")
             .hint(
                 "give it in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or in a file \
                  of your own (~/.aws/credentials)",
@@ -96,7 +96,7 @@ impl Place {
         let failed = || format!("{} cannot be used", self.url);
         let unusable = |error: object_store::Error| {
             Error::usage(format!("{}: {}", failed(), innermost(&error)))
-                .hint("check the variables in the environment that are about the store")
+                .hint("check the environment variables for the store")
         };
         let store: Arc<dyn ObjectStore> = match scheme {
             ObjectStoreScheme::AmazonS3 => {
@@ -206,10 +206,11 @@ fn refuse_plain(endpoint: Option<String>, allowed: Option<String>, setting: &str
     match allowed.as_deref() {
         Some("true" | "1" | "yes" | "y" | "on") => Ok(()),
         _ => Err(Error::usage(format!(
-            "the store's address {endpoint} is plain HTTP: whoever is on the way could read what is sent"
+            "the store's address {endpoint} is plain HTTP: others on the network could read what \
+             is sent"
         ))
         .hint(format!(
-            "write https://, or set {setting}=true if the way to the store is safe"
+            "write https://, or set {setting}=true if the network to the store is safe"
         ))),
     }
 }

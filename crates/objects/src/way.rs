@@ -145,7 +145,7 @@ impl HttpService for Told {
                 // Once, until it answers again.
                 if kind == HttpErrorKind::Connect && failures == 1 {
                     self.tell.say(&format!(
-                        "the store at {} cannot be reached ({}): trying again",
+                        "cannot reach the store at {} ({}): retrying",
                         unreached.host,
                         unreached.reason()
                     ));

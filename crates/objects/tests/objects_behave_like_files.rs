@@ -60,7 +60,7 @@ fn what_others_changed_is_not_replaced() {
     put(&other, "head", Existing::Replace, b"2").unwrap();
     let error = put(&one, "head", Existing::Replace, b"3").unwrap_err();
     assert!(
-        error.to_string().contains("changed by someone else"),
+        error.to_string().contains("another program changed"),
         "{error}"
     );
     assert_eq!(whole(&one, "head"), b"2");

@@ -20,7 +20,7 @@ const CLOSED: u32 = 0o700;
 pub struct Living(OwnDirectory);
 
 impl Living {
-    /// Makes a directory that is not there yet. `None` when something is, or is put there meanwhile.
+    /// Makes a new directory. `None` when something is there, or is put there meanwhile.
     pub fn make(path: &Path) -> Result<Option<Self>> {
         match DirBuilder::new().mode(CLOSED).create(path) {
             Ok(()) => {}

@@ -76,7 +76,7 @@ impl Notes {
                 // Another run removed it just before the lock was ours.
                 Ok(()) if Instant::now() < until => {}
                 Ok(()) => {
-                    return Err(Error::failed(failed()).because("it is removed time and again"));
+                    return Err(Error::failed(failed()).because("it keeps being removed"));
                 }
                 Err(error) if Instant::now() >= until => {
                     return Err(Error::new(ErrorKind::Busy, busy)

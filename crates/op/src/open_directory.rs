@@ -22,7 +22,7 @@ pub struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    /// Opens a directory. Fails when the last part of `path` is a symbolic link, or no directory; links
+    /// Opens a directory. Fails when the last part of `path` is a symbolic link, or not a directory; links
     /// before it are followed.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_at(CWD, path.as_os_str(), path.to_owned())

@@ -46,13 +46,14 @@ impl OwnDirectory {
     pub fn open(path: &Path) -> crate::Result<Self> {
         let refused = |why: &str| {
             Error::refused(format!("{} {why}", path.display())).hint(
-                "look who made it; if nothing in it is needed, move it away or delete it, and run again",
+                "check who created it; if you do not need its contents, move it away or delete \
+                 it, and run again",
             )
         };
         let (directory, stat) = match Self::open_any(path) {
             Ok(open) => open,
             Err(error) if is_no_directory(&error) => {
-                return Err(refused("is a symbolic link, or no directory"));
+                return Err(refused("is a symbolic link, or not a directory"));
             }
             Err(error) => {
                 return Err(error).context(|| format!("failed to open {}", path.display()));
@@ -62,12 +63,8 @@ impl OwnDirectory {
             return Err(refused("belongs to another user"));
         }
         if !is_closed_to_others(&stat) {
-            return Err(
-                refused("is open for other users to write into").hint(format!(
-                    "if it is yours alone: chmod go-w {}",
-                    path.display()
-                )),
-            );
+            return Err(refused("is writable by other users")
+                .hint(format!("if only you use it: chmod go-w {}", path.display())));
         }
         Ok(directory)
     }
@@ -89,7 +86,7 @@ impl OwnDirectory {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) if is_no_directory(&error) => Err(Error::refused(format!(
-                "{} is a symbolic link, or no directory",
+                "{} is a symbolic link, or not a directory",
                 path.display()
             ))
             .hint("move it away, and run again")),
@@ -134,7 +131,7 @@ pub fn open_without_links(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
         other => other,
     };
     opened.map_err(|errno| match errno {
-        Errno::LOOP => io::Error::other("a symbolic link was put there since it was looked at"),
+        Errno::LOOP => io::Error::other("a symbolic link was put there after it was checked"),
         errno => errno.into(),
     })
 }
@@ -189,14 +186,12 @@ pub fn make_private(path: &Path) -> crate::Result<OwnDirectory> {
     }
     let (directory, is_ours) = close(&place).context(failed)?;
     if !is_ours && geteuid().is_root() {
-        return Err(Error::refused(format!(
-            "{} belongs to another user",
-            path.display()
-        ))
-        .hint(
-            "name a directory that is not there yet, or make this one root's: its owner could lead \
-                 what root writes elsewhere",
-        ));
+        return Err(
+            Error::refused(format!("{} belongs to another user", path.display())).hint(
+                "name a new directory, or give this one to root: its owner could redirect \
+                 what root writes",
+            ),
+        );
     }
     Ok(directory)
 }
@@ -221,8 +216,8 @@ fn close(place: &Path) -> io::Result<(OwnDirectory, bool)> {
 /// How many links may stand on one path; the kernel's own limit.
 const LINKS: u32 = 40;
 
-/// Returns an absolute path without symbolic links that leads where `path` does; what is behind a part that is
-/// not there yet stays as it is.
+/// Returns an absolute path without symbolic links that leads where `path` does; what is behind a missing
+/// part stays as it is.
 ///
 /// Errors: `Refused` where a link on the way is another user's, or stands where others can put one.
 fn without_links_of_others(path: &Path) -> crate::Result<PathBuf> {
@@ -284,10 +279,10 @@ fn is_trusted_link(above: &Path, link: &fs::Metadata) -> io::Result<bool> {
 
 fn link_of_others(link: &Path) -> Error {
     Error::refused(format!(
-        "{} is a symbolic link that others than root and you could have put there",
+        "{} is a symbolic link that other users could have put there",
         link.display()
     ))
-    .hint("look who made it, and name the directory that it leads to")
+    .hint("look who made it, and name the directory it points to")
 }
 
 /// Whether what `stat` describes is root's or this user's.

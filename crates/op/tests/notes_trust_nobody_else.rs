@@ -68,7 +68,7 @@ fn others_may_not_write_into_it() {
         fs::set_permissions(&path, Permissions::from_mode(open_to)).unwrap();
         assert!(Notes::open(&path).is_none(), "{open_to:o}");
         let error = Notes::make(&path, 0o755).unwrap_err().to_string();
-        assert!(error.contains("open for other users"), "{error}");
+        assert!(error.contains("writable by other users"), "{error}");
     }
 }
 

@@ -82,7 +82,7 @@ pub struct IdRange {
 pub struct Salvage {
     /// A table's file, or a data directory.
     pub path: PathBuf,
-    /// A directory that is not there yet, or empty: new files go there as in a data directory.
+    /// A new or an empty directory: new files go there as in a data directory.
     pub into: PathBuf,
 }
 
@@ -143,7 +143,7 @@ pub fn salvage(request: &Salvage) -> Result<FilesReport> {
 
 fn failed(why: evenkeel_queue::Error) -> Error {
     Error::failed(why.to_string())
-        .hint("give a directory on a disk with space that is not there yet, and run this again")
+        .hint("name a new directory on a disk with enough free space, and run this again")
 }
 
 /// MariaDB keeps a table's columns in a file of its own, too. What is copied is going to be the server's: so it has to
@@ -158,8 +158,11 @@ fn keep_definition(anchor: &Path, to: &Path) -> Result<()> {
     let owner = plain::open(anchor).and_then(|anchor| Ok(anchor.metadata()?.uid()));
     let found = file.metadata().context(failed)?;
     if found.nlink() != 1 {
-        return Err(Error::refused(format!("{} has another name besides", from.display()))
-            .hint("see who gave it that; copy the file, put the copy in its place, and run this again"));
+        return Err(Error::refused(format!(
+            "{} has a second name (a hard link)",
+            from.display()
+        ))
+        .hint("check who created it; replace the file with a copy of itself, and run this again"));
     }
     if found.uid() != owner.context(failed)? {
         return Err(Error::refused(format!(
@@ -167,7 +170,7 @@ fn keep_definition(anchor: &Path, to: &Path) -> Result<()> {
             from.display(),
             anchor.display()
         ))
-        .hint("see who put it there; give both to the same user, and run this again"));
+        .hint("check who put it there; give both to the same user, and run this again"));
     }
     let mut copy = fs::File::create_new(&to).context(failed)?;
     io::copy(&mut file, &mut copy).context(failed)?;
@@ -183,7 +186,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
     if there.starts_with(datadir) {
         return Err(
             Error::usage(format!("{} is in the data directory", into.display())).hint(
-                "give a directory elsewhere with --output: the server would take it for a database",
+                "name a directory elsewhere with --output: the server would take it for a database",
             ),
         );
     }
@@ -196,7 +199,7 @@ fn empty_directory(into: &Path, datadir: &Path) -> Result<OwnDirectory> {
     };
     if !is_empty {
         return Err(Error::usage(format!("{} is not empty", into.display()))
-            .hint("give a directory with --output that is not there yet"));
+            .hint("name a new directory with --output"));
     }
     make_private(into)
 }
@@ -206,7 +209,7 @@ impl Place {
         if is_anchor(path) && path.is_symlink() {
             return Err(
                 Error::usage(format!("{} is a symbolic link", path.display()))
-                    .hint("see who made it, and name the file that it leads to"),
+                    .hint("check who created it, and name the file it points to"),
             );
         }
         let seen = fs::canonicalize(path).map_err(|error| {
@@ -235,8 +238,9 @@ impl Place {
                 anchors: vec![seen.clone()],
             }),
             None => Err(
-                Error::usage(format!("{} is not the file of a queue", path.display()))
-                    .hint("they end in .QUE and lie in their database's directory: shop/jobs.QUE"),
+                Error::usage(format!("{} is not the file of a queue", path.display())).hint(
+                    "queue files end in .QUE and lie in their database's directory: shop/jobs.QUE",
+                ),
             ),
         }
     }

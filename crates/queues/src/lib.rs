@@ -1,4 +1,4 @@
-//! Queues looked after: those of a server, and the files of one that does not run.
+//! Queue management: those of a server, and the files of one that does not run.
 //!
 //! | file | what |
 //! |---|---|

@@ -247,8 +247,9 @@ fn read(text: &str) -> BTreeMap<String, u64> {
 pub(crate) fn told(error: Error, name: &QueueName) -> Error {
     let text = error.to_string();
     if text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046") {
-        return Error::refused(text)
-            .hint("the server lacks the queues' functions: 'evenkeel plugin install queue'");
+        return Error::refused(text).hint(
+            "the server does not have the queue functions: run 'evenkeel plugin install queue'",
+        );
     }
     match error.kind() {
         ErrorKind::Refused => error.hint(format!("the account needs SELECT and DELETE on {name}")),

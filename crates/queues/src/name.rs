@@ -20,10 +20,11 @@ impl QueueName {
     /// Errors: `Refused` where they cannot be told such a name.
     pub(crate) fn argument(&self) -> Result<String> {
         if self.database.contains(['.', ':']) || self.table.contains(':') {
-            return Err(Error::refused(format!(
-                "the queues' functions cannot be told the name {self}"
-            ))
-            .hint("rename it: a database without dots and colons, a table without colons"));
+            return Err(
+                Error::refused(format!("the queue functions cannot take the name {self}")).hint(
+                    "rename it: no dots or colons in the database's name, no colons in the table's",
+                ),
+            );
         }
         Ok(quote(&self.to_string()))
     }

@@ -112,13 +112,13 @@ impl Catalog {
     fn known(&self, generation: u32, read: Result<(Manifest, Digest)>) -> Result<Known> {
         let folder = crate::names::folder(generation);
         let digest = self.head.manifest(generation).ok_or_else(|| {
-            damaged(&folder, "it is referred to, but not in the head")
+            damaged(&folder, "it is referenced, but not in the head")
                 .hint(rebuild_hint(&*self.store))
         })?;
         let (manifest, found) = read?;
         if digest != found {
             let name = crate::names::object(generation, crate::names::MANIFEST);
-            return Err(damaged(&name, "it is not the one that the head names"));
+            return Err(damaged(&name, "it is not the one that the head lists"));
         }
         let mut objects = BTreeMap::new();
         for listed in &manifest.objects {
@@ -156,7 +156,7 @@ impl Catalog {
         let same = ObjectId { revision: 0, ..id }.file_name() == listed.name;
         if !same || (id.revision > 0 && id.kind != ObjectKind::Pack) {
             let what = format!(
-                "'{}' is to stand in the place of {}",
+                "'{}' is listed as the replacement of {}",
                 info.name, listed.name
             );
             return Err(damaged(&crate::names::folder(generation), what));
@@ -177,7 +177,7 @@ impl Catalog {
             };
             if found != reference.manifest {
                 let folder = crate::names::folder(reference.generation);
-                let what = format!("it is not the one that generation {generation} rests on");
+                let what = format!("it is not the one that generation {generation} is based on");
                 return Err(damaged(&folder, what));
             }
             self.generation(reference.generation)?;
@@ -201,7 +201,7 @@ impl Catalog {
             let folder = crate::names::folder(generation);
             damaged(
                 &folder,
-                format!("its {kind:?} {number} is referred to, but gone"),
+                format!("its {kind:?} {number} is referenced, but missing"),
             )
         })?;
         let master = known
@@ -216,10 +216,7 @@ impl Catalog {
     pub(crate) fn record(&self, at: RecordRef, id: RecordId) -> Result<(RecordKind, Vec<u8>)> {
         let maps = self.object(at.generation, ObjectKind::Maps, 0)?;
         let broken = || {
-            let what = format!(
-                "the record at {} is not what its reference promises",
-                at.offset
-            );
+            let what = format!("the record at {} does not match its reference", at.offset);
             damaged(&maps.name, what)
         };
         let end = at.offset.checked_add(u64::from(at.length));
@@ -240,7 +237,7 @@ impl Catalog {
     pub(crate) fn stored_frame(&self, pack: &Opened, number: u32) -> Result<(Vec<u8>, TableEntry)> {
         let table = pack.table()?;
         let Some(entry) = table.get(number as usize).filter(|entry| entry.length > 0) else {
-            let what = format!("frame {number} is referred to, but not in it");
+            let what = format!("frame {number} is referenced, but not in it");
             return Err(damaged(&pack.name, what));
         };
         let bytes = pack.read(entry.offset, entry.length as usize)?;

@@ -47,19 +47,25 @@ pub(crate) fn unopenable(place: &str, error: &Error) -> Error {
         error.kind(),
         format!("{place} cannot be opened: its file '{object}' is damaged ({what})"),
     )
-    .hint("copy that file from a copy of this repository: it is the same there, unless the copy has other keys")
-    .hint("the backups are in other files: leave them where they are")
+    .hint(
+        "copy that file from a copy of this repository: it is identical there, unless the copy \
+         has different keys",
+    )
+    .hint("the backups are in other files: do not remove those")
 }
 
 /// Makes the error for a store that keeps what it was told to remove.
 pub(crate) fn refused(objects: &[String]) -> Error {
     let first = objects.first().map_or("", String::as_str);
     Error::refused(format!(
-        "the store refuses to remove {} that nothing needs any more; the first is {first}",
+        "the store refuses to remove {} that nothing needs; the first is {first}",
         units::count(objects.len(), "object")
     ))
-    .hint("nothing is lost, and nothing refers to them: everything else was done")
-    .hint("when they may be removed (a retention has ended, these credentials may delete), run 'evenkeel prune --execute' again")
+    .hint("nothing is lost, and nothing needs them: everything else was done")
+    .hint(
+        "when the store allows it (the retention has ended, or the credentials can delete), \
+         run 'evenkeel prune --execute' again",
+    )
 }
 
 /// Makes the error for generations that the store does not let anybody forget.
@@ -69,8 +75,11 @@ pub(crate) fn not_forgotten(generations: &[u32]) -> Error {
         "the store refuses to remove the lists of files of generations {}: they were not forgotten",
         numbers.join(", ")
     ))
-    .hint("nothing is lost: they can be restored as before; the others were forgotten")
-    .hint("when they may be removed (a retention has ended, these credentials may delete), forget them again")
+    .hint("nothing is lost: you can still restore them; the others were forgotten")
+    .hint(
+        "when the store allows it (the retention has ended, or the credentials can delete), \
+         forget them again",
+    )
 }
 
 /// Makes the error for a store that failed while `action` ("write", "read" …) was done to `object`.

@@ -64,7 +64,7 @@ impl Repository {
             .partition(|one| kept.contains_key(&one.generation));
         if keep.is_empty() && !remove.is_empty() && !allow_all {
             return Err(Error::usage("this would forget every generation")
-                .hint("keep at least one, for example the last, or say that all may go"));
+                .hint("keep at least one, for example the newest"));
         }
         let keep = keep
             .into_iter()
@@ -150,7 +150,7 @@ pub(crate) fn check_sequence(head: &Head, sequence: u64) -> Result<()> {
 pub(crate) fn changed() -> Error {
     Error::new(
         ErrorKind::Busy,
-        "the repository has changed since this was planned",
+        "the repository has changed since the plan was made",
     )
     .hint("run the command again")
 }

@@ -57,8 +57,7 @@ pub(crate) struct Head {
 /// Says how a lost head comes back.
 pub(crate) fn rebuild_hint(store: &dyn Store) -> String {
     format!(
-        "the head can be made anew from the generations that are there: \
-         'evenkeel repository rebuild {}'",
+        "the head can be rebuilt from the existing generations: 'evenkeel repository rebuild {}'",
         store.place()
     )
 }
@@ -102,10 +101,7 @@ impl Head {
             return Err(damaged(names::HEAD, "it belongs to another repository"));
         }
         if head.sequence > SEQUENCE_MAX {
-            return Err(damaged(
-                names::HEAD,
-                "no head was replaced as often as it says",
-            ));
+            return Err(damaged(names::HEAD, "its sequence number is not valid"));
         }
         Ok(head)
     }

@@ -59,7 +59,7 @@ pub(crate) fn heal(
     heal_sparing(store, repository, keys, head, &BTreeSet::new())
 }
 
-/// Does the same, but leaves these unfinished generations to who goes on with them.
+/// Does the same, but leaves these unfinished generations to the run that resumes them.
 pub(crate) fn heal_sparing(
     store: &Arc<dyn Store>,
     repository: RepositoryId,
@@ -68,7 +68,7 @@ pub(crate) fn heal_sparing(
     spared: &BTreeSet<u32>,
 ) -> Result<Healed> {
     let mut healed = Healed::default();
-    if keys.is_encrypted() && crypt::mend(&**store, repository)? {
+    if keys.is_encrypted() && crypt::repair(&**store, repository)? {
         healed
             .notes
             .push("finished an interrupted change of keys".to_owned());
@@ -91,8 +91,8 @@ pub(crate) fn heal_sparing(
     }
     healed.notes.extend(raised.iter().map(|generation| {
         format!(
-            "generation {generation} was to be forgotten, but all of it is there: it is kept; forget \
-             it again if it is to go"
+            "generation {generation} was being forgotten, but is complete: it is kept; forget it \
+             again to remove it"
         )
     }));
     for one in head.known() {
@@ -124,7 +124,7 @@ fn stray(
     if !has(MANIFEST) && has(PENDING) {
         clear_generation(store, generation, PENDING, &mut healed.refused)?;
         healed.notes.push(format!(
-            "removed what an interrupted run left of generation {generation}"
+            "removed the remains of an interrupted run of generation {generation}"
         ));
         return Ok(());
     }
@@ -136,14 +136,14 @@ fn stray(
     }
     if there.is_left_over(generation) {
         healed.notes.push(format!(
-            "an interrupted run left something of generation {generation}: prune looks whether it is \
-             needed"
+            "an interrupted run left parts of generation {generation}: prune checks whether they \
+             are needed"
         ));
         return Ok(());
     }
     healed.unknown.push(generation);
     healed.notes.push(format!(
-        "generation {generation} is there, but the head does not know it; left as it is"
+        "generation {generation} exists, but the head does not list it; left unchanged"
     ));
     Ok(())
 }

@@ -151,7 +151,7 @@ impl Manifest {
         });
         self.sealer(&keys.metadata, &salt)
             .seal(0, &self.in_clear()?, &mut body, 0)
-            .map_err(|_| Error::failed("a manifest is too long to be sealed"))?;
+            .map_err(|_| Error::failed("a manifest is too long to encrypt"))?;
         let mut stored = self.clone();
         stored.source = String::new();
         stored.coordinates = serde_json::Value::Null;
@@ -177,10 +177,10 @@ impl Manifest {
             return Ok(());
         }
         let sealer = self.sealer(keys.metadata(sealed.epoch)?, &sealed.salt);
-        let forged = || damaged(name, "it was not written by anyone who has the keys");
+        let forged = || damaged(name, "its author did not have the keys");
         let opened = sealer.open(0, &self.in_clear()?, &sealed.body.0);
         let hidden: Hidden = serde_json::from_slice(&opened.map_err(|_| forged())?)
-            .map_err(|_| damaged(name, "its sealed part makes no sense"))?;
+            .map_err(|_| damaged(name, "its encrypted part is not valid"))?;
         self.source = hidden.source;
         self.coordinates = hidden.coordinates;
         self.facts = hidden.facts;
@@ -249,10 +249,7 @@ fn decode(
     }
     if manifest.generation != generation {
         let found = manifest.generation;
-        return Err(damaged(
-            &name,
-            format!("it is the one of generation {found}"),
-        ));
+        return Err(damaged(&name, format!("it belongs to generation {found}")));
     }
     manifest.open(&name, keys)?;
     Ok((manifest, Digest::of(bytes)))

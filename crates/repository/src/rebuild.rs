@@ -84,7 +84,7 @@ impl Repository {
             .map(|live| live.generation)
             .filter(|generation| head.live(*generation).is_none())
             .collect();
-        // A generation whose manifest cannot be read is damage of its own, which no head mends.
+        // A generation whose manifest cannot be read is damage of its own, which no head repairs.
         let was_forgotten = |generation: &u32| head.is_retired(*generation);
         let is_known = |generation| present.as_ref().and_then(|head| head.manifest(generation));
         let mut retired = head.retired.iter();

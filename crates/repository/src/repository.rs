@@ -153,8 +153,8 @@ impl Repository {
                         ErrorKind::WrongKey,
                         format!("{}, and a new one would not be encrypted", error.chain()),
                     )
-                    .hint("say for whom to encrypt it: --encrypt-to or --encrypt-passphrase-file")
-                    .hint("to make one in clear, leave out --identity and --passphrase-file"));
+                    .hint("choose how to encrypt it: --encrypt-to or --encrypt-passphrase-file")
+                    .hint("to create it unencrypted, remove --identity and --passphrase-file"));
                 }
                 let how = Create {
                     encrypt: crypt::wish(at.encrypt(), at.credentials()),
@@ -406,7 +406,7 @@ fn refuse_occupied(place: &str, mut found: Vec<Listed>) -> Result<()> {
     if let Some(first) = found.first() {
         if first.name == names::IDENTITY {
             return Err(Error::failed(format!("{place} is a repository already"))
-                .hint("use it as it is, or name a directory that is empty or not there yet"));
+                .hint("use it as it is, or name a new or an empty directory"));
         }
         return Err(Error::new(
             ErrorKind::NoRepository,
@@ -415,7 +415,7 @@ fn refuse_occupied(place: &str, mut found: Vec<Listed>) -> Result<()> {
                 first.name
             ),
         )
-        .hint("name a directory that is empty or not there yet"));
+        .hint("name a new or an empty directory"));
     }
     Ok(())
 }
@@ -439,7 +439,7 @@ fn checked(
 ) -> Result<Manifest> {
     if found != digest {
         let name = names::object(generation, names::MANIFEST);
-        return Err(damaged(&name, "it is not the one that the head names"));
+        return Err(damaged(&name, "it is not the one that the head lists"));
     }
     Ok(manifest)
 }
@@ -465,11 +465,10 @@ fn not_there(place: &str) -> Error {
     );
     match place.contains("://") {
         true => error.hint(format!(
-            "check bucket and folder; the first 'evenkeel backup {place}' makes it"
+            "check the bucket and the folder; the first 'evenkeel backup {place}' creates it"
         )),
-        false => {
-            error.hint("check the path; 'evenkeel backup' makes a repository in an empty directory")
-        }
+        false => error
+            .hint("check the path; 'evenkeel backup' creates a repository in an empty directory"),
     }
 }
 

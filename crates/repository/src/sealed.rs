@@ -67,7 +67,7 @@ pub(crate) fn unseal<T: DeserializeOwned>(title: &str, name: &str, bytes: &[u8])
         return Err(damaged(name, "its checksum does not match"));
     }
     serde_json::from_slice(&bytes[line_end + 1..body_end])
-        .map_err(|error| damaged(name, format!("its body cannot be understood ({error})")))
+        .map_err(|error| damaged(name, format!("its body is not valid ({error})")))
 }
 
 /// Makes the error for something written by a later evenkeel.
@@ -99,7 +99,7 @@ pub(crate) fn read_objects(store: &dyn Store, names: &[String]) -> Vec<Result<Ve
 pub(crate) fn whole(name: &str, opened: io::Result<Box<dyn StoredObject>>) -> Result<Vec<u8>> {
     let read = |object: Box<dyn StoredObject>| {
         if object.size() > LENGTH_MAX {
-            return Err(io::Error::other("it is larger than any document"));
+            return Err(io::Error::other("it is too large for a document"));
         }
         let mut bytes = vec![0; object.size() as usize];
         object.read_exact_at(0, &mut bytes)?;

@@ -30,10 +30,8 @@ pub enum Succession {
 pub fn check_next_head(store: &dyn Store, bytes: &[u8], may: Succession) -> Result<()> {
     let next: Head = sealed::unseal("head", names::HEAD, bytes)?;
     let refused = |what: &str| {
-        Error::refused(format!(
-            "the other host wanted to change {what} in the head"
-        ))
-        .hint("if you did not do this: look who is on that host")
+        Error::refused(format!("the other host tried to change {what} in the head"))
+            .hint("if you did not do this: check who has access to that host")
     };
     let stored = match store.open(names::HEAD) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -126,12 +124,12 @@ fn same_and_one(
     };
     let (kept, new): (Vec<&Live>, Vec<&Live>) = next.live.iter().partition(is_known);
     if !kept.into_iter().eq(&now.live) {
-        return Err("the generations that are there");
+        return Err("the existing generations");
     }
     match new[..] {
         [] => Ok(()),
         [one] if one.proven.is_none() && is_there(store, one) => Ok(()),
-        [_] => Err("a generation that is not there"),
+        [_] => Err("a generation that does not exist"),
         _ => Err("more than one generation"),
     }
 }

@@ -147,7 +147,7 @@ impl Repository {
 pub(crate) fn not_known(store: &dyn Store, generation: u32) -> evenkeel_op::Error {
     damaged(
         names::HEAD,
-        format!("generation {generation} was committed, but it does not know it"),
+        format!("generation {generation} was committed, but the head does not list it"),
     )
     .hint(rebuild_hint(store))
 }

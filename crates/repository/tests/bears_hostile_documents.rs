@@ -1,4 +1,4 @@
-//! Whatever somebody who may write puts into a field, with every checksum made anew: is it an error or does it
+//! Whatever somebody who may write puts into a field, with every checksum recomputed: is it an error or does it
 //! no harm, without a panic, without an object outside of the repository, and in bounded memory?
 
 mod support;

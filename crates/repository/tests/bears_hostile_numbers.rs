@@ -1,5 +1,5 @@
-//! Whatever length, size or offset a pack, a map or a list of files claims, with every checksum made anew: is it
-//! an error or does it no harm, without a panic and in bounded memory?
+//! Whatever length, size or offset a pack, a map or a list of files claims, with every checksum recomputed:
+//! is it an error or does it no harm, without a panic and in bounded memory?
 
 mod support;
 

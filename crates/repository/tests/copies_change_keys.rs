@@ -185,7 +185,7 @@ fn nothing_is_shown_by_mistake() {
         assert_eq!(error.kind(), ErrorKind::WrongKey, "{}", error.chain());
     }
     assert_eq!(clear.objects(), before);
-    // Without a reader's key there is nothing to seal anew.
+    // Without a reader's key there is nothing to reseal.
     let locked = Repository::open_on(Arc::new(store)).unwrap();
     let how = CopyTo {
         decrypt: true,

@@ -1,4 +1,4 @@
-//! Does the order of generations hold when the clock stands still or goes backward?
+//! Does the order of generations hold when the clock stops or goes backward?
 
 mod support;
 

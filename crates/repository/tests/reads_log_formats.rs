@@ -1,5 +1,5 @@
 //! Do archived binary logs of the first format, made by the first program that wrote them, and sealed
-//! ones, kept in the tree with their key, stay readable, and can they be gone on with?
+//! ones, kept in the tree with their key, stay readable, and can they be continued?
 
 mod support;
 

@@ -89,7 +89,7 @@ fn a_base_that_is_not_there_and_no_repository() {
     assert!(error.to_string().contains("notes.txt"), "{error}");
 }
 
-/// Replaces a text in the head and seals it anew, as somebody would who "repairs" it by hand.
+/// Replaces a text in the head and reseals it, as somebody would who "repairs" it by hand.
 fn rewrite_head(objects: &mut Objects, old: &str, new: &str) {
     let head = String::from_utf8(objects["head"].to_vec()).unwrap();
     let body = &head[..head.len() - "blake3 \n".len() - 64];

@@ -109,7 +109,7 @@ impl Abilities {
     pub fn probe(session: &mut Session) -> Result<Self> {
         let version_text = session
             .value("SELECT VERSION()")?
-            .ok_or_else(|| Error::refused("the server does not say its version"))?;
+            .ok_or_else(|| Error::refused("the server does not report its version"))?;
         let comment = session.variable("version_comment")?.unwrap_or_default();
         let mut abilities = Self::of_version(&version_text, &comment)
             .context(|| format!("failed to find out what {} can do", session.place()))?;

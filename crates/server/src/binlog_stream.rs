@@ -74,12 +74,13 @@ impl BinlogStream {
             return Err(
                 Error::refused("binary logs cannot be received over TLS yet")
                     .hint("run evenkeel on the server's host and connect by its socket")
-                    .hint("or, in a network that is trusted, give --ssl-mode=DISABLED"),
+                    .hint("or, in a trusted network, use --ssl-mode=DISABLED"),
             );
         }
         let Ok(position) = u32::try_from(position) else {
             return Err(Error::refused(format!(
-                "no stream can begin at {file}:{position}: the protocol has 32 bits for it"
+                "a stream cannot start at {file}:{position}: the protocol has only 32 bits for \
+                 positions"
             )));
         };
         prepare(&mut session, replica, semi_sync)?;
@@ -129,13 +130,13 @@ impl BinlogStream {
                 Some([SEMI_SYNC, SEMI_SYNC_ASKS]) => Ok(Received::Asking(packet[3..].to_vec())),
                 Some([SEMI_SYNC, _]) => Ok(Received::Event(packet[3..].to_vec())),
                 _ => Err(Error::failed(
-                    "the server does not say whether it waits for an acknowledgement",
+                    "the server does not report whether it waits for an acknowledgement",
                 )),
             },
             Some(0) => Ok(Received::Event(packet[1..].to_vec())),
             Some(0xfe) if packet.len() < 9 => Ok(Received::End),
             Some(0xff) => Err(self.told(&packet)),
-            _ => Err(Error::failed("the server sent what is not an event")),
+            _ => Err(Error::failed("the server sent an unexpected packet")),
         }
     }
 
@@ -301,9 +302,7 @@ pub fn semi_sync_is_on(session: &mut Session, flavour: Flavour) -> Result<()> {
         known = known.or(value.map(|_| name));
     }
     let place = session.place();
-    let error = Error::refused(format!(
-        "{place} does not wait for acknowledgements of replicas"
-    ));
+    let error = Error::refused(format!("{place} does not wait for replicas to acknowledge"));
     Err(match (known, flavour) {
         (Some(name), _) => error.hint(format!("SET GLOBAL {name} = ON")),
         (None, Flavour::MariaDb) => error.hint("SET GLOBAL rpl_semi_sync_master_enabled = ON"),

@@ -158,7 +158,7 @@ impl Session {
             .and_then(|text| text.split("Log sequence number").nth(1))
             .and_then(|rest| rest.split_whitespace().next())
             .and_then(|number| number.parse().ok())
-            .ok_or_else(|| Error::failed("the server does not say its log sequence number"))
+            .ok_or_else(|| Error::failed("the server does not report its log sequence number"))
             .context(|| "failed to read SHOW ENGINE INNODB STATUS")
     }
 

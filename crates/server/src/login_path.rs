@@ -37,7 +37,7 @@ pub fn read(path: &Path, groups: &[&str]) -> Result<OptionFileResult> {
             return Ok(OptionFileResult {
                 options: Vec::new(),
                 warnings: vec![format!(
-                    "{} is ignored: this user may not look at it",
+                    "{} is ignored: this user cannot read it",
                     path.display()
                 )],
             });
@@ -46,7 +46,7 @@ pub fn read(path: &Path, groups: &[&str]) -> Result<OptionFileResult> {
     };
     if !metadata.is_file() || metadata.permissions().mode() & 0o077 != 0 {
         let warning = format!(
-            "{} is ignored: it has to be a file that only its owner can read and write",
+            "{} is ignored: it must be a file that only its owner can read and write",
             path.display()
         );
         return Ok(OptionFileResult {
@@ -57,7 +57,7 @@ pub fn read(path: &Path, groups: &[&str]) -> Result<OptionFileResult> {
     let bytes = fs::read(path).context(|| format!("failed to read {}", path.display()))?;
     let text = decrypted(&bytes).ok_or_else(|| {
         Error::usage(format!("{} is not a login path file", path.display()))
-            .hint("write it anew with mysql_config_editor, or leave it out with --no-login-paths")
+            .hint("rewrite it with mysql_config_editor, or skip it with --no-login-paths")
     })?;
     option_file::read_text(path, &text, groups)
 }

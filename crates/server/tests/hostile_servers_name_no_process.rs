@@ -86,8 +86,13 @@ fn is_not_led_to_others(server: TestServer) {
     for (name, mode, user, why) in [
         // Root's rights, as `su` has them while it asks for the password.
         ("mysqld-set-uid", 0o4755, user, "two accounts"),
-        ("mysqld-set-gid", 0o2755, user, "takes on another account"),
-        ("mysqld-of-root", 0o755, 0, "while the directory is"),
+        (
+            "mysqld-set-gid",
+            0o2755,
+            user,
+            "has a setuid or setgid program",
+        ),
+        ("mysqld-of-root", 0o755, 0, "while the directory belongs"),
         ("sleeper", 0o755, user, "is called neither"),
     ] {
         let mut child = impostor(&scratch, name, mode, user);

@@ -110,7 +110,7 @@ fn examine(method: Method, layout: &Layout, settings: &Settings) -> Result<(Stri
         Method::Reflink => assess_reflink(layout, settings),
         Method::Lvm => return lvm::examine(layout, settings),
         Method::Copy if !layout.volumes.is_empty() => copy::volumes::examine(layout)
-            .map(|()| "nobody writes to it: it can be read in place".to_owned()),
+            .map(|()| "nothing writes to it: it can be read in place".to_owned()),
         Method::Copy => copy::refuse_if_used(layout)
             .map(|()| "no server is running: its files can be read in place".to_owned()),
         Method::Hook => assess_hook(layout, settings),
@@ -168,7 +168,7 @@ pub fn open(
             Some(command) => Box::new(HookProvider::open(layout, command)?),
             None => {
                 return Err(Error::usage("no snapshot command is given")
-                    .hint("name it with --hook COMMAND"));
+                    .hint("give it with --hook COMMAND"));
             }
         },
     })
@@ -195,7 +195,7 @@ pub fn choose(layout: &Layout, settings: &Settings) -> Result<Method> {
 /// Returns the first that works. Where none does, one that lacks only space is why.
 fn best(place: &str, found: impl Iterator<Item = (Method, Result<()>)>) -> Result<Method> {
     let mut refusal = Error::refused(format!(
-        "{place} can be frozen neither by btrfs nor by reflink nor by LVM"
+        "neither btrfs nor reflink nor LVM can freeze {place}"
     ));
     let mut full = None;
     for (method, verdict) in found {
@@ -211,8 +211,7 @@ fn best(place: &str, found: impl Iterator<Item = (Method, Result<()>)>) -> Resul
     }
     Err(full.unwrap_or_else(|| {
         refusal.hint(
-            "stop the server and use --snapshot copy, or give a snapshot command of your own with \
-             --hook",
+            "stop the server and use --snapshot copy, or give your own snapshot command with --hook",
         )
     }))
 }

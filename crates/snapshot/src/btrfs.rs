@@ -1,4 +1,4 @@
-//! Read-only snapshots of one btrfs subvolume: one instant for everything in it.
+//! Read-only snapshots of one btrfs subvolume: one point in time for everything in it.
 
 mod index;
 mod plain;
@@ -101,7 +101,7 @@ impl BtrfsProvider {
                 "the snapshot does not hold {}: another directory is mounted over it",
                 live.display()
             ))
-            .hint("snapshot it file by file instead: --snapshot reflink")),
+            .hint("clone it file by file instead: --snapshot reflink")),
             _ => Ok(()),
         }
     }
@@ -128,7 +128,7 @@ pub(crate) fn examine(layout: &Layout, settings: &Settings) -> Result<(Subvolume
         .ok_or_else(|| Error::failed("the data directory has no place for snapshots"))?;
     if place.inside {
         return Err(Error::refused(format!(
-            "{} is inside the data directory: a server would find its own files twice there",
+            "{} is inside the data directory: the server would see its files twice",
             place.parent.display()
         ))
         .hint("name a directory outside of it with --snapshot-dir"));
@@ -204,7 +204,7 @@ impl Provider for BtrfsProvider {
     fn nothing_to_compare_with(&self) -> Option<&'static str> {
         match self.base {
             Some(_) => None,
-            None => Some("no snapshot is kept of the generation before it"),
+            None => Some("no snapshot of the previous generation is kept"),
         }
     }
 

@@ -102,9 +102,7 @@ impl Provider for CopyProvider {
     }
 
     fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {
-        Err(Error::failed(
-            "the server's own files are not to be patched",
-        ))
+        Err(Error::failed("the server's own files cannot be patched"))
     }
 
     fn changed(&self, _: &SourceFile) -> Result<Changed> {
@@ -117,7 +115,7 @@ impl Provider for CopyProvider {
             if stamp(path)? != *before {
                 return Err(
                     Error::failed(format!("{} changed during the copy", path.display())).hint(
-                        "leave the data directory alone until the copy is done, and run again",
+                        "do not use the data directory until the copy is done, and run again",
                     ),
                 );
             }

@@ -12,7 +12,7 @@
 //!     old-<pid>-<random>/         a former base on its way out
 //! ```
 //!
-//! A snapshot that is made anew is complete and on disk before it gets the base's name, and takes its
+//! A new snapshot is complete and on disk before it gets the base's name, and takes its
 //! predecessor's place in one rename (`RENAME_EXCHANGE`). One that is changed in place has no token
 //! meanwhile. So at any moment a base is one whole snapshot, or has no token, or is not there.
 //! Whatever else is found by whoever gets the lock belonged to a run that died: it is deleted. The

@@ -36,7 +36,7 @@ impl HookProvider {
             [volume] => Some(volume),
             _ => {
                 return Err(Error::refused("a snapshot command freezes one volume")
-                    .hint("back the volumes up one by one, each into its own repository"));
+                    .hint("back up the volumes one by one, each into its own repository"));
             }
         };
         let datadir = volume
@@ -97,7 +97,7 @@ fn below(snapshot: &Path, inside: &Path) -> PathBuf {
 
 fn outside(path: &Path) -> Error {
     Error::refused(format!("{} is outside the data directory", path.display()))
-        .hint("a snapshot command covers the data directory only")
+        .hint("a snapshot command covers only the data directory")
 }
 
 fn last_line(output: &str) -> &str {
@@ -110,9 +110,8 @@ fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
     let path = PathBuf::from(last_line(output));
     if !path.is_absolute() {
         return Err(
-            Error::failed("the snapshot command did not print an absolute path").hint(
-                "its last line of output must be where the frozen data directory can be read",
-            ),
+            Error::failed("the snapshot command did not print an absolute path")
+                .hint("its last line of output must be the path of the frozen data directory"),
         );
     }
     let failed = || format!("failed to find the snapshot at {}", path.display());
@@ -132,9 +131,8 @@ fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
     let same_device = frozen.rdev() != 0 && frozen.rdev() == live.rdev();
     if same_device || (frozen.dev(), frozen.ino()) == (live.dev(), live.ino()) {
         return Err(
-            Error::failed("the snapshot command printed the live data directory").hint(
-                "its last line of output must be where the frozen data directory can be read",
-            ),
+            Error::failed("the snapshot command printed the live data directory")
+                .hint("its last line of output must be the path of the frozen data directory"),
         );
     }
     Ok(path)
@@ -220,7 +218,7 @@ impl Provider for HookProvider {
 
     fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {
         Err(Error::failed(
-            "a snapshot made by a command is not to be patched",
+            "a snapshot made by a command cannot be patched",
         ))
     }
 

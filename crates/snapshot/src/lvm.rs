@@ -1,4 +1,4 @@
-//! Snapshots of logical volumes: one instant for everything on a volume, thin or thick.
+//! Snapshots of logical volumes: one point in time for everything on a volume, thin or thick.
 //!
 //! | | thin | thick |
 //! |---|---|---|
@@ -100,7 +100,7 @@ impl LvmProvider {
             Error::new(ErrorKind::Busy, "another run is making snapshots of this")
                 .hint("wait until the other backup of it is done")
         })?;
-        // Anew: whoever had the lock until now may have kept what was of a run when it was listed.
+        // Again: whoever had the lock until now may have kept what was of a run when it was listed.
         let all = report::volumes()?;
         let volumes: Result<Vec<Volume>> = origins
             .into_iter()
@@ -548,16 +548,16 @@ impl Provider for LvmProvider {
     }
 
     fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {
-        Err(Error::failed("nothing in an LVM snapshot is to be patched"))
+        Err(Error::failed("an LVM snapshot cannot be patched"))
     }
 
     fn nothing_to_compare_with(&self) -> Option<&'static str> {
         if self.volumes.iter().any(|volume| volume.pool.is_none()) {
-            return Some("the volume is a thick one: LVM can compare snapshots of thin ones only");
+            return Some("the volume is thick: LVM can compare only snapshots of thin volumes");
         }
         match self.volumes.iter().all(|volume| volume.delta.is_some()) {
             true => None,
-            false => Some("no snapshot is kept of the generation before it"),
+            false => Some("no snapshot of the previous generation is kept"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Stops a server for a moment, so that file-by-file clones are of one instant.
+//! Stops a server for a moment, so that file-by-file clones are point-in-time consistent.
 //!
 //! **Why the image is sound.** SIGSTOP stops every thread, the workers that the kernel runs for
 //! io_uring included (`iou-wrk-*`: they are threads of the process, and are waited for like the
@@ -66,13 +66,15 @@ impl Target {
     /// `/proc/PID/stat`, clock ticks since boot). `Failed` when it is another one by now.
     pub fn started_at(pid: i32, start_time: u64) -> Result<Self> {
         if pid <= 1 || u32::try_from(pid) == Ok(std::process::id()) {
-            return Err(Error::refused(format!("process {pid} is not one to stop")));
+            return Err(Error::refused(format!(
+                "evenkeel does not stop process {pid}"
+            )));
         }
         let id = Pid::from_raw(pid).ok_or_else(|| gone(pid))?;
         let handle = rustix::process::pidfd_open(id, PidfdFlags::empty()).map_err(|errno| {
             let error = match errno {
                 rustix::io::Errno::NOSYS => {
-                    Error::refused("this kernel has no pidfd, without which stopping is not safe")
+                    Error::refused("this kernel has no pidfd, so stopping a process is not safe")
                         .hint("use Linux 5.3 or later, or another snapshot method")
                 }
                 _ => gone(pid),
@@ -83,7 +85,7 @@ impl Target {
         let stat = threads::Stat::of(pid).map_err(|error| gone(pid).because(error))?;
         if stat.start_time != start_time {
             return Err(Error::failed(format!(
-                "process {pid} is another one than it was"
+                "process {pid} is a different process now"
             )));
         }
         Ok(Self {
@@ -114,8 +116,8 @@ fn gone(pid: i32) -> Error {
 
 /// Stops `target`, waits until all of its threads are stopped, does `work`, and lets it run on,
 /// whatever happens meanwhile. `work` must not wait for the server. Fails when the whole took until
-/// `limit` (the server ran on by then) or the server did not stand still throughout: in both cases
-/// what `work` made may not be of one instant.
+/// `limit` (the server ran on by then) or the server was not paused throughout: in both cases
+/// what `work` made may not be point-in-time consistent.
 pub fn paused<T>(
     target: &Target,
     limit: Duration,
@@ -125,7 +127,7 @@ pub fn paused<T>(
     if matches!(stat.state, 'T' | 't') {
         return Err(
             Error::refused(format!("process {} is stopped already", target.pid)).hint(format!(
-                "if nobody means it to be, let it run on: kill -CONT {}",
+                "if that is not intended, resume it: kill -CONT {}",
                 target.pid
             )),
         );
@@ -150,17 +152,17 @@ pub fn paused<T>(
     let value = outcome?;
     if ending == Ending::Deadline || begun.elapsed() >= limit {
         return Err(Error::failed(format!(
-            "the pause ran over its deadline of {}, the image may not be one instant",
+            "the pause exceeded its deadline of {}, so the image may not be consistent",
             units::duration(limit)
         ))
         .hint("allow a longer pause, or use a snapshot method that does not need one"));
     }
     if !after.is_ok_and(|after| after.stopped && after == before) {
         return Err(Error::failed(format!(
-            "process {} ran during the pause, the image may not be one instant",
+            "process {} ran during the pause, so the image may not be consistent",
             target.pid
         ))
-        .hint("something else sent it SIGCONT, or it ended: run again"));
+        .hint("another program sent it SIGCONT, or it ended: run again"));
     }
     Ok(Paused { value, lasted })
 }

@@ -17,11 +17,11 @@ pub struct SourceFile {
 /// What a snapshot is atomic over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Atomicity {
-    /// One instant over everything that was written.
+    /// One point in time for everything that was written.
     Whole,
-    /// One instant over everything that was synced. What was written and not synced may be in it or
+    /// One point in time for everything that was synced. What was written and not synced may be in it or
     /// not, whatever the order of the writes: a server that relies on its syncs recovers from it, one
-    /// that does not sync its logs at commit has to stand still.
+    /// that does not sync its logs at commit has to be paused.
     Synced,
     /// Each file has an instant of its own: needs a pause or a splice.
     PerFile,
@@ -66,7 +66,7 @@ pub trait Provider: Send + Sync {
     /// Returns where a directory lies in the snapshot, after `instant`. Whole only.
     fn frozen_dir(&self, live: &Path) -> Result<PathBuf> {
         Err(Error::failed(format!(
-            "{} is in no snapshot as a whole",
+            "no snapshot contains all of {}",
             live.display()
         )))
     }
@@ -83,7 +83,7 @@ pub trait Provider: Send + Sync {
     /// Says why `changed` can tell of no file what differs from that base; nothing where it can. To be asked
     /// after `seal`.
     fn nothing_to_compare_with(&self) -> Option<&'static str> {
-        Some("this way to freeze files keeps nothing that the next run could compare with")
+        Some("this snapshot method keeps nothing that the next run could compare with")
     }
 
     /// Fails when the snapshot is lost, or is about to be: asked again and again while it is read, so

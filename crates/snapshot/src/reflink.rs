@@ -1,11 +1,11 @@
 //! Per-file clones on XFS, btrfs and whatever else can make them.
 //!
-//! Each page of a clone is of one instant, because the kernel holds the file's I/O lock and waits for
+//! Each page of a clone is point-in-time consistent, because the kernel holds the file's I/O lock and waits for
 //! direct I/O in flight; two pages may be of two instants. What makes the whole recoverable is the
 //! caller's matter: a [`crate::pause`] around `take`, or a splice of the redo log's checkpoint.
 //!
-//! Of a raw volume that somebody writes to, nothing is recoverable but one instant of all of it. So a
-//! single file is cloned in one call, and compared with the kept clone afterwards.
+//! Of a raw volume that somebody writes to, only a copy of all of it from one point in time is recoverable.
+//! So a single file is cloned in one call, and compared with the kept clone afterwards.
 //!
 //! The clones are kept and brought forward by the next run, so what a run costs grows with what
 //! changed: see `forward` for one file, `mirror` for what a run that dies leaves.
@@ -39,7 +39,7 @@ pub struct ReflinkProvider {
     stores: Vec<Store>,
     base_token: Option<String>,
     page_bytes: u64,
-    /// Whether each file has to be of one instant, not only each page of it.
+    /// Whether each file has to be point-in-time consistent, not only each page of it.
     whole_files: bool,
     /// Which store the clone of each name that was taken is in.
     placed: HashMap<String, usize>,
@@ -120,7 +120,7 @@ impl ReflinkProvider {
             .position(|s| s.filesystem == filesystem)
             .ok_or_else(|| {
                 Error::refused(format!(
-                    "{} is on a filesystem that was not examined",
+                    "the filesystem of {} was not examined",
                     directory.display()
                 ))
             })?;
@@ -172,7 +172,7 @@ pub(crate) fn probe(place: &Place) -> Result<()> {
                 format!("{source} is on {kind}, which cannot clone files here"),
             )
             .hint("files can be cloned on XFS made with reflink=1 and on btrfs")
-            .hint("'evenkeel doctor' says which other ways to freeze files work here"),
+            .hint("'evenkeel doctor' shows which other snapshot methods work here"),
             Some(libc::EXDEV) => Error::refused(format!(
                 "files of {source} cannot be cloned to {}",
                 place.parent.display()
@@ -180,7 +180,7 @@ pub(crate) fn probe(place: &Place) -> Result<()> {
             .hint("name a directory on the same filesystem and mount: --snapshot-dir DIR"),
             // No property of the filesystem: another method would only hide it.
             Some(libc::ENOSPC | libc::EDQUOT) => Error::failed(format!(
-                "the filesystem of {source} is full; clones need a little room"
+                "the filesystem of {source} is full; clones need a little space"
             ))
             .hint("free some space there, or choose another --snapshot"),
             _ => Error::refused(format!(
@@ -248,11 +248,11 @@ impl Provider for ReflinkProvider {
     fn nothing_to_compare_with(&self) -> Option<&'static str> {
         let token = self.base_token.as_deref();
         if self.stores.iter().any(|store| !store.true_extents) {
-            return Some("this filesystem does not say where files lie");
+            return Some("this filesystem does not report the extents of files");
         }
         match self.stores.iter().all(|store| store.mirror.is_of(token)) {
             true => None,
-            false => Some("no clones are kept of the generation before it"),
+            false => Some("no clones of the previous generation are kept"),
         }
     }
 

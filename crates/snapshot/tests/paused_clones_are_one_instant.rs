@@ -1,4 +1,4 @@
-//! Are clones made during a pause of one instant, while many threads write with direct I/O?
+//! Are clones made during a pause from one point in time, while many threads write with direct I/O?
 //!
 //! Each writer thread writes a number to its first file and then, when that is done, to its second.
 //! At every instant the first is equal or one ahead. Clones made one after the other without a
@@ -108,7 +108,7 @@ fn number(provider: &dyn Provider, file: &SourceFile) -> u64 {
     first
 }
 
-/// Clones all first files and then all second ones, and returns how many pairs were of one instant.
+/// Clones all first files and then all second ones, and returns how many pairs were point-in-time consistent.
 fn pairs_of_one_instant(server: &Server, directory: &Path, pause: bool) -> usize {
     let layout = Layout {
         datadir: directory.to_owned(),

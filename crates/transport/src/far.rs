@@ -78,7 +78,7 @@ impl Far {
         perform: impl FnOnce(&Self, Vec<Vec<u8>>, String) -> Result<u8>,
     ) -> Result<u8> {
         let Some(Order::Run { words, repository }) = self.first_order()? else {
-            return Err(Error::failed("the first order was none"));
+            return Err(Error::failed("the first message was not an order"));
         };
         self.link.set_patience(patience);
         let receiving = (self.link.clone(), self.calls.clone(), cancel.clone());

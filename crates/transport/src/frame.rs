@@ -73,19 +73,19 @@ pub(crate) fn read(from: &mut dyn Read) -> io::Result<(Header, Vec<u8>)> {
         |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let length = short(4) as usize;
     if bytes[..2] != MAGIC || bytes[3] != 0 || length > PAYLOAD_MAX {
-        return Err(invalid("what arrives is not of this program"));
+        return Err(invalid("the data received is not from this program"));
     }
     let kind = match bytes[2] {
         1 => Kind::Hello,
         2 => Kind::Data,
         3 => Kind::Alive,
         4 => Kind::Bye,
-        _ => return Err(invalid("what arrives is not of this version")),
+        _ => return Err(invalid("the data received is from another version")),
     };
     let mut payload = vec![0; length];
     from.read_exact(&mut payload)?;
     if crc32c::crc32c_append(crc32c::crc32c(&bytes[..24]), &payload) != short(24) {
-        return Err(invalid("a frame was damaged on its way"));
+        return Err(invalid("a frame was damaged in transit"));
     }
     let header = Header {
         kind,

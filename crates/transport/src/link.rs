@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Names a link: both sides know it, nobody else.
 pub type SessionId = [u8; 16];
 
-/// How long a link puts up with silence.
+/// How long a link tolerates silence.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// A connection on which nothing was heard for this long is given up.
@@ -123,7 +123,7 @@ impl Link {
         Self { shared }
     }
 
-    /// Changes how long it puts up with silence.
+    /// Changes how long it tolerates silence.
     pub fn set_patience(&self, patience: Patience) {
         self.shared.state().patience = patience;
     }

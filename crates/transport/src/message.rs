@@ -34,7 +34,7 @@ pub(crate) fn encode<T: Serialize>(lane: Lane, head: &T, body: &[u8]) -> Result<
 
 /// Takes a message apart: lane, head, body.
 pub(crate) fn split(bytes: &[u8]) -> Result<(Lane, &[u8], &[u8])> {
-    let broken = || Error::failed("a message of the other side makes no sense");
+    let broken = || Error::failed("the other host sent an invalid message");
     let (fixed, rest) = bytes.split_at_checked(5).ok_or_else(broken)?;
     let lane = match fixed[0] {
         1 => Lane::Control,
@@ -49,7 +49,7 @@ pub(crate) fn split(bytes: &[u8]) -> Result<(Lane, &[u8], &[u8])> {
 
 /// Reads a head.
 pub(crate) fn head<'a, T: Deserialize<'a>>(head: &'a [u8]) -> Result<T> {
-    serde_json::from_slice(head).context(|| "a message of the other side makes no sense")
+    serde_json::from_slice(head).context(|| "the other host sent an invalid message")
 }
 
 /// What is to be done on the far side.

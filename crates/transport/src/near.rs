@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Near<'a> {
     /// How to get there.
     pub ssh: &'a Ssh,
-    /// How long to put up with silence, on both sides.
+    /// How long to tolerate silence, on both sides.
     pub patience: Patience,
     /// The repository's objects, and what may be done to them; `None` where there is none.
     pub repository: Option<(Arc<dyn Store>, Access)>,
@@ -131,7 +131,7 @@ impl Near<'_> {
                     match lane {
                         Lane::Ask => match &server {
                             Some(server) => server.ask(head, body)?,
-                            None => break Err(Error::failed("there is no repository to ask")),
+                            None => break Err(Error::failed("there is no repository to query")),
                         },
                         Lane::Control => match message::head(head)? {
                             Word::Done { outcome } => {
@@ -176,7 +176,7 @@ impl Near<'_> {
                 return;
             }
             if !told {
-                note(format!("the connection to {host} broke: connecting again"));
+                note(format!("lost the connection to {host}: reconnecting"));
                 told = true;
             }
             let give_up = || link.is_ended() || done.load(Ordering::SeqCst);
@@ -193,7 +193,7 @@ impl Near<'_> {
                     }
                 }
                 Err(Refusal::Gone) => {
-                    link.abort(&format!("the helper on {host} is gone"));
+                    link.abort(&format!("the helper on {host} has exited"));
                     return;
                 }
                 Err(Refusal::Failed(_) | Refusal::Never(_) | Refusal::Unfit(_)) => {}
@@ -221,9 +221,9 @@ impl Near<'_> {
         let host = &self.ssh.destination;
         Error::new(
             ErrorKind::Unreachable,
-            format!("the helper on {host} ended before it was done"),
+            format!("the helper on {host} exited too early"),
         )
-        .hint("run again: the next run cleans up what this one left there")
+        .hint("run again: the next run cleans up after this one")
     }
 }
 

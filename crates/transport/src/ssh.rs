@@ -106,7 +106,7 @@ fn end(child: &Mutex<Child>) {
     let _ = child.wait();
 }
 
-/// Looks after a connection that is being made.
+/// Watches a connection that is being made.
 struct Watch {
     limit: Duration,
     seen: Mutex<Instant>,

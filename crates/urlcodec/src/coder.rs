@@ -13,10 +13,10 @@ const NARROW: u32 = 1 << 24;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotACode {
     /// No string has this code: it was cut, changed or made with another table.
-    #[error("no string has this code")]
+    #[error("it is not the code of any string")]
     Nothing,
     /// It stands for more than the caller takes.
-    #[error("it stands for more bytes than are taken")]
+    #[error("it decompresses to more bytes than allowed")]
     TooLong,
 }
 

@@ -87,13 +87,13 @@ fn checksum(head: &[u8], payload: &[u8]) -> [u8; 32] {
 pub(crate) fn opened(bytes: &[u8]) -> Result<(Mode, [u8; 8], &[u8])> {
     let refused = |what: &str| {
         Error::usage(format!("this is not a table for URLs: {what}"))
-            .hint("give a file that 'evenkeel url train' wrote, copied whole")
+            .hint("use a complete file written by 'evenkeel url train'")
     };
     let (head, payload) = bytes
         .split_at_checked(HEAD)
         .ok_or_else(|| refused("it is too short"))?;
     if head[..8] != MAGIC {
-        return Err(refused("it begins with other bytes"));
+        return Err(refused("it does not start like one"));
     }
     let version = u16::from_le_bytes([head[8], head[9]]);
     if version != VERSION {
@@ -109,7 +109,7 @@ pub(crate) fn opened(bytes: &[u8]) -> Result<(Mode, [u8; 8], &[u8])> {
     };
     let len = u32::from_le_bytes([head[12], head[13], head[14], head[15]]) as usize;
     if len != payload.len() {
-        return Err(refused("it was cut, or something was added"));
+        return Err(refused("it was truncated, or something was appended"));
     }
     let sum = checksum(&head[..16], payload);
     if sum[..] != head[16..48] {
@@ -122,6 +122,6 @@ pub(crate) fn opened(bytes: &[u8]) -> Result<(Mode, [u8; 8], &[u8])> {
 
 /// What a payload is refused with that has a right checksum and makes no sense.
 pub(crate) fn senseless(_bad: Bad) -> Error {
-    Error::usage("this is not a table for URLs: its parts do not fit each other")
+    Error::usage("this is not a table for URLs: its parts do not match")
         .hint("train it again with 'evenkeel url train'")
 }

@@ -44,7 +44,7 @@ impl Measure {
         }
         let code = table.compress(text).ok_or_else(|| too_long(text.len()))?;
         if table.decompress(&code, text.len()).as_deref() != Ok(text) {
-            return Err(Error::failed("a string did not come back as it was")
+            return Err(Error::failed("a string changed when it was decompressed")
                 .hint("this is a defect of the program; please report it with the table"));
         }
         self.urls += 1;
@@ -73,5 +73,5 @@ pub fn too_long(len: usize) -> Error {
     Error::usage(format!(
         "a string of {len} bytes is longer than can be compressed, {MAX_LEN}"
     ))
-    .hint("leave it out, or cut it")
+    .hint("remove it, or shorten it")
 }

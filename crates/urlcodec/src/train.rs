@@ -51,9 +51,9 @@ pub fn train(
     }
     if total > MAX_TRAINING {
         return Err(Error::usage(format!(
-            "{total} bytes are more than a table is trained on, {MAX_TRAINING}"
+            "{total} bytes are more than the limit for training, {MAX_TRAINING}"
         ))
-        .hint("give a sample, for example with 'shuf -n 1000000'"));
+        .hint("use a sample, for example with 'shuf -n 1000000'"));
     }
     if training.bytes < MIN_TABLE {
         return Err(

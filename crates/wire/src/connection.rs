@@ -175,7 +175,8 @@ impl Connection {
             Answer::WantsFile => {
                 self.send_file(&mut io::empty(), sql)?;
                 Err(Error::failed(format!(
-                    "the statement asks for a file of this host (LOAD DATA LOCAL), and is given none, in: {sql}"
+                    "the statement asks for a local file (LOAD DATA LOCAL), which is not \
+                     allowed, in: {sql}"
                 )))
             }
         }
@@ -490,7 +491,7 @@ fn login_error(failure: Failure, place: &str) -> Error {
         }
         Failure::Io(error) => match error.kind() {
             io::ErrorKind::Unsupported => Error::usage(format!("{place}: {error}"))
-                .hint("connect by TCP (--host=127.0.0.1), or leave ssl-mode at PREFERRED"),
+                .hint("connect over TCP (--host=127.0.0.1), or use ssl-mode PREFERRED"),
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::NotFound
             | io::ErrorKind::PermissionDenied => {

@@ -9,7 +9,7 @@ pub struct Malformed;
 
 impl fmt::Display for Malformed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the server sent a packet that makes no sense")
+        f.write_str("the server sent an invalid packet")
     }
 }
 

@@ -136,7 +136,7 @@ fn prove(
             _ => return Err(Malformed.into()),
         }
     }
-    Err(Failure::Io(broken("the login goes round in circles")))
+    Err(Failure::Io(broken("the login repeats without end")))
 }
 
 /// Reads which plugin the account wants.

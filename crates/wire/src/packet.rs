@@ -77,7 +77,7 @@ impl<S> Packets<S> {
         wrap: impl FnOnce(S) -> io::Result<T>,
     ) -> io::Result<Packets<T>> {
         if self.at != self.end {
-            return Err(broken("the server spoke before TLS was in force"));
+            return Err(broken("the server sent data before TLS was established"));
         }
         Ok(Packets {
             stream: wrap(self.stream)?,
@@ -274,7 +274,7 @@ impl<S: Write> Packets<S> {
         self.send_both(&[], payload)
     }
 
-    /// Sends a payload that begins with a few bytes, and goes on with as many as there are: no copy
+    /// Sends a payload that begins with a few bytes, and continues with as many as there are: no copy
     /// is made of the whole.
     pub(crate) fn send_both(&mut self, first: &[u8], rest: &[u8]) -> io::Result<()> {
         let (mut first, mut rest) = (first, rest);

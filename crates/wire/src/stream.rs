@@ -32,7 +32,7 @@ pub(crate) struct Patient {
     raw: Raw,
     silence: Duration,
     cancel: Cancel,
-    /// Whether something was sent since the last read: an answer is not there yet, then.
+    /// Whether something was sent since the last read: no answer is there, then.
     asked: bool,
 }
 
@@ -109,7 +109,7 @@ impl Patient {
                 let limit = evenkeel_op::units::duration(self.silence);
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("no word from the server for {limit}"),
+                    format!("the server has not answered for {limit}"),
                 ));
             }
         }
@@ -241,7 +241,7 @@ pub(crate) fn connect(options: &ConnectOptions, cancel: &Cancel) -> io::Result<P
         if options.ssl_mode > SslMode::Preferred {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "TLS does not go with a Unix socket",
+                "TLS cannot be used with a Unix socket",
             ));
         }
         return Patient::over_socket(options, cancel);

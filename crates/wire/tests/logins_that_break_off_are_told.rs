@@ -51,7 +51,7 @@ fn case(server: &TestServer) {
     });
     for error in both(&broken) {
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{}", error.chain());
-        let told = format!("the login at {} broke off: ", broken.display());
+        let told = format!("the login at {} was cut off: ", broken.display());
         assert!(error.to_string().starts_with(&told), "{}", error.chain());
     }
     let ssh = listener(&scratch, "ssh", |mut client| {
@@ -60,7 +60,10 @@ fn case(server: &TestServer) {
     });
     for error in both(&ssh) {
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{}", error.chain());
-        let told = format!("what listens at {} is not MySQL or MariaDB", ssh.display());
+        let told = format!(
+            "the program that listens at {} is not MySQL or MariaDB",
+            ssh.display()
+        );
         assert!(error.to_string().starts_with(&told), "{}", error.chain());
     }
 }

@@ -98,7 +98,7 @@ pub(crate) unsafe fn begin<S>(
     let why = match begun {
         Ok(Ok(())) => return 0,
         Ok(Err(why)) => why,
-        Err(_) => "it failed: the server's error log says at which line".to_owned(),
+        Err(_) => "it failed: see the server's error log for the line".to_owned(),
     };
     let shown = why.floor_char_boundary(MESSAGE_MAX);
     // SAFETY: the buffer has 512 bytes.

@@ -21,7 +21,7 @@ const FILE_MAX: u64 = 1 << 30;
 /// Returns the table. What is in the way is said in few words first: the user sees 80 bytes.
 pub(crate) fn used() -> Result<&'static Table, String> {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    // A failure is not kept: with a file that was mended, the next statement works.
+    // A failure is not kept: with a file that was repaired, the next statement works.
     static READING: Mutex<()> = Mutex::new(());
     if let Some(table) = TABLE.get() {
         return Ok(table);

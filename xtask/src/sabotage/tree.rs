@@ -53,7 +53,7 @@ impl Tree {
         &self.path
     }
 
-    /// Runs `work` while the tree is broken, and mends it.
+    /// Runs `work` while the tree is broken, and restores it.
     pub(super) fn broken<T>(&self, entry: &Entry, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let path = self.path.join(&entry.file);
         let failed = || format!("{}: failed to change {}", entry.name, entry.file);

@@ -101,7 +101,7 @@ impl Own {
         Ok(())
     }
 
-    /// Compares with what is there after a start, and begins anew. Errors: what is wrong.
+    /// Compares with what is there after a start, and starts over. Errors: what is wrong.
     ///
     /// # Panics
     ///

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Writes every archived binary log file of one source into a directory that is empty or does not
-/// exist, as the server wrote it; of the newest history where none is named. Returns their names.
+/// exist, as the server wrote it; of the newest timeline where none is named. Returns their names.
 ///
 /// Errors: `Usage` where several sources are archived and none is named.
 pub fn extract(
@@ -36,8 +36,9 @@ pub fn extract(
         entries => entries.context(failed)?.next().is_none(),
     };
     if !is_empty {
-        return Err(Error::usage(format!("{} is not empty", into.display()))
-            .hint("name a directory that is not there yet"));
+        return Err(
+            Error::usage(format!("{} is not empty", into.display())).hint("name a new directory")
+        );
     }
     let dir = make_private(into)?;
     let mut names: Vec<String> = Vec::new();

@@ -23,7 +23,7 @@ pub struct SourceList {
     pub timelines: Vec<TimelineList>,
 }
 
-/// One history of a server's logs.
+/// One timeline of a server's logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TimelineList {
     /// Its name.

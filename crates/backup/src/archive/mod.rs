@@ -1,7 +1,7 @@
 //! Archives a server's binary logs as they are written.
 //!
 //! ```text
-//! ask (who is it, which logs) ─► attach (to which history, from where) ─► receive ─► segments
+//! ask (who is it, which logs) ─► attach (to which timeline, from where) ─► receive ─► segments
 //! ```
 
 mod extract;
@@ -66,7 +66,7 @@ pub struct ArchiveRequest {
 pub struct ArchiveReport {
     /// The server's own id, by which its logs are filed.
     pub source: String,
-    /// The history of its logs.
+    /// The timeline of its logs.
     pub timeline: String,
     /// The first place that the run archived.
     pub from: Option<Place>,
@@ -80,14 +80,14 @@ pub struct ArchiveReport {
     pub bytes: u64,
     /// Bytes that they take.
     pub bytes_stored: u64,
-    /// How often the server was lost and found again.
+    /// How often the connection to the server was lost and restored.
     pub reconnected: u64,
     /// Gaps that were allowed.
     pub gaps: Vec<Gap>,
-    /// From where the history goes on, as this run found: what is archived of another server.
+    /// From where the timeline goes on, as this run found: what is archived of another server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<Link>,
-    /// Why the history that this run began does not go on from what is archived of another server,
+    /// Why the timeline that this run began does not go on from what is archived of another server,
     /// with which it has transactions in common.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub does_not_follow: Option<String>,
@@ -173,7 +173,7 @@ impl Archiver<'_> {
         if self.report.source != source.id {
             if !self.report.source.is_empty() {
                 self.run.progress.warn(format!(
-                    "another server answers now: {} instead of {}",
+                    "a different server answers now: {} instead of {}",
                     source.id, self.report.source
                 ));
                 self.target = None;
@@ -195,7 +195,7 @@ impl Archiver<'_> {
         Ok(())
     }
 
-    /// Finds the history that the server's log goes on with, or begins one.
+    /// Finds the timeline that the server's log continues, or begins one.
     fn attach(&mut self, source: &Source) -> Result<Attached> {
         let mut known = self.logs.timelines(Some(&source.id))?;
         // The newest first.
@@ -248,8 +248,8 @@ impl Archiver<'_> {
             Err(error) => {
                 self.run.cancel.check()?;
                 self.run.progress.warn(format!(
-                    "whether the log of {} goes on from what is archived of another server cannot be \
-                     told: {}",
+                    "cannot tell whether the log of {} continues the archived log of another \
+                     server: {}",
                     source.id,
                     error.chain()
                 ));
@@ -258,7 +258,7 @@ impl Archiver<'_> {
         }
     }
 
-    /// Begins a history with a file of the server.
+    /// Begins a timeline with a file of the server.
     fn begin(
         &mut self,
         source: &Source,
@@ -275,8 +275,7 @@ impl Archiver<'_> {
         };
         if !known.is_empty() {
             self.run.progress.warn(format!(
-                "the binary logs of {} are not those that were archived before: a new history \
-                 begins ({id})",
+                "the binary logs of {} are not the ones archived before: a new timeline starts ({id})",
                 source.id
             ));
         }
@@ -287,8 +286,8 @@ impl Archiver<'_> {
             Seam::Link(link) => self.follow(link)?,
             Seam::Torn { source: other, why } => {
                 let text = format!(
-                    "the log of {} does not go on from what is archived of {other}: {why}; points \
-                     behind that can be restored from generations of {} only",
+                    "the log of {} does not continue the archived log of {other}: {why}; later \
+                     points can be restored only from generations of {}",
                     source.id, source.id
                 );
                 self.run.progress.warn(text.clone());
@@ -300,14 +299,14 @@ impl Archiver<'_> {
         })
     }
 
-    /// Notes from where the history goes on. It comes before the log: whoever finds one without the
+    /// Notes from where the timeline goes on. It comes before the log: whoever finds one without the
     /// other finds a log that goes on from nothing.
     fn follow(&mut self, link: Link) -> Result<()> {
         let home = (self.report.source.as_str(), self.report.timeline.as_str());
         self.writer.follow(home, &link)?;
         fail::fail_point!("archive::linked");
         self.run.progress.note(format!(
-            "the log of {} goes on from what is archived of {}, at {}",
+            "the log of {} continues the archived log of {}, at {}",
             self.report.source, link.source, link.after
         ));
         self.report.follows = Some(link);
@@ -318,8 +317,11 @@ impl Archiver<'_> {
         let text = format!("the server has deleted its binary logs between {end} and {first}");
         if !self.request.allow_gap {
             return Err(Error::new(ErrorKind::Differs, text)
-                .hint("to go on behind the gap, give --allow-gap: no point in it can be restored")
-                .hint("then make a backup: points after that can be restored"));
+                .hint(
+                    "to continue after the gap, add --allow-gap: no point inside the gap can \
+                     be restored",
+                )
+                .hint("then make a backup: points after it can be restored"));
         }
         self.run.progress.warn(text.clone());
         self.report.timeline.clone_from(&timeline.id);
@@ -424,7 +426,7 @@ impl Archiver<'_> {
     fn take(&mut self, pending: &mut Pending, bytes: Vec<u8>) -> Result<()> {
         let header = Header::parse(&bytes)?;
         if header.length as usize != bytes.len() {
-            return Err(Error::failed("the server sent a part of an event"));
+            return Err(Error::failed("the server sent an incomplete event"));
         }
         match header.kind {
             kind::HEARTBEAT | kind::HEARTBEAT_V2 => return Ok(()),
@@ -438,7 +440,7 @@ impl Archiver<'_> {
             }
             kind::FORMAT_DESCRIPTION => {
                 let format = Format::parse(&bytes)?;
-                // Changed for whoever begins in the middle; MariaDB sums it anew only where all are.
+                // Changed for whoever begins in the middle; MariaDB recomputes its checksum only where all are.
                 if format.checksums || !header.is_artificial() {
                     format.verify(&bytes)?;
                 }
@@ -446,26 +448,26 @@ impl Archiver<'_> {
             }
             _ => {}
         }
-        // The format of a file that is gone on with is sent again.
+        // The format of a file that is resumed is sent again.
         if header.is_artificial() || header.kind == kind::FORMAT_DESCRIPTION && pending.end() > 4 {
             return Ok(());
         }
         let at = pending.place();
-        let format = pending
-            .format()
-            .cloned()
-            .ok_or_else(|| Error::failed(format!("the server sent no format before {at}")))?;
+        let format = pending.format().cloned().ok_or_else(|| {
+            Error::failed(format!(
+                "the server sent no format description event before {at}"
+            ))
+        })?;
         if !header.may_end_at(at.position + bytes.len() as u64) {
             return Err(Error::failed(format!(
-                "the event that the server sent after {at} ends at {}: what lies between was not \
-                 sent",
+                "the event after {at} ends at {}: the server left out what is in between",
                 header.next
             ))
-            .hint("the binary log may be encrypted: such logs cannot be archived"));
+            .hint("the binary log may be encrypted: encrypted logs cannot be archived"));
         }
         format
             .verify(&bytes)
-            .context(|| format!("the event at {at} came damaged"))?;
+            .context(|| format!("the event at {at} arrived damaged"))?;
         let event = Event {
             position: at.position,
             header,
@@ -512,7 +514,7 @@ impl Archiver<'_> {
             if self.writer.is_outdated()? {
                 return Err(Error::new(
                     ErrorKind::WrongKey,
-                    "the repository's keys were changed, and the new ones are not at hand",
+                    "the repository's keys were changed, and this run does not have the new ones",
                 )
                 .hint("start the run again"));
             }

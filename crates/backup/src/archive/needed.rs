@@ -43,7 +43,7 @@ impl LogPlace {
 }
 
 /// Plans to forget the archived logs that no generation can use any more: files before the first that
-/// a generation of the same server needs, and histories that ended before all of them. Logs of a
+/// a generation of the same server needs, and timelines that ended before all of them. Logs of a
 /// server of which there is no generation stay.
 ///
 /// Errors: `Differs` for a generation whose manifest cannot be read: what it needs cannot be known.
@@ -86,7 +86,7 @@ fn spare_successors(
     what: &mut [ForgetLogs],
 ) {
     let order = |place: &Place| (number_of(&place.file), place.position);
-    // By history, the file from which on others need it.
+    // By timeline, the file from which on others need it.
     let mut needed: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     // Each round goes one server further.
     for _ in 0..timelines.len() {
@@ -164,7 +164,7 @@ fn of_source(logs: &Logs, timelines: &[&Timeline], kept: &[Kept]) -> Vec<ForgetL
     what
 }
 
-/// Whether the last transaction of a history is older than a moment; not where that is not known.
+/// Whether the last transaction of a timeline is older than a moment; not where that is not known.
 fn ended_before(logs: &Logs, timeline: &Timeline, moment: jiff::Timestamp) -> bool {
     let mut times = timeline.segments.iter().rev();
     let last = times.find_map(|one| {

@@ -30,7 +30,7 @@ pub(super) enum Seam {
     },
 }
 
-/// How an archived history ends.
+/// How an archived timeline ends.
 struct End<'a> {
     timeline: &'a Timeline,
     place: Place,
@@ -40,8 +40,8 @@ struct End<'a> {
     time: u32,
 }
 
-/// Looks among all archived histories of other servers for the one that goes furthest and that this
-/// server goes on from. `own` is the server's own history, when there is one.
+/// Looks among all archived timelines of other servers for the one that goes furthest and that this
+/// server goes on from. `own` is the server's own timeline, when there is one.
 pub(super) fn find(
     source: &Source,
     logs: &Logs,
@@ -89,7 +89,7 @@ pub(super) fn find(
     })
 }
 
-/// Whether a history's end is worth looking at for one that is there: nothing links them yet, or that
+/// Whether a timeline's end is worth looking at for one that is there: nothing links them yet, or that
 /// server went on where this one was not archived.
 fn is_news(end: &End<'_>, own: Option<&Timeline>, own_end: Option<&End<'_>>) -> bool {
     let Some(own) = own else {
@@ -103,7 +103,7 @@ fn is_news(end: &End<'_>, own: Option<&Timeline>, own_end: Option<&End<'_>>) -> 
     !linked || has_more
 }
 
-/// Reads how a history ends, from the header of its last segment or, where that says nothing, from the
+/// Reads how a timeline ends, from the header of its last segment or, where that says nothing, from the
 /// log. Nothing for one without GTIDs, or whose log no key at hand opens.
 fn end_of<'a>(logs: &Logs, timeline: &'a Timeline) -> Result<Option<End<'a>>> {
     let (Some(segment), Some(place)) = (timeline.segments.last(), timeline.end()) else {
@@ -164,7 +164,7 @@ fn judge(
     for (file, _) in source.logs.iter().rev() {
         cancel.check()?;
         let Some(before) = source.executed_before(file)? else {
-            return Ok(Err(format!("{file} does not say what was before it")));
+            return Ok(Err(format!("{file} does not list the GTIDs before it")));
         };
         let shows_last = match &end.last {
             Some((gtid, _)) if source.is_mariadb() => !before.contains(gtid),
@@ -180,7 +180,7 @@ fn judge(
         let gone = first.filter(|gone| !gone.is_empty());
         return Ok(Err(match gone {
             Some(gone) => format!("it has deleted its logs of {gone}, which are not archived"),
-            None => "it has deleted the log in which the archived transactions end".to_owned(),
+            None => "it has deleted the log that holds the last archived transactions".to_owned(),
         }));
     };
     if source.is_mariadb()
@@ -235,11 +235,11 @@ fn disagrees(
         !wanted.is_empty() && differs.is_none()
     })?;
     if let Some(gtid) = differs {
-        return Ok(Some(format!("its {gtid} is another transaction")));
+        return Ok(Some(format!("its {gtid} is a different transaction")));
     }
     Ok(wanted
         .first()
-        .map(|gtid| format!("its logs from {file} on do not hold {gtid}")))
+        .map(|gtid| format!("its logs from {file} on do not contain {gtid}")))
 }
 
 /// Returns the file with which an archive of a server begins whose log goes on at `file`: an earlier

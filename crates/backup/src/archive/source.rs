@@ -201,7 +201,7 @@ impl Source {
         Ok(ours == Some(theirs))
     }
 
-    /// Returns a name for the history of the log that begins with a file: the time and a checksum of
+    /// Returns a name for the timeline of the log that begins with a file: the time and a checksum of
     /// its first events.
     pub(super) fn history(&self, file: &str, cancel: &Cancel) -> Result<String> {
         let from = Place {
@@ -211,7 +211,7 @@ impl Source {
         let events = self.events(&from, 2, cancel)?;
         let first = events
             .first()
-            .ok_or_else(|| Error::failed(format!("the server sends nothing of {file}")))?;
+            .ok_or_else(|| Error::failed(format!("the server sends nothing from {file}")))?;
         let begun = jiff::Timestamp::from_second(i64::from(Header::parse(first)?.time))
             .context(|| "the log's first event has no time")?;
         let mut hasher = crc32fast::Hasher::new();

@@ -43,8 +43,8 @@ impl Applier {
         };
         let pid = files.pid.ok_or_else(|| {
             Error::refused(
-                "the server's process was not found, so nothing could tell later that its applier \
-                 was left standing",
+                "the server's process was not found, so a later run could not tell that its SQL \
+                 thread was left stopped",
             )
             .hint("run evenkeel on the server's own host, as root or as its user")
         })?;
@@ -56,7 +56,7 @@ impl Applier {
         let stopped = Stopped::stop(options, pid, program, &limits, run.progress, run.cancel)?;
         let Some(stopped) = stopped else {
             run.progress
-                .note("the server replicates from nobody: there is no applier to stop".to_owned());
+                .note("this server is not a replica: it has no SQL thread to stop".to_owned());
             return Ok(Self::default());
         };
         fail::fail_point!("backup::applier_stopped");
@@ -75,8 +75,7 @@ impl Applier {
             Err(error) if error.kind() == ErrorKind::Refused => {
                 if looks_like_a_replica(files) {
                     run.progress.note(format!(
-                        "the server seems to be a replica; of whom, and where it is, is not \
-                         known: {}",
+                        "the server seems to be a replica; its source and position are not known: {}",
                         error.chain()
                     ));
                 }
@@ -111,8 +110,9 @@ impl Applier {
             // the lock is released.
             Err(error) => {
                 let why = error.chain();
-                run.progress
-                    .note(format!("how far the applier is cannot be read: {why}"));
+                run.progress.note(format!(
+                    "the position of the SQL thread cannot be read: {why}"
+                ));
                 return;
             }
         };
@@ -151,8 +151,8 @@ impl Applier {
             }
             if !source.is_known() {
                 run.progress.note(format!(
-                    "where this image is in the binary log of {} is not known: add --stop-applier \
-                     if it is to seed a replica",
+                    "the position of this image in the binary log of {} is not known: add \
+                     --stop-applier to seed replicas from it",
                     source.host
                 ));
             }

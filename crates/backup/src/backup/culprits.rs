@@ -1,4 +1,4 @@
-//! Names the table and index that corrupt pages belong to, and what would mend them.
+//! Names the table and index that corrupt pages belong to, and what would repair them.
 
 use super::pages::Suspect;
 use super::request::Source;
@@ -50,7 +50,7 @@ fn report(suspect: Suspect, names: &Names) -> CorruptPage {
     let remedy = described.as_ref().and_then(|name| {
         let sql = name.rebuild_sql()?;
         Some(format!(
-            "the page is of a secondary index, which can be made anew: {sql}"
+            "the page belongs to a secondary index, which can be rebuilt: {sql}"
         ))
     });
     CorruptPage {

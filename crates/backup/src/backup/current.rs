@@ -14,7 +14,7 @@ use std::io;
 use std::path::Path;
 
 /// Whether the binary logs or Aria's are others than those that are listed. Looks at little more than the
-/// index of the former, so it may be asked while commits stand still.
+/// index of the former, so it may be asked while commits are paused.
 pub(super) fn logs_changed(files: &ServerFiles) -> Result<bool> {
     if files.next_aria_log().is_some_and(|next| next.exists()) {
         return Ok(true);

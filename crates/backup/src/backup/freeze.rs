@@ -1,4 +1,4 @@
-//! Brings the files to one instant: lock, snapshot, unlock.
+//! Brings the files to one point in time: lock, snapshot, unlock.
 //!
 //! *Splice*: data files are cloned while the server writes. Recovery makes them whole if it starts
 //! at a checkpoint from before the first clone and finds all redo since. So the checkpoint is saved
@@ -67,8 +67,8 @@ enum Again {
 impl Again {
     fn note(self) -> &'static str {
         match self {
-            Self::Wrapped => "the redo log wrapped during the clone: once more",
-            Self::Changed => "files came or went during the snapshot: once more",
+            Self::Wrapped => "the redo log wrapped during the clone: trying again",
+            Self::Changed => "files were created or removed during the snapshot: trying again",
         }
     }
 
@@ -77,13 +77,11 @@ impl Again {
             Self::Wrapped => {
                 Error::failed("the redo log wrapped while the files were cloned, three times")
                     .hint("make the redo log larger (innodb_log_file_size)")
-                    .hint(
-                        "or add --stop, which stops the server process for the length of the clone",
-                    )
+                    .hint("or add --stop, which pauses the server process during the clone")
             }
             Self::Changed => {
-                Error::failed("tables were made or dropped during the snapshot, time and again")
-                    .hint("run again when less is changed, or add --lock ftwrl, which stops that")
+                Error::failed("tables kept being created or dropped during the snapshot")
+                    .hint("run again when there is less DDL, or add --lock ftwrl, which blocks it")
             }
         }
     }
@@ -255,7 +253,7 @@ impl Freezer<'_> {
     fn live(&mut self, mut locker: Locker<'_>) -> Result<Turn> {
         let ddl_blocked = self.request.lock.allows_ddl_block() && locker.block_ddl()?;
         fail::fail_point!("backup::freeze::ddl_blocked");
-        // Only now does the list of files stand still, as far as it can be made to.
+        // Only now does the list of files no longer change, as far as possible.
         let abilities = locker.abilities().clone();
         let mut listed = match ddl_blocked {
             true => ServerTables::read(locker.session(), &abilities)?,
@@ -264,7 +262,7 @@ impl Freezer<'_> {
         let files = survey::without_keys(files::discover(locker.session(), &abilities)?);
         if !files.keyring.is_empty() {
             self.run.progress.warn(format!(
-                "encryption keys are not in the backup, a restored server needs them: {}",
+                "encryption keys are not in the backup, and a restored server needs them: {}",
                 files.keyring.join(", ")
             ));
         }
@@ -323,7 +321,7 @@ impl Freezer<'_> {
         }
     }
 
-    /// Does beforehand what would take time while the server stands still.
+    /// Does beforehand what would take time while the server is paused.
     fn prepare(&mut self, files: &ServerFiles) {
         let files = match self.choice.method {
             Method::Splice => late_files(files),
@@ -406,8 +404,8 @@ impl Freezer<'_> {
         Ok(Some((files, asked, stopped)))
     }
 
-    /// Takes a snapshot that is one instant by itself. Returns the files and how long the server
-    /// stood still for it, as far as no lock says; `None` when files came or went meanwhile.
+    /// Takes a snapshot that is consistent by itself. Returns the files and how long the server
+    /// was paused for it, apart from locks; `None` when files came or went meanwhile.
     fn whole(
         &mut self,
         files: ServerFiles,
@@ -433,7 +431,7 @@ impl Freezer<'_> {
         Ok(Some((files, stopped)))
     }
 
-    /// Makes the snapshot; returns how long the server stood still for it, as far as no lock says.
+    /// Makes the snapshot; returns how long the server was paused for it, apart from locks.
     fn snapshot(&mut self) -> Result<Duration> {
         if self.choice.moment == Moment::Stop {
             let target = self.target()?;
@@ -527,7 +525,7 @@ fn rescan(files: &ServerFiles) -> Result<ServerFiles> {
     files.rescan().map(survey::without_keys)
 }
 
-/// Lists the files anew if logs are others by now: one may have been begun or purged.
+/// Lists the files again if logs are others by now: one may have been begun or purged.
 fn with_its_logs(files: ServerFiles) -> Result<ServerFiles> {
     if current::logs_changed(&files)? {
         rescan(&files)

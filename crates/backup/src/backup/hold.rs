@@ -8,7 +8,7 @@ use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use std::path::{Path, PathBuf};
 
-/// Files of a server as they were at one instant, until dropped, released or kept.
+/// Files of a server as they were at one point in time, until dropped, released or kept.
 pub struct HeldImage {
     frozen: Frozen,
 }
@@ -19,7 +19,7 @@ pub fn hold(request: &BackupRequest, run: Run<'_>) -> Result<HeldImage> {
     let survey = survey::survey(request, run)?;
     if survey.engine.is_some() {
         return Err(Error::usage(
-            "a tool's copy cannot be held: it is only a stream",
+            "the hot-copy tool's copy cannot be kept: it is only a stream",
         ));
     }
     let frozen = freeze::freeze(survey, request, None, run)?;

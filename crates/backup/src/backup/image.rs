@@ -79,7 +79,7 @@ pub(super) fn agree(asked: Option<Coordinates>, image: Option<Ended>) -> Result<
             coordinates.binlog_file,
             coordinates.binlog_position
         ))
-        .hint("the snapshot is not of the moment of the lock; nothing was stored"));
+        .hint("the snapshot was not taken while the lock was held; nothing was stored"));
     }
     Ok(asked)
 }

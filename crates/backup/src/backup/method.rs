@@ -1,4 +1,4 @@
-//! Decides how the image becomes one instant: a pure function of what the server and the snapshot
+//! Decides how the image becomes point-in-time consistent: a pure function of what the server and the snapshot
 //! can do, so that every combination is a unit test.
 
 use super::request::LockWish;
@@ -60,7 +60,7 @@ impl Durability {
     }
 }
 
-/// How files are brought to one instant.
+/// How files are brought to one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     /// Nothing writes: the server is stopped.
@@ -74,7 +74,7 @@ pub(super) enum Method {
     Pause,
 }
 
-/// What stands still for the moment in which coordinates and logs are taken.
+/// What is paused for the moment in which coordinates and logs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
     /// Nothing needs to: the snapshot is atomic, coordinates are read from the image.
@@ -104,7 +104,7 @@ impl Moment {
     }
 }
 
-/// How, and what stands still.
+/// How, and what is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) method: Method,
@@ -137,7 +137,7 @@ pub(super) fn choose(facts: Facts) -> Result<Choice> {
         (LockWish::GlobalRead, _) => Moment::GlobalRead,
         (LockWish::None, Method::Splice) => {
             return Err(Error::usage("a splice needs a lock that stops DDL")
-                .hint("leave --lock out, or add --stop"));
+                .hint("remove --lock, or add --stop"));
         }
         (LockWish::None, _) if drifts => Moment::Stop,
         (LockWish::None, _) => Moment::None,
@@ -153,7 +153,7 @@ pub(super) fn choose(facts: Facts) -> Result<Choice> {
     Ok(Choice { method, moment })
 }
 
-/// Volumes have no server: each is of the one instant that the snapshot makes it.
+/// Volumes have no server: each is from the point in time of its snapshot.
 pub(super) fn of_volumes(atomicity: Atomicity) -> Choice {
     Choice {
         method: match atomicity {

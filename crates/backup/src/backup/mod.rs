@@ -139,7 +139,7 @@ fn keep(provider: Box<dyn Provider>, token: &str, is_sound: bool, run: Run<'_>) 
     };
     if let Err(error) = outcome {
         run.progress.warn(format!(
-            "the snapshot could not be kept, the next run will read everything: {}",
+            "the snapshot could not be kept, so the next run will read everything: {}",
             error.chain()
         ));
     }

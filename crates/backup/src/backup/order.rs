@@ -7,7 +7,7 @@
 //! 2. The tables of engines. Aria writes no page before the log has what was done to it, so pages that are
 //!    cloned before the log are covered by it.
 //! 3. Aria's log. It has all since the checkpoint: while a backup's lock is held it loses no file, and
-//!    [`super::current`] sees to it that none was begun since the files were listed.
+//!    [`super::current`] makes sure that none was begun since the files were listed.
 //! 4. Binary logs and everything else.
 //! 5. InnoDB's redo log, which covers every page that was cloned before it.
 //!

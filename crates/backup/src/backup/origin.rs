@@ -61,7 +61,7 @@ impl Origin {
         }
         match (&self.server_uuid, &other.server_uuid) {
             (Some(before), Some(now)) if before != now => Some(format!(
-                "the server there is another one now: its server_uuid was {before} and is {now}"
+                "the server there is a different one now: its server_uuid was {before} and is {now}"
             )),
             _ => None,
         }
@@ -89,9 +89,14 @@ pub(super) fn refuse_other(repository: &Repository, now: &Origin) -> Result<()> 
         return Ok(());
     };
     let (place, before) = (repository.place(), before.name());
-    Err(Error::usage(format!("{place} holds backups of {before}, and {how}"))
-        .hint("give each server a repository of its own: here keep rules would remove the one's backups for the other's")
-        .hint("if the server moved, or was set up anew: --new-source, once"))
+    Err(
+        Error::usage(format!("{place} holds backups of {before}, and {how}"))
+            .hint(
+                "use one repository per server: otherwise keep rules would remove one server's \
+             backups in favor of the other's",
+            )
+            .hint("if the server moved or was reinstalled, add --new-source once"),
+    )
 }
 
 #[cfg(test)]

@@ -135,10 +135,10 @@ impl Source {
             let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
                 Ok(start) if start < range.end => start,
                 Ok(_) | Err(rustix::io::Errno::NXIO) => break,
-                Err(error) => return Err(error).context(|| "failed to look for data"),
+                Err(error) => return Err(error).context(|| "failed to find the next data"),
             };
             let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))
-                .context(|| "failed to look for a hole")?
+                .context(|| "failed to find the next hole")?
                 .min(range.end);
             data.push(start..end);
             at = end;

@@ -1,4 +1,4 @@
-//! Says beforehand what of a server stands still while it is frozen: for `doctor`.
+//! Says beforehand what of a server is paused while it is frozen: for `doctor`.
 
 use super::method::{self, Choice, Facts, Method, Moment};
 use super::request::LockWish;
@@ -7,7 +7,7 @@ use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::files::ServerFiles;
 use evenkeel_snapshot::Atomicity;
 
-/// Returns what of a running server stands still while a snapshot of that atomicity is taken, and
+/// Returns what of a running server is paused while a snapshot of that atomicity is taken, and
 /// why if it is the whole process; `None` when such a snapshot is not for a running server.
 #[must_use]
 pub fn stands_still(
@@ -20,7 +20,7 @@ pub fn stands_still(
     let text = match choice.method {
         Method::Still => return None,
         Method::Pause => format!(
-            "the server's process is stopped while the files are cloned, because {}",
+            "the server's process is paused while the files are cloned, because {}",
             reason(facts, abilities)
         ),
         Method::Splice if choice.moment == Moment::BlockCommitAndStop => format!(
@@ -41,7 +41,7 @@ fn who_waits(choice: Choice) -> &'static str {
     match choice.moment {
         Moment::None => "nothing is locked",
         Moment::BlockCommit => "commits wait",
-        Moment::BlockCommitAndStop => "commits wait and the server's process is stopped",
+        Moment::BlockCommitAndStop => "commits wait and the server's process is paused",
         Moment::GlobalRead => "writes wait",
         Moment::Stop => "the server's process is stopped",
     }
@@ -50,11 +50,11 @@ fn who_waits(choice: Choice) -> &'static str {
 /// Why the checkpoint splice, which stops nothing for the clones, is not for this server.
 fn reason(facts: Facts, abilities: &Abilities) -> &'static str {
     if !(facts.backup_stage || facts.instance_lock) {
-        "nothing else keeps files from being renamed meanwhile"
+        "nothing else prevents files from being renamed meanwhile"
     } else if abilities.redo_layout == RedoLayout::Directory {
-        "its redo log's files come and go"
+        "its redo log files are created and removed"
     } else {
-        "its redo log is not one that a checkpoint can be put into"
+        "evenkeel cannot write a checkpoint into its kind of redo log"
     }
 }
 
@@ -85,8 +85,8 @@ mod tests {
         let of = |version| told(version, Atomicity::PerFile).unwrap();
         assert_eq!(
             of("9.7.0"),
-            "the server's process is stopped while the files are cloned, because its redo log's \
-             files come and go"
+            "the server's process is stopped while the files are cloned, because its redo log \
+             files are created and removed"
         );
         assert!(of("5.7.22").ends_with("renamed meanwhile"));
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(told("mysql"), "commits wait while the logs are cloned");
         assert_eq!(
             told("shop"),
-            "commits wait and the server's process is stopped while the logs are cloned, because \
+            "commits wait and the server's process is paused while the logs are cloned, because \
              there are tables of ENGINE=Aria"
         );
     }

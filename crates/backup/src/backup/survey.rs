@@ -124,7 +124,7 @@ pub(super) fn refuse_within(files: &ServerFiles, repository: &Location) -> Resul
             directory.display(),
             root.path.display()
         ))
-        .hint("name a directory elsewhere, best on another disk")),
+        .hint("name a directory elsewhere, ideally on another disk")),
     }
 }
 
@@ -210,7 +210,7 @@ pub fn layout_of(files: &ServerFiles, running: bool) -> Layout {
     }
 }
 
-/// Decides how the image becomes one instant.
+/// Decides how the image becomes point-in-time consistent.
 pub(super) fn choose(
     survey: &Survey,
     request: &BackupRequest,
@@ -233,16 +233,15 @@ pub(super) fn choose(
             .hint("run evenkeel on the server's own host, as root or as its user");
         return Err(match choice.moment {
             // Its locks let statements on such tables go on.
-            method::Moment::BlockCommitAndStop => refusal.hint(
-                "or convert the tables of ENGINE=Aria to InnoDB: they are what it has to be paused for",
-            ),
+            method::Moment::BlockCommitAndStop => refusal
+                .hint("or convert the ENGINE=Aria tables to InnoDB: the pause is only for them"),
             _ => refusal.hint("or add --lock ftwrl, which makes writes wait instead"),
         });
     }
     Ok(choice)
 }
 
-/// Gathers what decides how the image becomes one instant; no abilities: the server is stopped.
+/// Gathers what decides how the image becomes point-in-time consistent; no abilities: the server is stopped.
 pub(super) fn facts(
     abilities: Option<&Abilities>,
     files: &ServerFiles,

@@ -105,8 +105,7 @@ fn torn_sentence(torn: &[Suspect]) -> String {
         named.push(format!("{} more", torn.len() - NAMED_MAX));
     }
     format!(
-        "torn in the image, with a good copy in the doublewrite buffer that crash recovery puts \
-         back: {}",
+        "torn in the image; crash recovery will restore the good copy from the doublewrite buffer: {}",
         named.join(", ")
     )
 }

@@ -77,7 +77,7 @@ impl Turns {
             failed.check()?;
             run.cancel.check()?;
             if begun.elapsed() > FORGOTTEN {
-                let error = Error::failed("the server does not answer any more");
+                let error = Error::failed("the server no longer answers");
                 state.give_up(Some(goes_on(&error)));
                 break;
             }
@@ -107,7 +107,7 @@ impl Drop for Turns {
 
 fn goes_on(error: &Error) -> String {
     format!(
-        "the server cannot be watched, reading goes on without yielding to it: {}",
+        "the server's load cannot be measured, so reading continues without rests: {}",
         error.chain()
     )
 }
@@ -195,7 +195,7 @@ fn run(gate: &Gate, pace: Pace, count: impl FnMut() -> Result<u64>) {
 fn statements(session: &mut Session) -> Result<u64> {
     let row = session.one("SHOW GLOBAL STATUS LIKE 'Questions'")?;
     row.and_then(|row| row.at(1)?.parse().ok())
-        .ok_or_else(|| Error::failed("the server does not say how many statements it answered"))
+        .ok_or_else(|| Error::failed("the server does not report how many statements it answered"))
 }
 
 /// Statements by a time.

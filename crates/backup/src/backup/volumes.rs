@@ -33,7 +33,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<ServerFiles> {
                 other.display(),
                 path.display()
             ))
-            .hint("name one of them through a symbolic link that is called something else"));
+            .hint("give one of them another name through a symbolic link"));
         }
     }
     let dir = files

@@ -44,7 +44,7 @@ pub(crate) struct Copied<'a> {
 }
 
 /// Makes the copy one that a server starts on. `account` is what the tool runs as, none without root; what the
-/// copy is to belong to in the end is the caller's to see to.
+/// copy is to belong to in the end is up to the caller.
 ///
 /// Errors: `Refused` for options that are not taken from a repository; `Failed` with the tool's own words.
 pub(crate) fn prepare(

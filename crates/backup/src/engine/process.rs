@@ -34,7 +34,7 @@ const COMPLETED: &str = "completed OK!";
 pub(crate) struct Ticks {
     /// How long any lock was held.
     pub(crate) lock: Duration,
-    /// How long of it writes stood still.
+    /// How long writes were paused.
     pub(crate) writes_stopped: Duration,
 }
 
@@ -152,7 +152,7 @@ impl State {
                     ErrorKind::LockTimeout,
                     format!("the tool waited longer than {limit} for a lock"),
                 )
-                .hint("end what holds it, or allow more: --lock-deadline"),
+                .hint("end the session that holds it, or allow more time: --lock-deadline"),
             );
         }
         if beyond(self.stopped, limits.hold) {
@@ -160,9 +160,11 @@ impl State {
             return Some(
                 Error::new(
                     ErrorKind::LockTimeout,
-                    format!("the tool made writes wait for longer than {limit}"),
+                    format!("the tool blocked writes for longer than {limit}"),
                 )
-                .hint("allow more (--lock-hold-limit), or back up while less is written"),
+                .hint(
+                    "allow more time (--lock-hold-limit), or back up when there are fewer writes",
+                ),
             );
         }
         None
@@ -233,9 +235,9 @@ fn judge<T>(
     let said = state.last.make_contiguous().join("\n");
     let how = match status {
         Some(status) if status.success() && state.completed => None,
-        Some(status) if status.success() => Some("it did not say that it completed".to_owned()),
+        Some(status) if status.success() => Some("it did not report completion".to_owned()),
         Some(status) => Some(format!("{status}")),
-        None => Some("it did not end".to_owned()),
+        None => Some("it did not exit".to_owned()),
     };
     match (taken, how) {
         (Ok(taken), None) => Ok(Ended {

@@ -39,7 +39,7 @@ const KNOWN: [&str; 20] = [
     "server_uuid",
 ];
 
-/// Writes the options of a copy anew, without what is not a tool's to know; nothing where it has none.
+/// Rewrites the options of a copy without those that the tool does not need; nothing where it has none.
 ///
 /// Errors: `Refused` for what is not known, by its name.
 pub(super) fn keep_known(dir: &Path) -> Result<()> {
@@ -108,10 +108,13 @@ fn shown(text: &str) -> String {
 
 fn refused(what: &str) -> Error {
     Error::refused(format!(
-        "the options that the hot-copy tool noted in the generation, {NAME}, have {what}, which is not \
-         taken from a repository"
+        "the hot-copy tool's options in the generation, {NAME}, have {what}; evenkeel does not \
+         use that from a repository"
     ))
-    .hint("if it is meant, as for a server with encrypted tables: copy the files out of 'evenkeel mount', and prepare them by hand")
+    .hint(
+        "if that is intended, as for a server with encrypted tables: copy the files out of \
+         'evenkeel mount', and prepare them by hand",
+    )
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Wanted {
             Flavour::MariaDb => format!("install the package mariadb-backup of series {series}"),
             Flavour::MySql => format!("install Percona XtraBackup of series {series}"),
         })
-        .hint("or say where it is: --engine-tool PATH"))
+        .hint("or name its path: --engine-tool PATH"))
     }
 
     /// Asks a program for its version; `None` when there is no such program.
@@ -94,8 +94,11 @@ impl Wanted {
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
         let version = version(&said).ok_or_else(|| {
-            Error::refused(format!("{shown} does not say what it is: {}", said.trim()))
-                .hint("name mariadb-backup or xtrabackup with --engine-tool")
+            Error::refused(format!(
+                "{shown} does not report its version: {}",
+                said.trim()
+            ))
+            .hint("name mariadb-backup or xtrabackup with --engine-tool")
         })?;
         let tool = Tool {
             program: program.to_owned(),

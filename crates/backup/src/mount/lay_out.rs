@@ -40,8 +40,9 @@ pub(super) fn lay_out(
             // Of no generation: what leads to directories is to be entered by all, whatever the umask is.
             What::Directory(None) => {
                 entries::make_dir(&path)?;
-                fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
-                    .context(|| format!("failed to open {} to all", path.display()))?;
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).context(|| {
+                    format!("failed to make {} readable for everyone", path.display())
+                })?;
             }
             What::File(record) => {
                 let file = File::create_new(&path)

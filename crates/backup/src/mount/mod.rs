@@ -219,7 +219,7 @@ fn refuse_bad_place(mountpoint: &Path) -> Result<()> {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
             Some(_) => Err(Error::usage(format!("{place} is not empty"))
-                .hint("what is in it could not be seen: give an empty directory")),
+                .hint("the mount would hide its contents: give an empty directory")),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(absent("directory", mountpoint).hint(format!("make it: mkdir {place}")))
@@ -231,10 +231,10 @@ fn refuse_bad_place(mountpoint: &Path) -> Result<()> {
 fn refuse_one_in_the_other(scratch: &Path, mountpoint: &Path) -> Result<()> {
     let (scratch, mountpoint) = (resolved(scratch), resolved(mountpoint));
     if scratch.starts_with(&mountpoint) || mountpoint.starts_with(&scratch) {
-        return Err(
-            Error::usage("the scratch directory and the mount point lie in each other")
-                .hint("name two directories side by side"),
-        );
+        return Err(Error::usage(
+            "the scratch directory and the mount point must not contain each other",
+        )
+        .hint("name two directories side by side"));
     }
     Ok(())
 }
@@ -244,11 +244,11 @@ fn refuse_bound(facts: &Facts, generation: u32) -> Result<()> {
         return Ok(());
     };
     Err(Error::refused(format!(
-        "generation {generation} has tables in {}, where crash recovery looks for them by that \
-         path: a server started on the mount would write to the originals",
+        "generation {generation} has tables in {}, and crash recovery opens them at that path: a \
+         server started on the mount would write to the originals",
         place.display()
     ))
-    .hint("without --writable-scratch its files can be read all the same"))
+    .hint("without --writable-scratch you can still read its files"))
 }
 
 /// Returns the generations of a source, or all.
@@ -271,7 +271,7 @@ fn of_source(mut generations: Vec<Summary>, source: Option<&str>) -> Result<Vec<
     if generations.is_empty() {
         let all: Vec<String> = sources.into_iter().collect();
         return Err(
-            Error::usage(format!("there is no generation of '{wanted}'"))
+            Error::usage(format!("no generation has the source '{wanted}'"))
                 .hint(format!("the sources are: {}", all.join(", "))),
         );
     }

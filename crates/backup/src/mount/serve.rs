@@ -141,8 +141,8 @@ impl Mount {
                     Err(_) => {
                         said_busy = true;
                         run.progress.warn(format!(
-                            "{} is still in use: it ends when the server on it is stopped; a \
-                             second signal cuts it off",
+                            "{} is still in use: the mount ends when the server on it is \
+                             stopped; a second signal ends it now",
                             self.report.mountpoint.display()
                         ));
                     }

@@ -71,7 +71,7 @@ pub fn find(
     if known.is_empty() {
         return Err(
             Error::refused("no binary log is archived in this repository")
-                .hint("without them only whole generations can be restored: leave out --to")
+                .hint("without them you can restore only generations as they are: remove --to")
                 .hint(format!(
                     "archive them from now on: 'evenkeel binlog archive {}'",
                     opened.place()
@@ -113,7 +113,7 @@ pub fn find(
             }
         }
     }
-    Err(reason.unwrap_or_else(|| Error::refused("there is no generation to begin with")))
+    Err(reason.unwrap_or_else(|| Error::refused("there is no generation to start from")))
 }
 
 /// Returns the generations to begin with, the newest first, or the one that is named. One whose manifest is
@@ -132,7 +132,7 @@ fn candidates(repository: &Repository, named: Option<u32>, run: Run<'_>) -> Resu
             None => found.push(generation),
             Some(damage) => run
                 .progress
-                .warn(format!("generation {generation} is passed over: {damage}")),
+                .warn(format!("skipping generation {generation}: {damage}")),
         }
     }
     Ok(found)
@@ -161,19 +161,19 @@ fn base(
     let facts = Facts::of(manifest)?;
     let Some(LogPlace { source, at }) = LogPlace::of(manifest)? else {
         return Err(Error::refused(format!(
-            "generation {generation} has no place in a binary log"
+            "generation {generation} has no binary log coordinates"
         )));
     };
     if let Some((_, place)) = bound_to_their_place(&facts).next() {
         return Err(Error::refused(format!(
-            "generation {generation} has tables in {}, where crash recovery looks for them by that \
-             path: no server can apply transactions before they are there",
+            "generation {generation} has tables in {}, and crash recovery needs them at that \
+             path: no server can apply transactions until they are there",
             place.display()
         ))
-        .hint("restore it without --to, and apply the archived logs by hand"));
+        .hint("restore it without --to, and apply the archived logs yourself"));
     }
     let mut reason = Error::refused(format!(
-        "the archive has no binary log of {source} at {at}, where generation {generation} is"
+        "the archive has no binary log of {source} at {at}, the position of generation {generation}"
     ))
     .hint("'evenkeel binlog list' shows what is archived");
     for timeline in known.iter().filter(|one| one.source == source) {
@@ -189,8 +189,8 @@ fn base(
             });
         }
         reason = Error::refused(format!(
-            "the archived {} is not the one in generation {generation}, although it has its name: \
-             it is of another server, or of a time before or after RESET MASTER",
+            "the archived {} is not the log in generation {generation}, although the names \
+             match: it is from another server, or from before or after a RESET MASTER",
             at.file
         ));
     }
@@ -214,8 +214,8 @@ fn is_same(
     }
     let Some(record) = record else {
         return Err(Error::refused(format!(
-            "generation {generation} does not hold {}, so nothing tells whether the archived one \
-             goes on from it",
+            "generation {generation} does not contain {}, so evenkeel cannot tell whether the \
+             archived log continues it",
             at.file
         )));
     };
@@ -271,7 +271,7 @@ fn judge(
             other => return Ok(other),
         }
     }
-    let none = || Error::refused("no archived log goes on from the generation");
+    let none = || Error::refused("no archived log continues from this generation");
     Ok(Verdict::NotThere(reason.unwrap_or_else(none)))
 }
 
@@ -300,7 +300,7 @@ fn walk(
             // What is behind the point is only looked at.
             Err(error) if walk.is_there() && !run.cancel.is_cancelled() => {
                 run.progress.warn(format!(
-                    "the log behind the point, which was looked at for earlier times, cannot be read: {}",
+                    "the log after the point, which may contain earlier times, cannot be read: {}",
                     error.chain()
                 ));
                 break;
@@ -345,7 +345,7 @@ fn walk_leg(logs: &Logs, leg: &mut Leg, walk: &mut Walk<'_>, run: Run<'_>) -> Re
         let mut gaps = leg.timeline.gaps.iter();
         if let Some(gap) = gaps.find(|gap| gap.after.file == *file) {
             let error = Error::refused(format!(
-                "binary logs are missing between {} and {}, before the point",
+                "binary logs between {} and {}, before the point, are missing",
                 gap.after, gap.before
             ));
             return Ok(Step::Missing(error.hint(

@@ -63,16 +63,16 @@ pub(super) fn tell_what_lacks(settings: &BTreeMap<String, String>, run: Run<'_>)
     };
     if is("ft_stopword_file", &["(built-in)"]) {
         run.progress.warn(
-            "the server that was backed up has stop words of its own (ft_stopword_file), which no backup has: \
-             full-text indexes of MyISAM and Aria lack in what was applied here; REPAIR TABLE … QUICK on that \
-             server makes them whole"
+            "the source server has its own stop words (ft_stopword_file), which backups do not \
+             contain: full-text indexes of MyISAM and Aria tables are incomplete for the rows \
+             applied here; run REPAIR TABLE … QUICK on that server to complete them"
                 .to_owned(),
         );
     }
     if is("innodb_encrypt_tables", &["OFF", "0"]) {
         run.progress.warn(
-            "tables that were made after the generation are not encrypted here: its server does that \
-             (innodb_encrypt_tables), once it runs with its keys"
+            "tables created after the generation are not encrypted here: the server encrypts \
+             them (innodb_encrypt_tables) once it runs with its keys"
                 .to_owned(),
         );
     }
@@ -86,8 +86,8 @@ pub(super) fn zone(settings: &BTreeMap<String, String>, run: Run<'_>) -> Result<
         return match is_known(zone) {
             true => Ok(Some(zone.clone())),
             false => Err(Error::refused(format!(
-                "the server that was backed up lives in the time zone {zone}, which this host does not \
-                 know: times would be off"
+                "the source server uses the time zone {zone}, which this host does not know: \
+                 times would be wrong"
             ))
             .hint("install the time zones (Debian: apt-get install tzdata), or restore on another host")),
         };
@@ -105,8 +105,8 @@ pub(super) fn zone(settings: &BTreeMap<String, String>, run: Run<'_>) -> Result<
         same if same == now => Ok(None),
         other => {
             run.progress.warn(format!(
-                "the server that was backed up lived in the time zone {other}, this host is in {now}: times \
-                 that the binary log leaves to the server may be off"
+                "the source server used the time zone {other}, this host uses {now}: times that \
+                 the server computes from the binary log may be wrong"
             ));
             Ok(None)
         }

@@ -82,14 +82,16 @@ impl Point {
 fn clocks_are_changed(text: &str, local: DateTime, zone: &TimeZone) -> Error {
     let (what, offsets) = match zone.to_ambiguous_timestamp(local).offset() {
         AmbiguousOffset::Fold { before, after } => (
-            "is two moments here: clocks are set back then",
+            "occurs twice here, because clocks are set back then",
             [before, after],
         ),
         AmbiguousOffset::Gap { before, after } => (
-            "is no moment here: clocks are set forward over it",
+            "does not occur here, because clocks are set forward then",
             [before, after],
         ),
-        AmbiguousOffset::Unambiguous { offset } => ("is no moment that is known", [offset; 2]),
+        AmbiguousOffset::Unambiguous { offset } => {
+            ("is not a time that this host knows", [offset; 2])
+        }
     };
     let [first, second] = offsets.map(|offset| {
         let sign = if offset.seconds() < 0 { '-' } else { '+' };
@@ -98,7 +100,7 @@ fn clocks_are_changed(text: &str, local: DateTime, zone: &TimeZone) -> Error {
         format!("{time}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
     });
     Error::usage(format!("'{text}' {what}")).hint(format!(
-        "say it with its offset: {first} (before the change) or {second} (after it)"
+        "give it with its UTC offset: {first} (before the change) or {second} (after it)"
     ))
 }
 
@@ -137,7 +139,7 @@ pub struct PointReport {
     pub last_applied: Option<Transaction>,
     /// The first one that was not applied; none when the archive ends there.
     pub first_not_applied: Option<Transaction>,
-    /// Where other servers' logs were gone on with, in order.
+    /// Where the archive continued with other servers' logs, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seams: Vec<Seam>,
     /// That the time means two places, and which one this is.

@@ -254,7 +254,7 @@ fn write_relay_log(
     Ok(copied)
 }
 
-/// Creates a file that is not there yet.
+/// Creates a new file.
 fn create(path: &Path) -> Result<fs::File> {
     fs::File::create_new(path).context(|| format!("failed to create {}", shown(path).display()))
 }
@@ -305,7 +305,7 @@ fn apply(
         && has(&mut session, &abilities, transaction)? == Some(true)
     {
         return Err(Error::failed(
-            "the generation holds transactions that should come after it",
+            "the generation contains transactions that should come after it",
         ));
     }
     let (last, end) = (relay_name(relay.files), relay.end);
@@ -324,7 +324,7 @@ fn apply(
         && has(&mut session, &abilities, transaction)? == Some(false)
     {
         return Err(Error::failed(format!(
-            "the applier is at the end, but the server does not have {}",
+            "the SQL thread reached the end, but the server does not have {}",
             transaction.gtid.as_deref().unwrap_or_default()
         )));
     }
@@ -387,7 +387,7 @@ fn wait(
         let status = session
             .one(&format!("SHOW {} STATUS", words.replica))
             .context(|| format!("the server ended:\n{}", server.log_tail(15)))?
-            .ok_or_else(|| Error::failed("the server knows of no applier"))?;
+            .ok_or_else(|| Error::failed("the server reports no SQL thread"))?;
         let number = field(&status, "Last_SQL_Errno").unwrap_or("0");
         if number != "0" {
             let text = field(&status, "Last_SQL_Error").unwrap_or_default();
@@ -397,7 +397,8 @@ fn wait(
             // A function that does not exist.
             return Err(match number {
                 "1305" => error.hint(
-                    "functions of libraries are not loaded for this: where it is one, restore to a point before",
+                    "loadable functions are not available during a restore: if the statement \
+                     calls one, restore to an earlier point",
                 ),
                 _ => error,
             });
@@ -416,7 +417,7 @@ fn wait(
             .any(|name| field(&status, name) == Some("No"))
         {
             return Err(Error::failed(format!(
-                "the applier stopped at {file}:{at}:\n{}",
+                "the SQL thread stopped at {file}:{at}:\n{}",
                 server.log_tail(15)
             )));
         }
@@ -424,7 +425,7 @@ fn wait(
             moved = (Instant::now(), at_file, at);
         } else if moved.0.elapsed() > DEADLINE {
             return Err(Error::failed(format!(
-                "the applier has not moved from {file}:{at} for an hour:\n{}",
+                "the SQL thread has not moved from {file}:{at} for an hour:\n{}",
                 server.log_tail(15)
             )));
         }

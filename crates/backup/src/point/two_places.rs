@@ -63,11 +63,11 @@ pub(super) fn choose(look: Look, go_back: TimesGoBack) -> Result<(Reached, Optio
 fn refused(both: &TwoPlaces) -> Error {
     let (later, last) = (shown(&both.first_later), shown(&both.last_earlier));
     let error = Error::refused(format!(
-        "times in the binary log go back behind the point: {later} is the first that is not before \
-         it, but {} of those behind are, the last of them {last}",
+        "times in the binary log go backward around the point: {later} is the first transaction \
+         at or after it, but {} later ones have an earlier time, the last of them {last}",
         both.earlier
     ))
-    .hint("a session said that it was another time (SET timestamp), or the clock was set");
+    .hint("a session changed its time (SET timestamp), or the clock was set");
     let first = match gtid(&both.first_later) {
         Some(gtid) => format!("before:{gtid}"),
         None => both.first.to_string(),
@@ -78,8 +78,8 @@ fn refused(both: &TwoPlaces) -> Error {
     };
     error
         .hint(format!("to stop before the first: --to {first}"))
-        .hint(format!("to go on up to the last: --to {last}"))
-        .hint("or say it beforehand, for exit code 3: --times-go-back first, or last")
+        .hint(format!("to continue through the last: --to {last}"))
+        .hint("or choose in advance, with exit code 3: --times-go-back first, or last")
 }
 
 fn gtid(one: &Option<Transaction>) -> Option<&str> {

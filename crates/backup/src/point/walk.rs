@@ -65,8 +65,7 @@ impl<'a> Walk<'a> {
             return Err(Error::new(
                 ErrorKind::Refused,
                 format!(
-                    "the log of {} goes on from other transactions than those that are archived of \
-                     {} up to {}",
+                    "the log of {} does not continue the transactions archived from {} up to {}",
                     leg.timeline.source, link.source, link.after
                 ),
             ));
@@ -107,7 +106,7 @@ impl<'a> Walk<'a> {
             }
             (None, _) if self.leg > 0 => {
                 self.wrong = Some(Error::refused(
-                    "a transaction without a GTID is in the log behind another server's",
+                    "the log after another server's log has a transaction without a GTID",
                 ));
                 true
             }
@@ -292,15 +291,15 @@ impl<'a> Walk<'a> {
         let reach = last.map_or_else(String::new, |end| end.to_string());
         let error = Error::refused(match self.point {
             Point::After(gtid) | Point::Before(gtid) => {
-                format!("no archived transaction is {gtid}: the archive reaches to {reach}")
+                format!("the archive has no transaction {gtid}: it ends at {reach}")
             }
             Point::Time(_) | Point::Position(_) => {
-                format!("the point is beyond the archive, which reaches to {reach}")
+                format!("the point is after the end of the archive, {reach}")
             }
         });
         let last = self.so_far.last.as_ref().and_then(|last| last.time);
         let error = match last {
-            Some(time) => error.hint(format!("its last transaction is of {time}")),
+            Some(time) => error.hint(format!("its last transaction was committed at {time}")),
             None => error,
         };
         error.hint(

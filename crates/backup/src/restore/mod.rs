@@ -290,7 +290,7 @@ pub(crate) fn preparer(facts: &Facts, given: Option<&Path>) -> Result<Option<Too
     let version = facts.server_version.as_deref().unwrap_or_default();
     let tool = Wanted::of(version).and_then(|wanted| wanted.find(given));
     tool.map(Some).context(|| {
-        format!("the files were copied by {name}, which has to prepare them before a server starts")
+        format!("{name} copied the files, and has to prepare them before a server starts")
     })
 }
 
@@ -395,7 +395,7 @@ pub(crate) fn newest_whole(repository: &Repository) -> Result<u32> {
     let whole = generations.iter().rev().find(|one| one.damage.is_none());
     Err(match whole.map(|one| one.generation) {
         Some(number) => error.hint(format!(
-            "the newest generation that can be read is {number}: --generation {number}"
+            "the newest readable generation is {number}: --generation {number}"
         )),
         None => error,
     })
@@ -419,11 +419,10 @@ fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Resu
         if roots.get(id).is_some_and(|root| root.target() != place) {
             let place = place.display();
             return Err(Error::refused(format!(
-                "the tables in {place} have to be there again: crash recovery looks for them by \
-                 that path"
+                "the tables in {place} must be restored to that path: crash recovery opens them there"
             ))
             .hint(format!("restore them there: --map-root {id}={place}"))
-            .hint("where that place is taken, restore on another host"));
+            .hint("if that path is in use, restore on another host"));
         }
     }
     Ok(())

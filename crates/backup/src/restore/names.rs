@@ -12,9 +12,9 @@ pub(crate) fn split(name: &str) -> Result<(&str, PathBuf)> {
     }
     relative_path(name).ok_or_else(|| {
         Error::failed(format!(
-            "the name '{name}' leads out of its root or is not escaped"
+            "the name '{name}' points outside its root or is not escaped"
         ))
-        .hint("the repository was not written by evenkeel as it is; nothing was restored")
+        .hint("evenkeel did not write the repository in this state; nothing was restored")
     })
 }
 

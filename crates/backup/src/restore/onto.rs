@@ -90,7 +90,7 @@ pub fn plan_onto(request: &OntoRequest) -> Result<OntoPlan> {
     let facts = Facts::of(reader.manifest())?;
     let (name, content) = find(&reader, &facts, request.volume.as_deref())?;
     let kind = volume::kind(&request.target)
-        .map_err(|error| error.hint("a new file is made by --target DIRECTORY instead"))?;
+        .map_err(|error| error.hint("to create a new file, use --target DIRECTORY instead"))?;
     let target = open(&request.target, kind)?;
     let bytes_target = volume::size(&target)
         .context(|| format!("failed to examine {}", request.target.display()))?;
@@ -161,7 +161,7 @@ fn find(reader: &Reader, facts: &Facts, wanted: Option<&str>) -> Result<(String,
 
 /// Opens what is to be overwritten, if nobody uses it. A device stays claimed as long as it is open.
 fn open(target: &Path, kind: Kind) -> Result<File> {
-    let hint = "unmount it, or stop what uses it, or name another";
+    let hint = "unmount it, stop the program that uses it, or name another";
     let file = match kind {
         Kind::Device => volume::claim(target, true).map_err(|error| error.hint(hint))?,
         Kind::File => File::options()
@@ -194,7 +194,7 @@ pub fn onto(plan: OntoPlan, run: Run<'_>) -> Result<OntoReport> {
     let written = AtomicU64::new(0);
     write(&plan, &file, &written, run).map_err(|error| {
         error.hint(format!(
-            "{} is overwritten in part: run the same command again",
+            "{} is partly overwritten: run the same command again",
             path.display()
         ))
     })?;

@@ -68,8 +68,8 @@ impl Places {
         let found = file.metadata().context(failed)?;
         if !found.is_file() || found.nlink() > 1 {
             let place = place.display();
-            return Err(Error::failed(format!("{place} is not a file of its own"))
-                .hint("something else than a server has worked on it: look who runs as its user"));
+            return Err(Error::failed(format!("{place} is not a separate regular file"))
+                .hint("something other than a server changed it: check which programs run as its user"));
         }
         let text = read_paths(&mut file, &place)?;
         let new = match names::has_extension(path, "isl") {
@@ -94,13 +94,13 @@ impl Places {
             None => {
                 let named: String = String::from_utf8_lossy(path).chars().take(200).collect();
                 Err(Error::refused(format!(
-                    "{} leads to {}, which is in no directory of the generation: a server would \
-                     open what is there",
+                    "{} points to {}, which is in no directory of the generation: a server would \
+                     open the file there",
                     place.display(),
                     named.escape_debug()
                 ))
-                .hint("no backup writes that: look who could write to the repository")
-                .hint("its other files can be read all the same: evenkeel mount"))
+                .hint("evenkeel does not write that: check who can write to the repository")
+                .hint("you can still read its other files: evenkeel mount"))
             }
         }
     }
@@ -201,9 +201,9 @@ fn read_paths(file: &mut File, place: &Path) -> Result<Vec<u8>> {
     if text.len() as u64 > PATHS_MAX {
         return Err(Error::new(
             ErrorKind::Differs,
-            format!("{} is too long to be a list of paths", place.display()),
+            format!("{} is too long for a list of paths", place.display()),
         )
-        .hint("the server that was backed up did not write that file: look who did"));
+        .hint("a server does not write such a file: check who did"));
     }
     Ok(text)
 }

@@ -73,7 +73,7 @@ fn refuse_if_short(need: &Need, free: Option<u64>) -> Result<()> {
     let is_target = |id: &String| id == super::DATA || id == crate::facts::VOLUME_ROOT;
     let others = need.roots.iter().filter(|id| !is_target(id));
     let error = others.fold(error, |error, id| {
-        error.hint(format!("give {id} another place: --map-root {id}=DIR"))
+        error.hint(format!("give {id} another directory: --map-root {id}=DIR"))
     });
     Err(if need.roots.iter().any(is_target) {
         error.hint("free space, or give another --target")

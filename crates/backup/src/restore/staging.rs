@@ -373,7 +373,7 @@ impl Staging {
 
     fn refused(&self) -> Error {
         Error::refused(format!(
-            "{} was not made for this restore",
+            "{} does not belong to this restore",
             self.place.display()
         ))
         .hint("move it away")

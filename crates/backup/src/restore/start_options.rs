@@ -170,12 +170,12 @@ fn moved_file(
 fn nowhere(path: &str) -> Error {
     let path: String = path.chars().take(200).collect();
     Error::refused(format!(
-        "the generation's system tablespace has {}, which is in none of its directories: a server \
-         would open what is there",
+        "the generation's system tablespace names {}, which is in none of its directories: a \
+         server would open the file there",
         path.escape_debug()
     ))
-    .hint("no backup writes that: look who could write to the repository")
-    .hint("its files can be read all the same: evenkeel mount")
+    .hint("evenkeel does not write that: check who can write to the repository")
+    .hint("you can still read its files: evenkeel mount")
 }
 
 /// Whether the server keeps its dictionary in InnoDB: only those know the option.

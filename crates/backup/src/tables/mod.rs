@@ -87,10 +87,10 @@ fn check(
 const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
-/// Keeps of what an image seems to lack what a walk does not find now either. For an image that is one
-/// instant, on a server where DDL goes on: a table that was there before and after may have been under
-/// another name in between, by a RENAME and another one back. One look that finds it is enough: then the rules
-/// by which files are found do not leave it out, and at the image's instant it was not there.
+/// Keeps of what an image seems to lack what a walk does not find now either. For an image that is
+/// point-in-time consistent, on a server where DDL goes on: a table that was there before and after may have
+/// been under another name in between, by a RENAME and another one back. One look that finds it is enough:
+/// then the rules by which files are found do not leave it out, and at the image's instant it was not there.
 pub(crate) fn keep_lacking(
     lacking: &mut Vec<String>,
     files: &ServerFiles,
@@ -145,7 +145,7 @@ pub fn assess(listed: &ServerTables, files: &ServerFiles) -> Result<String> {
         return Err(lacking(&checked.lacking, files));
     }
     Ok(format!(
-        "{}, all with their files and in engines that are covered",
+        "{}, all with their files and in supported engines",
         evenkeel_op::units::count(checked.record.tables, "table")
     ))
 }

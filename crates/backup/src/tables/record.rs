@@ -38,7 +38,7 @@ impl TableRecord {
             text.push(0);
         }
         let packed = zstd::encode_all(text.as_slice(), LEVEL)
-            .context(|| "failed to pack the list of tables")?;
+            .context(|| "failed to compress the list of tables")?;
         Ok(Self {
             tables: tables.len() as u64,
             schemas: schemas.len() as u64,
@@ -48,7 +48,7 @@ impl TableRecord {
 
     /// Unpacks it: schemas, and tables.
     pub fn names(&self) -> Result<(BTreeSet<String>, BTreeSet<Table>)> {
-        let damaged = || Error::failed("the generation's list of tables makes no sense");
+        let damaged = || Error::failed("the generation's list of tables is not valid");
         let digits = self.packed.as_bytes().chunks(2);
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         let packed: Option<Vec<u8>> = digits.map(byte).collect();

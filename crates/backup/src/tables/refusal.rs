@@ -22,7 +22,7 @@ pub(super) fn engines(
             Some(engine) => others.push(format!("{table} ({engine})")),
             // A table that the server cannot open: its files say enough, where there are any.
             None if has_rows(present.kinds(table)) => {}
-            None => others.push(format!("{table} (the server does not say which)")),
+            None => others.push(format!("{table} (the server does not report it)")),
         }
     }
     let unseen = |one: &&Defined| {
@@ -57,13 +57,13 @@ fn has_rows(kinds: &[String]) -> bool {
 /// Says that an image lacks tables.
 pub(super) fn absent(names: &[String], files: &ServerFiles) -> Error {
     let mut error = Error::refused(format!(
-        "the server lists what is not among the files that were found: {}",
+        "the server lists tables whose files were not found: {}",
         some(names)
     ))
-    .hint("look whether its files are where the server keeps them")
+    .hint("check that its files are where the server keeps them")
     .hint(
-        "a table without its file is lost to the server too: bring the file back, import it (ALTER TABLE … \
-         IMPORT TABLESPACE), or DROP TABLE",
+        "the server cannot open a table without its file either: put the file back, import it \
+         (ALTER TABLE … IMPORT TABLESPACE), or DROP TABLE",
     );
     for (path, why) in &files.excluded {
         // What is usual is not why a table is missing.

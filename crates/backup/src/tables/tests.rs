@@ -139,7 +139,7 @@ fn engines_that_are_not_covered_are_refused() {
     let unknown = listed(&[("s", "hidden", Some("InnoDB")), ("s", "lost", None)], &[]);
     let told = refused(&unknown);
     assert!(
-        told.contains("`s`.`lost` (the server does not say"),
+        told.contains("`s`.`lost` (the server does not report"),
         "{told}"
     );
     let known = listed(

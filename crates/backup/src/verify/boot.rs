@@ -84,7 +84,7 @@ fn bootable(repository: &Repository, generation: u32, engine_tool: Option<&Path>
         return Err(Error::refused(format!(
             "generation {generation} holds volumes, not a server's files: there is nothing to start"
         ))
-        .hint("without --boot every byte is verified all the same"));
+        .hint("without --boot every byte is still verified"));
     }
     restore::preparer(&facts, engine_tool)?;
     restore::leads_nowhere_else(&facts)?;
@@ -93,13 +93,13 @@ fn bootable(repository: &Repository, generation: u32, engine_tool: Option<&Path>
     };
     let place = place.display();
     Err(Error::refused(format!(
-        "generation {generation} has tables in {place}, where crash recovery looks for them by \
-         that path: a server started on a scratch copy would write to the originals"
+        "generation {generation} has tables in {place}, and crash recovery opens them at that \
+         path: a server started on a scratch copy would write to the originals"
     ))
-    .hint("without --boot every byte is verified all the same")
+    .hint("without --boot every byte is still verified")
     .hint(format!(
-        "to prove it, start a server on a host where that place is free: evenkeel restore \
-         --map-root {id}={place}"
+        "to prove it, restore and start a server on a host where that path is free: evenkeel \
+         restore --map-root {id}={place}"
     )))
 }
 
@@ -178,7 +178,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     {
         // Who may only read has proved it all the same.
         run.progress.warn(format!(
-            "it could not be noted in the repository that generation {} starts: {}",
+            "failed to record in the repository that generation {} starts: {}",
             report.generation,
             error.chain()
         ));
@@ -300,7 +300,7 @@ fn missing_tables(server: &Running, facts: &Facts, report: &mut BootReport) -> R
     let missing: Vec<String> = schemas.chain(tables.map(ToString::to_string)).collect();
     let more = missing.len().saturating_sub(MISSING_NAMED);
     for name in missing.iter().take(MISSING_NAMED) {
-        let problem = format!("{name} was there when the generation was made, and is not any more");
+        let problem = format!("{name} existed when the generation was made, and is missing now");
         report.problems.push(problem);
     }
     if more > 0 {

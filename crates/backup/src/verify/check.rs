@@ -35,8 +35,7 @@ pub(super) fn tables(
     run.progress.end();
     // There are more files than queues where an ALTER TABLE was cut short.
     if unknown > queues {
-        let problem =
-            format!("the server knows of {unknown} queues, and there are files of {queues}");
+        let problem = format!("the server lists {unknown} queues, and there are files of {queues}");
         report.problems.push(problem);
     }
     Ok(())

@@ -37,13 +37,13 @@ impl Scratch {
                 .hint("give an empty or new directory with --scratch"));
         }
         let Some(living) = Living::hold(directory) else {
-            let busy = format!("another proof is under way in {}", path.display());
+            let busy = format!("another verify --boot is running in {}", path.display());
             return Err(Error::new(ErrorKind::Busy, busy).hint("name another directory: --scratch"));
         };
         living.set_mode(CLOSED)?;
         living
             .clear()
-            .context(|| format!("failed to remove what is in {}", path.display()))?;
+            .context(|| format!("failed to empty {}", path.display()))?;
         std::fs::File::create_new(living.anchor().join(MARKER))
             .context(|| format!("failed to write in {}", path.display()))?;
         Ok(Self(living))

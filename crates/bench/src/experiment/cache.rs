@@ -253,7 +253,7 @@ pub fn cache(
 ) -> Result<ExperimentReport> {
     if request.rows == 0 || request.repeat == 0 || request.threads == 0 {
         return Err(Error::usage(
-            "there is one row, one connection and one run at least",
+            "at least one row, one connection and one run are needed",
         ));
     }
     let mut session = Session::open(options)?;

@@ -105,7 +105,7 @@ pub fn compression(
 ) -> Result<ExperimentReport> {
     if request.rows == 0 || request.repeat == 0 || !(8..=4000).contains(&request.text_bytes) {
         return Err(Error::usage(
-            "there is one row at least, with a text of 8 to 4000 bytes, and one run",
+            "at least one row with a text of 8 to 4000 bytes, and one run, are needed",
         ));
     }
     let mut session = Session::open(options)?;
@@ -243,7 +243,7 @@ fn sizes(session: &mut Session, database: &str) -> Result<(f64, f64)> {
         AND TABLE_NAME IN ('INNODB_SYS_TABLESPACES', 'INNODB_TABLESPACES')";
     let view = session.value(views)?;
     let view =
-        view.ok_or_else(|| Error::refused("the server does not tell the sizes of tables"))?;
+        view.ok_or_else(|| Error::refused("the server does not report the sizes of tables"))?;
     let name = evenkeel_server::connect::quote(&format!("{database}/{TABLE}"));
     let sql = format!(
         "SELECT FILE_SIZE, ALLOCATED_SIZE FROM information_schema.{view} WHERE NAME = {name}"

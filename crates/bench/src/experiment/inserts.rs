@@ -99,7 +99,7 @@ pub fn inserts(
 ) -> Result<ExperimentReport> {
     if request.rows == 0 || request.rows_per_statement < 2 || request.repeat == 0 {
         return Err(Error::usage(
-            "there is one row at least, two to a statement of several, and one run",
+            "at least one row, two rows per multi-row statement, and one run are needed",
         ));
     }
     let mut session = Session::open(options)?;

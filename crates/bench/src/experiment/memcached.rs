@@ -49,7 +49,7 @@ impl Memcached {
             let ended = started
                 .child
                 .try_wait()
-                .context(|| "failed to look after memcached")?;
+                .context(|| "failed to manage memcached")?;
             if let Some(status) = ended {
                 return Err(Error::failed(format!("memcached ended at once: {status}")));
             }

@@ -14,7 +14,7 @@ pub fn page(report: &ExperimentReport, about: About) -> Page {
         other => other,
     };
     let runs = match report.repeat {
-        1 => "once: look at nothing but large differences".to_owned(),
+        1 => "once: trust only large differences".to_owned(),
         more => format!("{more} times, in turn, in random order"),
     };
     let mut lead = vec![format!("{} Each way was run {runs}.", report.did)];

@@ -86,7 +86,7 @@ impl Rounds {
             && arms.iter().all(|arm| arm.left_out.is_some())
         {
             return Err(Error::refused(format!(
-                "no way works on this server: {why}"
+                "none of the variants works on this server: {why}"
             )));
         }
         let mut report = ExperimentReport {

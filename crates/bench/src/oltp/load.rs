@@ -1,5 +1,5 @@
 //! Fills the tables, several connections at once. A piece of a table is one transaction, so that a load
-//! which was interrupted goes on with what is missing.
+//! which was interrupted resumes with what is missing.
 
 use super::{Shape, tables};
 use crate::{Run, parts};
@@ -130,7 +130,7 @@ pub fn load(
     let rows: u64 = rows.sum();
     run.progress.phase("loading rows", Some(rows), Unit::Items);
     fill(options, request, &missing, run).map_err(|error| {
-        error.hint("run it again when that is mended: it goes on with what is missing")
+        error.hint("run it again when that is fixed: it resumes with what is missing")
     })?;
     run.progress.end();
     for table in 1..=shape.tables {

@@ -20,7 +20,7 @@ pub fn page(report: &OltpReport, about: About) -> Page {
     if !report.counts() {
         lead.push(match report.ended {
             "failures" => "This does not count: too many transactions failed.".to_owned(),
-            "server" => "This does not count: at the end the server was gone.".to_owned(),
+            "server" => "This does not count: the server was down at the end.".to_owned(),
             "time" => "This does not count: nothing was done.".to_owned(),
             _ => "This does not count: the run was ended early.".to_owned(),
         });
@@ -123,7 +123,7 @@ fn table(report: &OltpReport) -> Table {
     let mut table = Table::new(&["", ""]);
     let mut row = |name: &str, value: String| table.row([Cell::text(name), Cell::Number(value)]);
     row("transactions", number(report.transactions as f64, 0));
-    row("begun anew", number(report.retries as f64, 0));
+    row("retried", number(report.retries as f64, 0));
     row("failed", number(report.failed as f64, 0));
     row(
         "statements of a transaction",

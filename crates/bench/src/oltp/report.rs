@@ -39,7 +39,7 @@ pub struct OltpReport {
     pub statements_per_transaction: f64,
     /// What sysbench 0.4 would call read/write requests, a second: statements but for BEGIN and COMMIT.
     pub requests_per_s: f64,
-    /// Transactions begun anew after a deadlock or a row that was there already.
+    /// Transactions retried after a deadlock or a row that was there already.
     pub retries: u64,
     /// Transactions failed.
     pub failed: u64,

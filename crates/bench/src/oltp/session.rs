@@ -231,7 +231,7 @@ impl Session {
 }
 
 /// Deadlock, a lock not had in time, a row changed since the transaction's snapshot; and a row that
-/// another one has just written again after its DELETE. sysbench begins the transaction anew, too.
+/// another one has just written again after its DELETE. sysbench retries the transaction, too.
 fn is_conflict(refusal: Option<u16>) -> bool {
     matches!(refusal, Some(1213 | 1205 | 1020 | 1062))
 }

@@ -102,7 +102,7 @@ impl Ground {
         let free = room.f_bavail * room.f_frsize;
         let refuse = |what: String| {
             Err(
-                Error::refused(format!("{place} has no room for it: {what}"))
+                Error::refused(format!("{place} has too little space: {what}"))
                     .hint("name another directory with --work, or ask for fewer --tables"),
             )
         };

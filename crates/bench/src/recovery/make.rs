@@ -74,7 +74,7 @@ impl Crashed {
         let complete = crashed.top.join(COMPLETE);
         if complete.exists() {
             run.progress.note(format!(
-                "{}, {tables} tables: as an earlier run left it",
+                "{}, {tables} tables: reused from an earlier run",
                 crashed.name()
             ));
             return Ok(crashed);

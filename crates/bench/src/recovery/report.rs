@@ -224,12 +224,10 @@ impl RecoveryReport {
         let latency_ms = request.latency.as_secs_f64() * 1000.0;
         Self {
             storage: match request.latency.is_zero() {
-                true => {
-                    "the disk as it is, after the kernel was made to forget its files".to_owned()
-                }
+                true => "the disk as it is, after dropping the kernel's page cache".to_owned(),
                 false => format!(
-                    "a FUSE filesystem that answers a read, and a write that is waited for, after \
-                     {latency_ms} ms, any number side by side; below it all is in memory"
+                    "a FUSE filesystem that answers each read and each synchronous write after \
+                     {latency_ms} ms, any number in parallel; everything below it is in memory"
                 ),
             },
             latency_ms,

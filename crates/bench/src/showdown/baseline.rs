@@ -54,7 +54,7 @@ impl Baseline {
         let bytes = EMPTY_BYTES + u64::from(scale.warehouses) * WAREHOUSE_BYTES;
         if fs::read_to_string(&complete).is_ok_and(|made| made == with) {
             run.progress
-                .note("the tables are as an earlier run left them".to_owned());
+                .note("the tables are reused from an earlier run".to_owned());
             ground.refuse_too_small(3 * bytes)?;
             return Ok(baseline);
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! lock            held while a run works here
 //! baseline/       data directories to begin each round with
-//! image, fs/      a filesystem of its own, anew for each round; or fs/ is an ordinary directory
+//! image, fs/      a filesystem of its own, a new one for each round; or fs/ is an ordinary directory
 //! fs/round/       data directories of one round
 //! output/         what is backed up, outside of that filesystem
 //! run/            sockets and logs
@@ -115,7 +115,7 @@ impl Ground {
         fs::create_dir_all(self.output()).context(|| "failed to create a directory for backups")
     }
 
-    /// Makes the round's directory anew, and the filesystem below it where that is ours: the next round
+    /// Re-creates the round's directory, and the filesystem below it where that is ours: the next round
     /// begins with nothing of the last one.
     pub(super) fn renew(&self) -> Result<()> {
         clear_filesystem(&self.top)?;
@@ -125,9 +125,8 @@ impl Ground {
             let image = self.at("image");
             let file =
                 File::create(&image).context(|| format!("failed to create {}", image.display()))?;
-            file.set_len(self.image_bytes).context(|| {
-                format!("failed to make {} as large as it is to be", image.display())
-            })?;
+            file.set_len(self.image_bytes)
+                .context(|| format!("failed to set the size of {}", image.display()))?;
             run(Command::new(program).args(options).arg(&image))?;
             run(Command::new("mount")
                 .args(["-o", "loop,noatime"])
@@ -156,7 +155,7 @@ impl Ground {
         match free < bytes {
             false => Ok(()),
             true => Err(Error::refused(format!(
-                "{} has no room for it: about {} are needed, {} are free",
+                "{} has too little space: about {} are needed, {} are free",
                 self.top.display(),
                 units::bytes(bytes),
                 units::bytes(free)
@@ -184,10 +183,10 @@ fn refuse_others(top: &Path) -> Result<()> {
     match others.next().is_none() || is_ours {
         true => Ok(()),
         false => Err(Error::usage(format!(
-            "{} holds other things than what a showdown left there",
+            "{} holds files that are not from a showdown",
             top.display()
         ))
-        .hint("name a directory that is empty or not there with --work")),
+        .hint("name a new or an empty directory with --work")),
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn with(
         match report.ended {
             "time" => Ok((report, looped)),
             _ => Err(Error::failed(
-                "the server was gone before the time was over",
+                "the server went down before the time was over",
             )),
         }
     })

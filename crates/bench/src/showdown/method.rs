@@ -98,7 +98,7 @@ impl Method {
             (false, true) => Leaves::Rows,
             (false, false) => {
                 return Err(Error::usage(format!(
-                    "the restore of {} says neither {{socket}} nor {{target}}",
+                    "the restore command of {} uses neither {{socket}} nor {{target}}",
                     self.name
                 ))
                 .hint("{target} is the empty directory to restore into, {socket} the server to load into"));

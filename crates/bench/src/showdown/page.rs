@@ -64,14 +64,14 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
     parts.push(
         bars(
             report,
-            "The longest time in which nobody could commit",
+            "The longest time without a commit",
             "longest stall, ms",
             |method| method.stall_ms,
         )
         .into(),
     );
     parts.push(over_time(report).into());
-    parts.push(Part::Heading("What there was for it".to_owned()));
+    parts.push(Part::Heading("What it left behind".to_owned()));
     parts.push(Part::Table(backup_table(report)));
     let missing = missing(report);
     if !missing.is_empty() {
@@ -163,7 +163,7 @@ fn load_table(report: &ShowdownReport) -> Table {
     table
 }
 
-/// What there was for it.
+/// What it left behind.
 fn backup_table(report: &ShowdownReport) -> Table {
     let mut table = Table::new(&[
         "method",
@@ -212,7 +212,7 @@ fn missing(report: &ShowdownReport) -> Vec<String> {
         let name = &method.method;
         match &method.state {
             State::Measured => method.outlasts.then(|| {
-                format!("{name}: its backup took longer than was measured, and ended without load")
+                format!("{name}: its backup outlasted the measurement, and ended without load")
             }),
             State::LeftOut(why) => Some(format!("{name} is left out: {why}")),
             State::Failed(why) => Some(format!("{name} FAILED: {why}")),
@@ -295,8 +295,8 @@ fn rules(report: &ShowdownReport) -> Vec<String> {
             report.measure_s
         ),
         format!(
-            "The method runs again {}, until the time is over. What goes on from the last backup is full the first \
-             time of a round and incremental afterwards.",
+            "The method runs again {}, until the time is over. Incremental methods make a full \
+             backup first in each round, and incremental ones afterwards.",
             match report.every_s > 0.0 {
                 true => format!(
                     "as soon as it has ended and {} s have passed since it began",

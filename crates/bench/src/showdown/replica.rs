@@ -74,7 +74,7 @@ pub(super) fn follow(stage: &Stage<'_>, source: &Running, run: Run<'_>) -> Resul
     let mut session = replica.session()?;
     session.run(&change)?;
     session.run(start)?;
-    wait(&mut session, &abilities, run).context(|| "the replica does not follow")?;
+    wait(&mut session, &abilities, run).context(|| "the replica does not replicate")?;
     Ok(replica)
 }
 

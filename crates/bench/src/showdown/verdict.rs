@@ -62,7 +62,7 @@ struct Race<'a> {
 }
 
 impl<'a> Race<'a> {
-    /// Puts them in order; `None` when nobody ran.
+    /// Sorts them; `None` when nobody ran.
     fn of(
         methods: &'a [Standing],
         value: fn(&Standing) -> &[f64],
@@ -125,7 +125,7 @@ fn chance(told: &compare::Verdict) -> String {
     match told.p_least >= LEVEL {
         true if one.max(other) == 1 => "one round each shows no spread".to_owned(),
         true => format!(
-            "{} each: too few to tell from chance (--repeat 4 at least)",
+            "{} each: too few runs for a comparison (--repeat 4 at least)",
             evenkeel_op::units::count(one.min(other), "round")
         ),
         false => compare::p_value(told.p),

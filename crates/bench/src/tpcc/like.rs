@@ -8,7 +8,7 @@ use evenkeel_server::connect::Session;
 pub const TPCC_MYSQL: &str = "tpcc-mysql";
 /// The condition that it breaks: a payment does not count on the customer (`c_ytd_payment`).
 pub(super) const BROKEN: u8 = 12;
-/// How often it begins a transaction anew within one response time.
+/// How often it retries a transaction within one response time.
 pub(super) const RETRIES: u32 = 2000;
 /// The share of customers with bad credit above which tables are its own, in percent: it gives bad credit to
 /// half of them, the specification to a tenth.
@@ -56,10 +56,10 @@ impl Faults {
                  {TPCC_MYSQL}; orders do not count on the stock"
             ),
             format!(
-                "a transaction is begun anew up to {RETRIES} times within its response time"
+                "a transaction is retried up to {RETRIES} times within its response time"
             ),
-            "the constants of skewed numbers keep no distance from those of the data (its own are \
-             whatever lies in memory)"
+            "the constants of skewed numbers are independent of those of the data (tpcc-mysql \
+             itself uses uninitialized memory)"
                 .to_owned(),
         ];
         if self.more_bad_credit {

@@ -22,7 +22,7 @@ impl From<mysql::Error> for Trouble {
 }
 
 impl Trouble {
-    /// Returns whether the transaction may simply be begun anew: a deadlock, a lock not had in time,
+    /// Returns whether the transaction may simply be retried: a deadlock, a lock not had in time,
     /// a row changed since this transaction's snapshot (newer MariaDB).
     pub(super) fn is_conflict(&self) -> bool {
         const CONFLICTS: [u16; 3] = [1213, 1205, 1020];
@@ -32,7 +32,7 @@ impl Trouble {
     /// Returns whether the session is gone.
     pub(super) fn is_loss(&self) -> bool {
         match self {
-            // Shutting down, killed by an administrator, closed for want of packets in time.
+            // Shutting down, killed by an administrator, closed for lack of packets in time.
             Self::Server(mysql::Error::MySqlError(e)) => {
                 matches!(e.code, 1053 | 1317 | 1927 | 4031)
             }

@@ -1,7 +1,7 @@
 //! Fills the tables, several connections at once.
 //!
 //! Work is cut into parts, each one transaction: it is there whole or not at all. So a load that was
-//! interrupted goes on with the parts that are missing.
+//! interrupted resumes with the parts that are missing.
 
 use super::rows::{self, Insert};
 use super::{DISTRICTS, Run, Scale, schema};

@@ -133,7 +133,7 @@ fn used(loaded: Scale, request: &TpccRequest) -> Result<Scale> {
     if warehouses > loaded.warehouses {
         let (wanted, database) = (warehouses, &request.database);
         let told = format!(
-            "{wanted} warehouses are wanted, and '{database}' has {}",
+            "{wanted} warehouses are requested, and '{database}' has {}",
             loaded.warehouses
         );
         return Err(Error::refused(told).hint(format!(
@@ -153,12 +153,13 @@ fn refuse_broken(conditions: &[consistency::Condition]) -> Result<()> {
             "the tables break condition {}: {}",
             broken.number, broken.says
         );
-        let refused = Error::refused(told).hint(
-            "load them anew into a schema of their own: evenkeel bench tpcc load --database NEW",
-        );
+        let refused = Error::refused(told)
+            .hint("load new ones into another schema: evenkeel bench tpcc load --database NEW");
         Err(match broken.number == like::BROKEN {
-            true => refused
-                .hint("after tpcc-mysql, or a run like it, only --like-tpcc-mysql runs on them"),
+            true => refused.hint(
+                "after a run of tpcc-mysql or --like-tpcc-mysql, only --like-tpcc-mysql \
+                     can use them",
+            ),
             false => refused,
         })
     })

@@ -19,8 +19,8 @@ pub fn page(report: &TpccReport, about: About) -> Page {
     )];
     if let Some(like) = report.like {
         lead.push(format!(
-            "This repeats the faults of {like}, and is comparable with nothing but its figures: what they are is told \
-             at the end."
+            "This repeats the faults of {like}, so compare it only with results of {like}. The \
+             faults are listed at the end."
         ));
     }
     lead.push(verdict(report));
@@ -77,7 +77,7 @@ fn verdict(report: &TpccReport) -> String {
             late.join(", ")
         ),
         "failures" => "This does not count: too many transactions failed.".to_owned(),
-        "server" => "This does not count: at the end the server was gone.".to_owned(),
+        "server" => "This does not count: the server was down at the end.".to_owned(),
         _ => "This does not count: the run was ended early.".to_owned(),
     }
 }
@@ -132,7 +132,7 @@ fn kinds(kinds: &[KindReport]) -> Table {
         "",
         "done",
         "share",
-        "begun anew",
+        "retried",
         "failed",
         "mean, ms",
         "p50, ms",

@@ -65,7 +65,7 @@ pub struct KindReport {
     pub in_time: u64,
     /// Of those, later.
     pub late: u64,
-    /// How often one was begun anew.
+    /// How often one was retried.
     pub retries: u64,
     /// Failed.
     pub failed: u64,
@@ -293,7 +293,7 @@ fn deviations(
         "deliveries are done at once, not deferred".to_owned(),
     ]);
     if request.keying != Keying::Specified {
-        all.push("nobody types or thinks, and each transaction is of any warehouse".to_owned());
+        all.push("no keying or think times, and each transaction uses any warehouse".to_owned());
     } else if request.connections != scale.warehouses as usize * 10 {
         all.push(format!(
             "{}, not ten for each of {}",

@@ -89,7 +89,7 @@ pub(super) fn create(session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Returns the indexes that are not there yet, as statements.
+/// Returns the missing indexes, as statements.
 pub(super) fn missing_indexes(session: &mut Session) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for (table, name, columns) in INDEXES {

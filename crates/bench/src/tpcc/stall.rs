@@ -1,4 +1,4 @@
-//! The longest time in which nobody could commit.
+//! The longest time without a commit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How often a transaction is begun anew after deadlocks before it counts as failed.
+/// How often a transaction is retried after deadlocks before it counts as failed.
 const RETRIES: u32 = 100;
 /// Thinking takes at most this many times its mean (5.2.5.4).
 const THINKING_MAX: f64 = 10.0;

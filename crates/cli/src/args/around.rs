@@ -1,19 +1,19 @@
-//! Commands of the user's own around a run.
+//! The user's own commands before and after a run.
 
 use clap::Args;
 
-/// Commands of the user's own around a run.
+/// The user's own commands before and after a run.
 #[derive(Args, Debug, Clone, Default)]
-#[command(next_help_heading = "Commands around it")]
+#[command(next_help_heading = "Commands before and after")]
 pub struct Around {
-    /// Run this command by `sh -c` before anything else; when it fails, nothing is done.
+    /// Run this command with `sh -c` first; if it fails, nothing is done.
     #[arg(long, value_name = "COMMAND")]
     pub run_before: Option<String>,
-    /// Run this command when the run ended with exit code 0; when it fails, the exit code is 3.
+    /// Run this command after exit code 0; if it fails, the exit code becomes 3.
     #[arg(long, value_name = "COMMAND")]
     pub run_after: Option<String>,
-    /// Run this command when the run ended with any other exit code: EVENKEEL_EXIT_CODE and EVENKEEL_MESSAGE say
-    /// how, EVENKEEL_VERB and EVENKEEL_REPOSITORY of what.
+    /// Run this command after any other exit code. It finds EVENKEEL_EXIT_CODE, EVENKEEL_MESSAGE,
+    /// EVENKEEL_VERB and EVENKEEL_REPOSITORY in its environment.
     #[arg(long, value_name = "COMMAND")]
     pub run_failed: Option<String>,
 }

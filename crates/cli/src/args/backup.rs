@@ -7,7 +7,7 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   evenkeel backup /backup/shop                      The server on this host, by its socket
-  evenkeel backup /backup/shop --full               Everything again, leaning on no generation
+  evenkeel backup /backup/shop --full               Everything again, based on no generation
   evenkeel backup /backup/shop --against 12         Differential: what changed since generation 12
   evenkeel backup /backup/shop --ssh root@db1       A server on another host, the repository here
   evenkeel backup /backup/shop --stop-applier       A replica, to seed other replicas with
@@ -17,38 +17,37 @@ Examples:
   evenkeel backup /backup/shop --keep-daily 7 --keep-weekly 5 --prune \\
                   --metrics /var/lib/prometheus/node-exporter/shop.prom     From a timer
 
-A path that does not exist, or an empty directory, becomes a repository; a directory that holds
-anything else is refused. The generation exists once its manifest is written, and not before. Only
-then, and at once, keep rules are applied; the generation that was just made always stays.";
+A new path or an empty directory becomes a repository; a directory that holds anything else is refused.
+The generation exists once its manifest is written, not before. Keep rules are applied right after
+that; they never remove the generation that was just made.";
 
 /// Back up a server's files while it runs: everything once, then only what changed.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Backup {
-    /// The repository, a directory or the URL of an object store; the first backup makes it.
+    /// The repository: a directory or the URL of an object store. The first backup creates it.
     pub repository: PathBuf,
-    /// In an object store: the storage class of what is large, by the store's own name for it
-    /// [default: the bucket's].
+    /// In an object store: the storage class for packs, by the store's own name for it [default: the bucket's].
     #[arg(long, value_name = "CLASS")]
     pub storage_class: Option<String>,
-    /// Read and store everything, leaning on no earlier generation.
+    /// Read and store everything, based on no earlier generation.
     #[arg(long, conflicts_with = "against")]
     pub full: bool,
     /// Store what changed since generation N instead of since the newest one.
     #[arg(long, value_name = "N", value_parser = super::generation)]
     pub against: Option<u32>,
-    /// The server moved here, or was set up anew: go on in a repository that holds backups of another
-    /// host, data directory or server_uuid.
+    /// The server moved or was reinstalled: continue in a repository that holds backups of another host, data
+    /// directory or server_uuid.
     #[arg(long)]
     pub new_source: bool,
-    /// Read everything, and fail if a block changed where the snapshot said none did.
+    /// Read everything, and fail if a block changed that the snapshot reports as unchanged.
     #[arg(long)]
     pub audit: bool,
-    /// Go on when an InnoDB page is corrupt, store it as it is, and end with exit code 3.
+    /// Continue when an InnoDB page is corrupt: store it as it is, and end with exit code 3.
     #[arg(long)]
     pub keep_corrupt: bool,
 
-    /// How to freeze the files for a moment; `evenkeel doctor` says what works here.
+    /// How to take the snapshot; `evenkeel doctor` shows what works here.
     #[arg(
         long,
         value_name = "METHOD",
@@ -56,32 +55,32 @@ pub struct Backup {
         help_heading = "Snapshot"
     )]
     pub snapshot: SnapshotMethod,
-    /// Where to keep the snapshot; repeat for files that lie on several filesystems [default: a
-    /// directory beside the server's].
+    /// Where to keep the snapshot; repeat for files on several filesystems [default: a directory beside the
+    /// server's].
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub snapshot_dir: Vec<PathBuf>,
-    /// With a thick LVM volume: how large its snapshot is made [default: 20 % of the volume].
+    /// With a thick LVM volume: the size of its snapshot [default: 20 % of the volume].
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Snapshot")]
     pub snapshot_size: Option<u64>,
-    /// With reflink: freeze the server's process while its files are cloned, instead of splicing
-    /// the redo log's checkpoint.
+    /// With reflink: pause the server's process while its files are cloned, instead of splicing the redo
+    /// log's checkpoint.
     #[arg(long, help_heading = "Snapshot")]
     pub stop: bool,
-    /// On a replica: let its applier (SQL thread) stand while the files are frozen, so that the place
-    /// in the source's binary log is known: such a backup seeds new replicas of the same source.
-    /// It goes on before anything is read.
+    /// On a replica: stop the SQL thread (applier) while the files are frozen, to record its position in the
+    /// source's binary log. Such a backup can seed new replicas of that source. The thread starts again
+    /// before anything is read.
     #[arg(long, conflicts_with = "datadir", help_heading = "Snapshot")]
     pub stop_applier: bool,
-    /// The data directory of a server that is stopped (with `--snapshot copy`).
+    /// The data directory of a stopped server (with `--snapshot copy`).
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub datadir: Option<PathBuf>,
-    /// Back up this block device or file (a virtual machine's disk) instead of a server; repeat for
-    /// several, each of an instant of its own.
+    /// Back up this block device or file (a virtual machine's disk) instead of a server; repeat for several,
+    /// each frozen at its own time.
     #[arg(long, value_name = "PATH", help_heading = "Snapshot",
           conflicts_with_all = ["datadir", "stop", "keep_corrupt"])]
     pub volume: Vec<PathBuf>,
-    /// With `--snapshot hook`: the command that takes the snapshot, run under our lock; its last
-    /// line of output is the path at which the data directory can then be read.
+    /// With `--snapshot hook`: the command that takes the snapshot, run while the server is locked; its last
+    /// line of output must be the path of the frozen data directory.
     #[arg(
         long,
         alias = "snapshot-hook",
@@ -89,7 +88,7 @@ pub struct Backup {
         help_heading = "Snapshot"
     )]
     pub hook: Option<String>,
-    /// With `--snapshot hook`: the command that drops the snapshot after it was read.
+    /// With `--snapshot hook`: the command that removes the snapshot after the backup.
     #[arg(
         long,
         value_name = "COMMAND",
@@ -105,13 +104,12 @@ pub struct Backup {
     /// Read at most this many bytes per second: `100M`.
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
     pub rate: Option<u64>,
-    /// How much of its throughput the server may lose to the reading, in percent: what it answers is
-    /// watched and reading rests in between, but never for more than 31/32 of the time. 100: never
-    /// rest.
+    /// How much throughput the server may lose to the backup, in percent. evenkeel measures what the server
+    /// answers and rests between reads, for at most 31/32 of the time. 100: never rest.
     #[arg(long, value_name = "PERCENT", default_value_t = 5, help_heading = "Effort",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub max_impact: u8,
-    /// How hard zstd compresses, 1 to 19.
+    /// The zstd level, 1 to 19.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Effort",
           value_parser = clap::value_parser!(i32).range(1..=19))]
     pub level: i32,
@@ -120,19 +118,19 @@ pub struct Backup {
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
 
-    /// What to keep once the generation is complete; all, when no rule is given.
+    /// What to keep once the generation is complete; without a rule, everything.
     #[command(flatten)]
     pub keep: KeepRules,
-    /// After that, free the space of what no generation needs any more, as `prune` does.
+    /// After that, free unneeded space, as `prune` does.
     #[arg(long, help_heading = "Keep rules")]
     pub prune: bool,
 
-    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
-    /// after a failed run too.
+    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
+    /// after a failed run.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
 
-    /// What to lock with while the files are frozen.
+    /// The lock during the snapshot.
     #[arg(
         long,
         value_name = "KIND",
@@ -140,19 +138,19 @@ pub struct Backup {
         help_heading = "Locking"
     )]
     pub lock: BackupLock,
-    /// How long to put up with it.
+    /// Timeouts of the lock.
     #[command(flatten)]
     pub locking: Locking,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
-    /// What else to run.
+    /// Commands before and after.
     #[command(flatten)]
     pub around: Around,
-    /// For whom.
+    /// For whom it is encrypted.
     #[command(flatten)]
     pub encrypt: EncryptTo,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
     /// Which server.
@@ -163,10 +161,10 @@ pub struct Backup {
     pub remote: Remote,
 }
 
-/// How to freeze the files for a moment.
+/// How to take the snapshot.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SnapshotMethod {
-    /// The best that works for this server here.
+    /// The best method that works for this server here.
     Auto,
     /// A read-only snapshot of the btrfs subvolume.
     Btrfs,
@@ -174,7 +172,7 @@ pub enum SnapshotMethod {
     Reflink,
     /// A snapshot of the LVM volume, thin or thick.
     Lvm,
-    /// The files themselves, of a server that is stopped.
+    /// The files themselves, of a stopped server.
     Copy,
     /// Your own command.
     Hook,
@@ -182,14 +180,14 @@ pub enum SnapshotMethod {
     Engine,
 }
 
-/// What to lock with while the files are frozen. Which lock a backup needs follows from the server
-/// and the snapshot; a wish can only make it stronger, or leave it out where it is not needed.
+/// The lock during the snapshot. The server and the snapshot method decide which lock is needed; this option
+/// can only choose a stronger one, or none where none is needed.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackupLock {
-    /// The mildest that makes the image consistent: BACKUP STAGE or LOCK INSTANCE where they exist.
+    /// The weakest lock that makes the image consistent: BACKUP STAGE or LOCK INSTANCE where they exist.
     Auto,
     /// FLUSH TABLES WITH READ LOCK: every write waits.
     Ftwrl,
-    /// No lock at all; only where the snapshot is one instant by itself.
+    /// No lock; only where the snapshot is consistent by itself.
     None,
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel baseline save before-upgrade                 Of a running server, in a moment
+  evenkeel baseline save before-upgrade                 Of a running server, within a second
   evenkeel baseline rollback before-upgrade             The plan
   evenkeel baseline rollback before-upgrade --execute   Stop, swap, start
   evenkeel baseline list
   evenkeel baseline drop before-upgrade --execute
 
-XFS and btrfs share the bytes of a baseline with the data directory, so it takes room only for what
+XFS and btrfs share the bytes of a baseline with the data directory, so it takes space only for what
 changes. Elsewhere a baseline is a copy, made while the server is stopped.";
 
 /// Save the state of a data directory, and roll back to it in a second.
@@ -30,7 +30,7 @@ pub struct BaselineCare {
 pub enum BaselineVerb {
     /// Save the state of a data directory under a name.
     Save(Box<BaselineSave>),
-    /// Roll a data directory back to a baseline, which stays.
+    /// Roll a data directory back to a baseline. The baseline is kept.
     Rollback(Box<BaselineRollback>),
     /// List the baselines of a data directory.
     List(Box<BaselineList>),
@@ -38,10 +38,10 @@ pub enum BaselineVerb {
     Drop(Box<BaselineDrop>),
 }
 
-/// Which data directory.
+/// The data directory.
 #[derive(Args, Debug, Clone, Default)]
 pub struct BaselineOf {
-    /// The data directory of a server that is stopped [default: that of the server that answers].
+    /// The data directory of a stopped server [default: that of the running server].
     #[arg(long, value_name = "DIR")]
     pub datadir: Option<PathBuf>,
     /// Which server.
@@ -54,8 +54,8 @@ Examples:
   evenkeel baseline save before-upgrade
   evenkeel baseline save run --replace --datadir /srv/bench/data    The server is stopped
 
-A running server stands still while its files are cloned (about 100 microseconds for each), or for
-one snapshot where its data directory is a btrfs subvolume. A rollback then starts as after a crash.";
+A running server is paused while its files are cloned (about 100 microseconds each), or for one snapshot
+if its data directory is a btrfs subvolume. After a rollback it starts as after a crash.";
 
 /// Save the state of a data directory under a name.
 #[derive(Args, Debug)]
@@ -64,13 +64,13 @@ pub struct BaselineSave {
     /// What to call it.
     #[arg(default_value = "baseline")]
     pub name: String,
-    /// Put it in the place of the one that has the name.
+    /// Replace an existing baseline of that name.
     #[arg(long)]
     pub replace: bool,
-    /// How long a running server may stand still; nothing is saved when that is not enough.
+    /// How long a running server may be paused; if that is not enough, nothing is saved.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::span)]
     pub pause_limit: Duration,
-    /// Which data directory.
+    /// The data directory.
     #[command(flatten)]
     pub of: BaselineOf,
 }
@@ -83,41 +83,41 @@ Examples:
   evenkeel baseline rollback run --datadir /srv/bench/data --execute    The server is stopped
   evenkeel baseline rollback run --stop-with 'docker stop db' --start-with 'docker start db' --execute
 
-A server that runs is stopped, and started again as it was: by its systemd unit, or with the words and
-environment of its process. One that mysqld_safe, a container or another supervisor looks after needs
---stop-with and --start-with. Everything done since the save is gone, binary logs in the data
-directory too; error and query logs stay. A rollback that was interrupted is finished, or undone if it
-had not begun, by the next save, rollback or drop.";
+A running server is stopped, and started again the same way: by its systemd unit, or with the arguments
+and environment of its process. Under mysqld_safe, a container or another supervisor, give --stop-with
+and --start-with. Everything done since the save is lost, including binary logs in the data directory;
+error and query logs stay. The next save, rollback or drop finishes an interrupted rollback, or undoes it
+if nothing had changed yet.";
 
-/// Roll a data directory back to a baseline, which stays.
+/// Roll a data directory back to a baseline. The baseline is kept.
 #[derive(Args, Debug)]
 #[command(after_help = ROLLBACK)]
 pub struct BaselineRollback {
     /// Which one.
     #[arg(default_value = "baseline")]
     pub name: String,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// Stop the server with this command, given to `sh -c`.
+    /// Stop the server with this command, run by `sh -c`.
     #[arg(long, value_name = "COMMAND", requires = "start_with")]
     pub stop_with: Option<String>,
-    /// Start the server with this command, given to `sh -c`.
+    /// Start the server with this command, run by `sh -c`.
     #[arg(long, value_name = "COMMAND", requires = "stop_with")]
     pub start_with: Option<String>,
     /// Leave the server stopped.
     #[arg(long)]
     pub no_start: bool,
-    /// Keep the state that is replaced as a baseline of this name.
+    /// Keep the replaced state as a baseline of this name.
     #[arg(long, value_name = "NAME")]
     pub keep_replaced: Option<String>,
     /// How long the server may take to stop.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::span)]
     pub stop_deadline: Duration,
-    /// How long it may take until it answers again, its crash recovery included.
+    /// How long the server may take to answer again, including crash recovery.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::span)]
     pub start_deadline: Duration,
-    /// Which data directory.
+    /// The data directory.
     #[command(flatten)]
     pub of: BaselineOf,
 }
@@ -131,7 +131,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = LIST)]
 pub struct BaselineList {
-    /// Which data directory.
+    /// The data directory.
     #[command(flatten)]
     pub of: BaselineOf,
 }
@@ -147,10 +147,10 @@ Examples:
 pub struct BaselineDrop {
     /// Which one.
     pub name: String,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// Which data directory.
+    /// The data directory.
     #[command(flatten)]
     pub of: BaselineOf,
 }

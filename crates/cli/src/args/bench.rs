@@ -18,25 +18,25 @@ use std::time::Duration;
 
 const BENCH: &str = "\
 Examples:
-  evenkeel bench recovery --tables 1000 --plot recovery.svg   How long starts after a crash take
+  evenkeel bench recovery --tables 1000 --plot recovery.svg   How long a start after a crash takes
   evenkeel bench tpcc load -w 10                              Fill ten warehouses on a server
   evenkeel bench tpcc run -c 16 -r 30 -l 300                  How many orders a minute it takes
-  evenkeel bench oltp run --mode read-write --threads 16      How many small transactions
-  evenkeel bench showdown --quick                             What each way to back up costs
+  evenkeel bench oltp run --mode read-write --threads 16      How many small transactions it runs
+  evenkeel bench showdown --quick                             What each backup method costs
 
-`recovery` and `showdown` start servers of their own, and touch no other.";
+`recovery` and `showdown` start their own servers and touch no others.";
 
 const RECOVERY: &str = "\
 Examples:
   evenkeel bench recovery                                 The installed server, up to 30000 tables
   evenkeel bench recovery --tables 1000 --repeat 1        A first look, in a few minutes
   evenkeel bench recovery --server /opt/mysql57/bin/mysqld --server mariadb --plot recovery.svg
-  evenkeel bench recovery --latency-ms 0 --work /srv/t    This disk as it is; the tables are kept
+  evenkeel bench recovery --latency-ms 0 --work /srv/t    This disk as it is; keep the tables
 
-Makes tables on a private server, changes rows in some, kills it, and starts it on copies of what is
-left, with and without `prewarm` before, in random order. Its files seem to lie on storage that answers
-each read after a while, many at once, as a network volume does. 30000 tables take 7 GB below --work and
-ten minutes to make.";
+Creates tables on a private server, changes rows in some, kills it, and starts it on copies of the files,
+with and without `prewarm`, in random order. The files seem to lie on storage with a fixed latency that
+serves many reads in parallel, like a network volume. 30000 tables take 7 GB below --work and ten minutes
+to create.";
 
 /// Measure servers and storage.
 #[derive(Args, Debug)]
@@ -52,19 +52,19 @@ pub struct Bench {
 pub enum BenchVerb {
     /// Measure how long servers with many tables take to start after a crash, with and without prewarm.
     Recovery(BenchRecovery),
-    /// Measure ways to insert rows: one or many to a statement, with and without locks and transactions.
+    /// Compare ways to insert rows: one or many per statement, with and without locks and transactions.
     Inserts(Box<BenchInserts>),
-    /// Measure what InnoDB's row formats and page compression take on disk and in time.
+    /// Compare InnoDB's row formats and page compression: disk space and time.
     Compression(Box<BenchCompression>),
-    /// Measure the query cache and memcached before a table, under a share of writes.
+    /// Measure the query cache and memcached in front of a table, with a share of writes.
     Cache(Box<BenchCache>),
-    /// Say whether the difference between two lots of runs is real, or may be chance.
+    /// Tell whether the difference between two sets of runs is real or may be chance.
     Compare(BenchCompare),
     /// Measure a server with the small transactions of sysbench.
     Oltp(Box<BenchOltp>),
-    /// Measure a server with the transactions of a wholesale supplier, after TPC-C.
+    /// Measure a server with the transactions of TPC-C (a wholesale supplier).
     Tpcc(Box<BenchTpcc>),
-    /// Compare ways to back up: what each costs a server under load, and how fast it is restored.
+    /// Compare backup methods: what each costs a server under load, and how fast it restores.
     Showdown(Box<BenchShowdown>),
 }
 
@@ -72,14 +72,15 @@ const TPCC: &str = "\
 Examples:
   evenkeel bench tpcc load -w 10 -S /run/mysqld/mysqld.sock     About 1 GB, in parallel
   evenkeel bench tpcc run -c 16 -r 30 -l 300 --plot tpcc.svg    Ramp-up 30 s, measure 300 s
-  evenkeel bench tpcc run -c 64 --rate 500                      500 a second, whether it keeps up or not
+  evenkeel bench tpcc run -c 64 --rate 500                      500 per second, whether it keeps up or not
   evenkeel bench tpcc check                                     The specification's twelve conditions
 
-The tables are those of tpcc-mysql: each can use the other's. `run` takes the options of tpcc_start but
-for -f and -t, and the password glued on (-pSECRET). A result counts only when the tables were sound before and after; then the exit code is 0, else 4. It is not an
-audited tpmC: what differs from the specification is said with it.";
+The tables are those of tpcc-mysql: each program can use the other's. `run` takes the options of tpcc_start
+except -f and -t, and the password without a space (-pSECRET). A result counts only if the tables pass the
+consistency conditions before and after; then the exit code is 0, otherwise 4. It is not an audited
+tpmC: each result lists its differences from the specification.";
 
-/// Measure a server with the transactions of a wholesale supplier, after TPC-C.
+/// Measure a server with the transactions of TPC-C (a wholesale supplier).
 #[derive(Args, Debug)]
 #[command(after_help = TPCC, subcommand_required = true, arg_required_else_help = true)]
 pub struct BenchTpcc {
@@ -93,7 +94,7 @@ Examples:
   evenkeel bench tpcc load -w 10 -S /run/mysqld/mysqld.sock
   evenkeel bench tpcc load -w 100 --threads 16 --database tpcc100
 
-Interrupted, run it again: it goes on with what is missing. More warehouses may be added later.";
+If it is interrupted, run it again to resume. You can add warehouses later.";
 
 const TPCC_RUN: &str = "\
 Examples:
@@ -102,20 +103,20 @@ Examples:
   evenkeel bench tpcc run -c 16 --repeat 5 --json > a.json        Five runs, for `bench compare`
   evenkeel bench tpcc run -c 100 --keyed -r 5m -l 2h              Ten connections for each of ten warehouses
 
-Exit codes: 4 when the result does not count: the tables are not sound afterwards, too many transactions
-failed, or the server is gone; 14 when the tables were not sound before, or are empty.";
+Exit codes: 4 the result does not count: the tables are inconsistent afterwards, too many transactions
+failed, or the server is down; 14 the tables were inconsistent before, or are empty.";
 
 const TPCC_CHECK: &str = "\
 Examples:
   evenkeel bench tpcc check --database tpcc
   evenkeel bench tpcc check --json
 
-For tables that nobody writes to. Exit code: 4 when a condition is broken.";
+For tables without concurrent writes. Exit code 4: a condition is violated.";
 
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum TpccVerb {
-    /// Make the tables and fill them; go on where an earlier load was interrupted.
+    /// Create and fill the tables, or resume an interrupted load.
     Load(TpccLoad),
     /// Run the transactions and measure them.
     Run(TpccRun),
@@ -123,23 +124,23 @@ pub enum TpccVerb {
     Check(TpccCheck),
 }
 
-/// Make the tables and fill them; go on where an earlier load was interrupted.
+/// Create and fill the tables, or resume an interrupted load.
 #[derive(Args, Debug)]
 #[command(after_help = TPCC_LOAD)]
 pub struct TpccLoad {
     /// How many warehouses, of about 90 MB each.
     #[arg(long, short = 'w', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32767))]
     pub warehouses: u16,
-    /// The schema; made when it is not there.
+    /// The schema; created if missing.
     #[arg(long, short = 'd', value_name = "NAME", default_value = "tpcc")]
     pub database: String,
-    /// How many connections load at once.
+    /// How many connections load in parallel.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// The same rows for the same number.
+    /// The seed: the same number gives the same rows.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// A hundredth of the items and customers: for a look at whether all works, never to measure.
+    /// A hundredth of the items and customers: to try it out, not to measure.
     #[arg(long)]
     pub tiny: bool,
     /// Which server.
@@ -151,54 +152,55 @@ pub struct TpccLoad {
 #[derive(Args, Debug)]
 #[command(after_help = TPCC_RUN)]
 pub struct TpccRun {
-    /// Use only so many warehouses, from the first on [default: all that were loaded].
+    /// Use only the first N warehouses [default: all that were loaded].
     #[arg(long, short = 'w', value_name = "N", value_parser = clap::value_parser!(u16).range(1..=32767))]
     pub warehouses: Option<u16>,
     /// How many connections.
     #[arg(long, short = 'c', value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
-    /// How long before anything counts; seconds without a unit.
+    /// The ramp-up time, which does not count; seconds without a unit.
     #[arg(long, short = 'r', value_name = "TIME", default_value = "10", value_parser = seconds)]
     pub ramp_up: Duration,
-    /// How long is measured.
+    /// How long to measure.
     #[arg(long, short = 'l', value_name = "TIME", default_value = "60", value_parser = seconds)]
     pub measure: Duration,
-    /// How long an interval of the report is.
+    /// The length of an interval in the report.
     #[arg(long, short = 'i', value_name = "TIME", default_value = "10", value_parser = seconds)]
     pub interval: Duration,
-    /// Begin so many transactions a second, and count each one's time from when it was to begin
-    /// [default: each as soon as the last of its connection has ended].
+    /// Start this many transactions per second, and measure each from its scheduled start [default: start
+    /// each when the previous one on its connection has ended].
     #[arg(long, value_name = "N", conflicts_with = "keyed", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Type and think as long as the specification says; for ten connections a warehouse.
+    /// Use the specification's keying and think times; for ten connections per warehouse.
     #[arg(long)]
     pub keyed: bool,
-    /// End when more transactions than these have failed; deadlocks are tried again and are none.
+    /// Stop after more failed transactions than this; deadlocks are retried and do not count.
     #[arg(long, value_name = "N")]
     pub max_failures: Option<u64>,
-    /// Measure so many times, one after the other: median and spread, and runs for `bench compare`.
+    /// Measure this many times in a row: gives median and spread, and runs for `bench compare`.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub repeat: u16,
-    /// Repeat the faults of tpcc-mysql, for who has to compare with its figures: limits in milliseconds, counts
-    /// that are not kept, half of the customers with bad credit. Tables are of no use for others afterwards.
+    /// Repeat the faults of tpcc-mysql, to compare with its results: limits in milliseconds, missing counts,
+    /// half of the customers with bad credit. Afterwards the tables are useless for other runs.
     #[arg(long)]
     pub like_tpcc_mysql: bool,
-    /// Leave out the check of the tables before and after; then the result says so.
+    /// Skip the check of the tables before and after; the result says so.
     #[arg(long)]
     pub no_check: bool,
-    /// Draw the same transactions as an earlier run [default: random].
+    /// Repeat the random choices of an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Draw the throughput over time into this file, as SVG.
+    /// Plot the throughput over time to this SVG file.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
+    /// Write a report to this file: one HTML page with plots, the machine and the settings.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// What tpcc_start writes each New-Order's time to; here it is told what to use instead.
+    /// tpcc_start's file for the time of each New-Order; not supported: the message says what to use instead.
     #[arg(short = 'f', value_name = "FILE", hide = true)]
     pub report_file: Option<PathBuf>,
-    /// What tpcc_start writes when each New-Order began and ended to; here it is told what to use instead.
+    /// tpcc_start's file for the start and end of each New-Order; not supported: the message says what to use
+    /// instead.
     #[arg(short = 't', value_name = "FILE", hide = true)]
     pub trx_file: Option<PathBuf>,
     /// The schema with the tables.
@@ -241,11 +243,11 @@ fn rate(text: &str) -> Result<f64, String> {
 #[derive(Args, Debug)]
 #[command(after_help = RECOVERY)]
 pub struct BenchRecovery {
-    /// A server program, or the installed one: `mariadb` or `mysql`; may be given several times
-    /// [default: the installed one].
+    /// A server program, or the installed one: `mariadb` or `mysql`; repeat for several [default: the
+    /// installed one].
     #[arg(long = "server", value_name = "PATH|mariadb|mysql")]
     pub servers: Vec<PathBuf>,
-    /// How many tables; several numbers are measured one after the other.
+    /// How many tables; several numbers are measured in turn.
     #[arg(
         long,
         value_name = "N,…",
@@ -254,26 +256,26 @@ pub struct BenchRecovery {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub tables: Vec<u32>,
-    /// Have each read of the data directory take this long; 0: the disk as it is.
+    /// The latency of each read of the data directory; 0: the disk as it is.
     #[arg(long, value_name = "MILLISECONDS", default_value = "1", value_parser = milliseconds)]
     pub latency_ms: f64,
-    /// Change a row in so many of a hundred tables before the crash, in one at least.
+    /// Change a row in this percentage of the tables before the crash, at least in one.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = super::percent)]
     pub changed: u8,
-    /// Start this often with prewarm, and as often without.
+    /// Start this many times with prewarm, and as many times without.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeat: u16,
-    /// Start in the order of an earlier run [default: random].
+    /// Repeat the order of an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Work in this directory, and keep the tables there for the next run [default: a new one below
-    /// the temporary directory, removed at the end].
+    /// Work in this directory, and keep the tables there for the next run [default: a new one in the
+    /// temporary directory, removed at the end].
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,
-    /// Draw the times against the number of tables into this file, as SVG.
+    /// Plot the times by number of tables to this SVG file.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Let prewarm keep this many reads under way [default: found by trying, at most 256].
+    /// Let prewarm keep this many reads in flight [default: measured, at most 256].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub iodepth: Option<u16>,
 }

@@ -12,7 +12,7 @@ Examples:
   evenkeel binlog list /backup/shop                        What is archived, and what is missing
   evenkeel restore /backup/shop --target DIR --to '2026-11-20 10:41:07'";
 
-/// Archive binary logs, for restores to any point in time.
+/// Archive binary logs for point-in-time restores.
 #[derive(Args, Debug)]
 #[command(after_help = BINLOG, subcommand_required = true, arg_required_else_help = true)]
 pub struct Binlog {
@@ -28,7 +28,7 @@ pub enum BinlogVerb {
     Archive(Box<BinlogArchive>),
     /// Show which binary logs are archived, and what is missing.
     List(BinlogList),
-    /// Write archived binary logs as files again.
+    /// Write archived binary logs back to files.
     Extract(BinlogExtract),
 }
 
@@ -39,38 +39,38 @@ Examples:
   evenkeel binlog archive /backup/shop --rotate-seconds 60      Fewer, larger objects
   evenkeel binlog archive /backup/shop --ssh root@db1           By the socket of another host
   evenkeel binlog archive /backup/shop --semi-sync              Commits wait until they are archived
-  evenkeel binlog archive /backup/shop -h db2                   After a failover: go on with db2
+  evenkeel binlog archive /backup/shop -h db2                   After a failover: continue with db2
   evenkeel binlog archive /backup/shop --metrics /var/lib/prometheus/node-exporter/shop-binlog.prom
 
-Begins with the oldest binary log that the server has, and goes on where the archive ends. A server
-that restarts is waited for. The account needs REPLICATION SLAVE and REPLICATION CLIENT (MariaDB:
-BINLOG MONITOR). Exit code 4: the server has deleted what the archive lacks.";
+The first run starts with the server's oldest binary log; each later one resumes where the archive ends.
+If the server restarts, it waits. The account needs REPLICATION SLAVE and REPLICATION CLIENT
+(MariaDB: BINLOG MONITOR). Exit code 4: the server has deleted logs that the archive lacks.";
 
 /// Receive a server's binary logs as a replica does, and store them in the repository.
 #[derive(Args, Debug)]
 #[command(after_help = ARCHIVE)]
 pub struct BinlogArchive {
-    /// The repository; an empty or new directory becomes one.
+    /// The repository; a new or an empty directory becomes one.
     pub repository: PathBuf,
-    /// End when everything is archived that the server has written until now.
+    /// Exit when everything that the server has written until now is archived.
     #[arg(long, visible_alias = "once")]
     pub until_current: bool,
-    /// Go on behind binary logs that the server has deleted, and note the gap.
+    /// Continue after binary logs that the server has deleted, and note the gap.
     #[arg(long)]
     pub allow_gap: bool,
-    /// Store what came when it is this much.
+    /// Write a segment after this many bytes.
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub rotate_bytes: u64,
-    /// Store what came when it is this old: an archive is behind its server by that, and by the time
-    /// that storing takes.
+    /// Write a segment after this time. The archive lags its server by this time plus the time to store a
+    /// segment.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = super::span)]
     pub rotate_seconds: Duration,
-    /// Acknowledge each transaction to the server when it is in the repository, as a semi-synchronous
-    /// replica does: what a client was told is committed is archived.
+    /// Acknowledge each transaction once it is in the repository, as a semi-synchronous replica does: every
+    /// commit that a client sees succeed is archived.
     #[arg(long)]
     pub semi_sync: bool,
-    /// Keep up in this file how far the archive is behind, and what came of the run, in the format of
-    /// node_exporter's textfile collector.
+    /// Keep the archive's lag and the result of the run in this file, in the format of node_exporter's
+    /// textfile collector.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
     /// Which server.
@@ -79,10 +79,10 @@ pub struct BinlogArchive {
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
-    /// For whom it is encrypted when it is made.
+    /// For whom a new one is encrypted.
     #[command(flatten)]
     pub encrypt: EncryptTo,
 }
@@ -98,7 +98,7 @@ Examples:
 pub struct BinlogList {
     /// The repository.
     pub repository: PathBuf,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
@@ -108,24 +108,24 @@ Examples:
   evenkeel binlog extract /backup/shop /tmp/logs
   mariadb-binlog --verbose /tmp/logs/binlog.000042
 
-Each file is what the server wrote, as far as it is archived.";
+Each file is byte for byte what the server wrote, as far as it is archived.";
 
-/// Write archived binary logs as files again.
+/// Write archived binary logs back to files.
 #[derive(Args, Debug)]
 #[command(after_help = EXTRACT)]
 pub struct BinlogExtract {
     /// The repository.
     pub repository: PathBuf,
-    /// The directory to write into; must be empty or not exist.
+    /// The directory to write into: new or empty.
     #[arg(value_name = "DIR")]
     pub into: PathBuf,
-    /// Of which server, by its name in `binlog list` [default: the only one].
+    /// The server, by its name in `binlog list` [default: the only one].
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
-    /// Of which history, by its name in `binlog list` [default: the newest].
+    /// The timeline, by its name in `binlog list` [default: the newest].
     #[arg(long, value_name = "NAME")]
     pub timeline: Option<String>,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }

@@ -8,40 +8,40 @@ const CHECK: &str = "\
 Examples:
   evenkeel check                                    The running server on this host, by its socket
   evenkeel check --datadir /var/lib/mysql           A stopped server
-  evenkeel check /mnt/snapshot                      Any directory with such files, or single ones
+  evenkeel check /mnt/snapshot                      Any directory with such files, or single files
   evenkeel check --repository /backup/shop          The newest generation, without restoring it
   evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop              Show what can be healed
   evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop --execute
 
-Every page is read: its checksum, its place, its LSN against the redo log's end. What is found has the
-names of its table and index, and what mends it: of a secondary index the statement that makes it anew.
-With --heal-from also the newest generation that has a good copy; it is written back only where the
-damaged page itself still proves that it was this version, and the damaged page is kept. Exit code 4:
-something is damaged. Exit code 3: nothing is, but not everything could be read.";
+Every page is read: its checksum, its position, and its LSN against the redo log's end. Each finding names
+its table and index, and how to repair it: a secondary index comes with the statement that rebuilds it.
+With --heal-from it also names the newest generation with a good copy. A copy is written back only if
+the damaged page itself proves that it had this version, and the damaged page is kept. Exit
+code 4: something is damaged. Exit code 3: nothing is damaged, but not everything could be read.";
 
 /// Check the InnoDB pages of a server, of any files, or of a generation.
 #[derive(Args, Debug)]
 #[command(after_help = CHECK)]
 pub struct Check {
-    /// Files, or directories that are searched for such files, instead of a server's; symbolic links
-    /// in them are not followed.
+    /// Files, or directories to search for such files, instead of a server's. Symbolic links in them are not
+    /// followed.
     #[arg(value_name = "PATH", conflicts_with_all = ["datadir", "repository"])]
     pub paths: Vec<PathBuf>,
-    /// The data directory of a server that is stopped.
+    /// The data directory of a stopped server.
     #[arg(long, value_name = "DIR", conflicts_with = "repository")]
     pub datadir: Option<PathBuf>,
     /// Check a generation of this repository.
     #[arg(long, value_name = "REPOSITORY")]
     pub repository: Option<PathBuf>,
-    /// Which generation: to check with --repository, to take copies from with --heal-from [default: the
+    /// The generation to check with --repository, or to take copies from with --heal-from [default: the
     /// newest; with --heal-from, any].
     #[arg(long, value_name = "N", value_parser = super::generation)]
     pub generation: Option<u32>,
-    /// Look for good copies of damaged pages in this repository, and with --execute write them back.
+    /// Look for good copies of damaged pages in this repository; with --execute, write them back.
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = ["repository", "paths"],
           help_heading = "Healing")]
     pub heal_from: Option<PathBuf>,
-    /// Where damaged pages are kept before they are overwritten [default: beside the data directory,
+    /// Where to keep damaged pages before they are overwritten [default: beside the data directory,
     /// DIR.damaged-pages].
     #[arg(
         long,
@@ -50,7 +50,7 @@ pub struct Check {
         help_heading = "Healing"
     )]
     pub keep_damaged: Option<PathBuf>,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long, requires = "heal_from", help_heading = "Healing")]
     pub execute: bool,
     /// Read at most this many bytes per second: `100M`.
@@ -63,7 +63,7 @@ pub struct Check {
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,
-    /// What opens the repository.
+    /// The key of the repository.
     #[command(flatten)]
     pub keys: Keys,
 }

@@ -18,7 +18,7 @@ pub struct Connection {
     /// The user to connect as.
     #[arg(short = 'u', long)]
     pub user: Option<String>,
-    /// The password, glued on (`-pSECRET`, `--password=SECRET`); without a value, ask for it.
+    /// The password, without a space (`-pSECRET`, `--password=SECRET`); without a value, ask for it.
     #[arg(short = 'p', long, num_args = 0..=1, require_equals = true)]
     pub password: Option<Option<Hidden>>,
     /// The server's Unix socket.
@@ -27,7 +27,7 @@ pub struct Connection {
     /// Read options from this file only (and from the login file).
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_file: Option<PathBuf>,
-    /// Read options from this file too, after the system's and before your own.
+    /// Also read options from this file, after the system's and before your own.
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_extra_file: Option<PathBuf>,
     /// Also read groups whose names end in this: `[client]` and `[clientSUFFIX]`.
@@ -39,7 +39,7 @@ pub struct Connection {
     /// Read this group of the login file (`mysql_config_editor`).
     #[arg(long, value_name = "NAME")]
     pub login_path: Option<String>,
-    /// How far to insist on TLS.
+    /// How strictly to require TLS.
     #[arg(long, value_name = "MODE", ignore_case = true)]
     pub ssl_mode: Option<SslModeArg>,
     /// Certificate authorities to trust, in PEM.
@@ -62,12 +62,12 @@ pub struct Connection {
 pub enum SslModeArg {
     /// No TLS.
     Disabled,
-    /// TLS where the server offers it.
+    /// Use TLS if the server offers it.
     Preferred,
-    /// TLS or nothing; the certificate is not checked.
+    /// Require TLS; the certificate is not checked.
     Required,
-    /// TLS, and the certificate comes from a trusted authority.
+    /// Require TLS and a certificate from a trusted authority.
     VerifyCa,
-    /// As VERIFY_CA, and the certificate names the host.
+    /// Like VERIFY_CA, and the certificate must name the host.
     VerifyIdentity,
 }

@@ -12,31 +12,31 @@ Examples, as lines of a crontab:
   */5 * * *  evenkeel cron --lock /run/poll.lock --busy-ok -- ./poll.sh
   0 4 * * 0  evenkeel cron --lock /run/shop.lock --wait=2h -- evenkeel verify /backup/shop --boot
 
-The command's standard output and error go to the log, line by line; they are printed only if it
-fails, so that cron sends mail only then. Its exit code is passed on; killed by signal N is 128+N.
+The command's standard output and error go to the log, line by line. They are printed only if it fails, so
+cron sends mail only then. Its exit code is passed on; 128+N if signal N killed it.
 The lock is held until every process the command left behind has ended.";
 
 /// Run a command from cron: one at a time, logged, silent unless it fails.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Cron {
-    /// Run only while holding this lock file, made if missing; busy is exit code 11.
+    /// Run only while holding this lock file, created if missing; exit code 11 if it is busy.
     #[arg(long, value_name = "FILE")]
     pub lock: Option<PathBuf>,
     /// Wait for the lock, at most this long [without a value: a day].
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, requires = "lock",
           default_missing_value = "1d", value_parser = super::span, overrides_with = "no_wait")]
     pub wait: Option<Duration>,
-    /// Give up at once when the lock is held (the default).
+    /// Give up at once if the lock is held (the default).
     #[arg(long, overrides_with = "wait")]
     pub no_wait: bool,
-    /// When the lock is held, end quietly with exit code 0.
+    /// If the lock is held, end quietly with exit code 0.
     #[arg(long, requires = "lock")]
     pub busy_ok: bool,
-    /// Append to this log file, made if missing [default: keep no log].
+    /// Append to this log file, created if missing [default: keep no log].
     #[arg(long, short = 'l', visible_alias = "logfile", value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Begin each line of the log with the local time.
+    /// Start each line of the log with the local time.
     #[arg(long, short = 't', visible_alias = "timestamp")]
     pub timestamps: bool,
     /// Print this run's log even if the command succeeds.

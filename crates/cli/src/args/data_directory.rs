@@ -1,19 +1,19 @@
-//! Which data directory of a server that does not run.
+//! The data directory of a stopped server.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// Which data directory, by the server's own flags.
+/// The data directory, by the server's own flags.
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Data directory")]
 pub struct DataDirectory {
-    /// The server's data directory [default: what its option files say].
+    /// The server's data directory [default: from its option files].
     #[arg(long, value_name = "DIR")]
     pub datadir: Option<PathBuf>,
     /// Read the server's options from this file only.
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_file: Option<PathBuf>,
-    /// Read the server's options from this file too, after the system's.
+    /// Also read the server's options from this file, after the system's.
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_extra_file: Option<PathBuf>,
     /// Also read groups whose names end in this: `[mysqld]` and `[mysqldSUFFIX]`.

@@ -9,16 +9,14 @@ Examples:
   evenkeel demo --json | jq .held
   evenkeel demo --dir /var/tmp --server-binary /usr/sbin/mariadbd
 
-Starts a private MariaDB on a socket of its own and removes it afterwards; no server that is
-already running is touched. As root it lives on an XFS in a loop file. Exit code 4: something did
-not hold.";
+Starts a private MariaDB on its own socket and removes it afterwards; it touches no running server. As
+root, the server lives on an XFS in a loop file. Exit code 4: a check failed.";
 
-/// Show all of it on a throwaway server under load.
+/// Demonstrate backup and restore on a throwaway server under load.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Demo {
-    /// Work in a new directory below this one, removed at the end [default: the temporary
-    /// directory].
+    /// Work in a new directory below this one, and remove it at the end [default: the temporary directory].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// The MariaDB server to start [default: mariadbd].

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
-/// Carry out orders of another host. Started by `--ssh`, not by people.
+/// Serve another host. Started by `--ssh`, not by people.
 #[derive(Args, Debug)]
 pub struct Helper {
     /// What to do.

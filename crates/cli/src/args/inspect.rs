@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 const SETTINGS: &str = "\
 Examples:
-  evenkeel settings                          What `evenkeel` would connect with, and why
+  evenkeel settings                          Which settings `evenkeel` would use, and why
   evenkeel settings --for backup -h db1      Also reads the group [evenkeel-backup]
 
 Later wins: environment, system option files, --defaults-extra-file, ~/.my.cnf, login path, flags.
@@ -29,22 +29,22 @@ pub struct Settings {
 const DOCTOR: &str = "\
 Examples:
   evenkeel doctor                            The server on this host, by its socket
-  evenkeel doctor /backup/shop               And whether others on this host can read its backups
+  evenkeel doctor /backup/shop               Also: can others on this host read its backups?
   evenkeel doctor -u backup -p --snapshot-dir /var/lib/mysql-snapshots
   evenkeel doctor --ssh root@db1             The server on another host
   evenkeel doctor --json | jq '.methods[] | select(.usable)'
 
-Nothing is locked, written or changed; but a server that a killed backup left stopped is let run on.
+Nothing is locked, written or changed, except that a server that a killed backup left stopped is resumed.
 Exit code 4: a backup would be refused.";
 
-/// Check what a backup of this server would need, and what each snapshot method can do here.
+/// Check what a backup of this server needs, and which snapshot methods work here.
 #[derive(Args, Debug)]
 #[command(after_help = DOCTOR)]
 pub struct Doctor {
-    /// The repository of its backups: look too whether a backup can go there, and whether others on this
+    /// The repository of its backups: also check whether a backup can go there, and whether others on this
     /// host can read it. With --ssh it is on this host.
     pub repository: Option<PathBuf>,
-    /// Where snapshots would be kept; repeat for files that lie on several filesystems.
+    /// Where snapshots would be kept; repeat for files on several filesystems.
     #[arg(long, value_name = "DIR")]
     pub snapshot_dir: Vec<PathBuf>,
     /// Which server.

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Encryption")]
 pub struct Keys {
-    /// An identity that opens the repository: a file as `evenkeel keys generate` and age-keygen
-    /// write it; repeat for several.
+    /// An identity that opens the repository: a file written by `evenkeel keys generate` or age-keygen.
+    /// Repeat for several.
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     pub identity: Vec<PathBuf>,
-    /// The passphrase that opens the repository, the first line of this file.
+    /// A file whose first line is the passphrase that opens the repository.
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     pub passphrase_file: Option<PathBuf>,
-    /// Keys that the other side of a link has opened. They come over the link, never from here.
+    /// Keys that the other host has opened. They come over the link, never from the command line.
     #[arg(long, hide = true, value_name = "KEYS", help_heading = "Encryption")]
     pub session_keys: Option<Hidden>,
 }
@@ -25,25 +25,23 @@ pub struct Keys {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Encryption")]
 pub struct EncryptTo {
-    /// Encrypt the repository that this first backup makes, so that this recipient (`age1…`) can
-    /// read it; repeat for several. An identity that is given but not named here can add backups
-    /// and not read them.
+    /// Encrypt the new repository for this recipient (`age1…`), who can read it; repeat for several. A given
+    /// identity whose recipient is not named here can add backups but not read them.
     #[arg(long, value_parser = super::recipient, value_name = "RECIPIENT", help_heading = "Encryption")]
     pub encrypt_to: Vec<Recipient>,
-    /// Encrypt the repository that this first backup makes with a passphrase, the first line of
-    /// this file.
+    /// Encrypt the new repository with a passphrase, the first line of this file.
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     pub encrypt_passphrase_file: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel keys generate --output admin.key        Make an identity; its recipient is printed
+  evenkeel keys generate --output admin.key        Create an identity and print its recipient
   evenkeel keys list /backup/shop                  Who can read, who can only write
   evenkeel keys add /backup/shop --identity admin.key --recipient age1... --writer
   evenkeel keys remove /backup/shop --identity admin.key --recipient age1... --execute";
 
-/// Say who can open an encrypted repository.
+/// Manage who can open an encrypted repository.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub struct KeysCare {
@@ -55,13 +53,13 @@ pub struct KeysCare {
 /// What to do with keys.
 #[derive(Subcommand, Debug)]
 pub enum KeysVerb {
-    /// Make an identity and print its recipient.
+    /// Create an identity and print its recipient.
     Generate(KeysGenerate),
-    /// List who can open a repository.
+    /// List the keys of a repository.
     List(KeysList),
-    /// Let someone open a repository.
+    /// Add a key to a repository.
     Add(KeysAdd),
-    /// Let someone open a repository no longer.
+    /// Remove a key from a repository.
     Remove(KeysRemove),
 }
 
@@ -70,10 +68,10 @@ Examples:
   evenkeel keys generate --output /etc/evenkeel/host.key
   evenkeel keys generate > admin.key
 
-Without --output the identity is the answer: keep it where it cannot be lost. Who has it can open
-what is encrypted to its recipient, and without it nobody can.";
+Without --output the identity is printed: keep it where it cannot be lost. It opens everything that is
+encrypted to its recipient, and nothing else does.";
 
-/// Make an identity and print its recipient.
+/// Create an identity and print its recipient.
 #[derive(Args, Debug)]
 #[command(after_help = GENERATE)]
 pub struct KeysGenerate {
@@ -89,7 +87,7 @@ Examples:
 Needs no key. Readers open everything; writers open what an incremental backup needs (names, maps
 and hashes), but no content.";
 
-/// List who can open a repository.
+/// List the keys of a repository.
 #[derive(Args, Debug)]
 #[command(after_help = LIST)]
 pub struct KeysList {
@@ -103,15 +101,15 @@ Examples:
   evenkeel keys add /backup/shop --identity admin.key --recipient age1... --writer
   evenkeel keys add /backup/shop --identity admin.key --new-passphrase-file secret
 
-Takes a reader's identity or the passphrase. Nothing of the backups is written anew.";
+Needs a reader's identity or the passphrase. The backups are not rewritten.";
 
-/// Let someone open a repository.
+/// Add a key to a repository.
 #[derive(Args, Debug)]
 #[command(after_help = ADD)]
 pub struct KeysAdd {
     /// The repository.
     pub repository: PathBuf,
-    /// Who: `age1…`.
+    /// The recipient: `age1…`.
     #[arg(
         long,
         required_unless_present = "new_passphrase_file",
@@ -119,13 +117,13 @@ pub struct KeysAdd {
         value_parser = super::recipient
     )]
     pub recipient: Option<Recipient>,
-    /// Only to add backups, not to read them.
+    /// Allow adding backups, but not reading them.
     #[arg(long, requires = "recipient")]
     pub writer: bool,
-    /// Whoever knows this passphrase, the first line of the file.
+    /// Add a passphrase, the first line of this file.
     #[arg(long, value_name = "FILE")]
     pub new_passphrase_file: Option<PathBuf>,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
@@ -135,23 +133,23 @@ Examples:
   evenkeel keys remove /backup/shop --identity admin.key --recipient age1...      The plan
   evenkeel keys remove /backup/shop --identity admin.key --recipient age1... --execute
 
-The keys of what is there are wrapped anew for those who stay, and what is backed up from then on has
-new keys: nothing of the backups is written anew. Who was removed and kept a copy of the old keys can
-still open old backups, but no new ones. Without --execute the plan is shown and nothing happens.";
+The existing keys are re-encrypted for the remaining recipients, and new backups get new keys. The backups
+are not rewritten. A removed recipient who kept a copy of the old keys can still open old backups, but no
+new ones. Without --execute the plan is only shown.";
 
-/// Let someone open a repository no longer.
+/// Remove a key from a repository.
 #[derive(Args, Debug)]
 #[command(after_help = REMOVE)]
 pub struct KeysRemove {
     /// The repository.
     pub repository: PathBuf,
-    /// Who: `age1…`; of a passphrase, the recipient that `keys list` shows for it.
+    /// The recipient: `age1…`; for a passphrase, the recipient that `keys list` shows for it.
     #[arg(long, value_parser = super::recipient)]
     pub recipient: Recipient,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }

@@ -11,17 +11,16 @@ Examples:
   evenkeel lock --lock ftwrl --long-query-wait 5m -- ./snapshot.sh
   evenkeel lock --before 'FLUSH TABLES shop.orders FOR EXPORT' --after 'UNLOCK TABLES' -- ./copy.sh
 
-The command finds EVENKEEL_BINLOG_FILE, EVENKEEL_BINLOG_POSITION and EVENKEEL_GTID in its
-environment, as far as the server has them. Its exit code is passed on; killed by signal N is
-128+N. If the connection that held the lock was lost, the exit code is 1 even though the command
-succeeded: the lock was not held throughout. Standard output belongs to the command; with --json
-the result is one line of JSON on standard error.";
+The command finds EVENKEEL_BINLOG_FILE, EVENKEEL_BINLOG_POSITION and EVENKEEL_GTID in its environment, if
+the server has them. Its exit code is passed on; 128+N if signal N killed it. If the connection that held
+the lock was lost, the exit code is 1 even if the command succeeded: the lock was not held throughout.
+Standard output belongs to the command; with --json the result is one line of JSON on standard error.";
 
 /// Run a command while the server is locked for a backup.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Lock {
-    /// What to lock with.
+    /// The lock.
     #[arg(
         long,
         value_name = "KIND",
@@ -29,10 +28,10 @@ pub struct Lock {
         help_heading = "Locking"
     )]
     pub lock: LockMethod,
-    /// How long to put up with it.
+    /// Timeouts of the lock.
     #[command(flatten)]
     pub locking: Locking,
-    /// Run this statement instead of the chosen lock's own.
+    /// Run this statement instead of the lock's own.
     #[arg(
         long,
         value_name = "SQL",
@@ -56,15 +55,15 @@ pub struct Lock {
     pub command: Vec<OsString>,
 }
 
-/// How long to put up with a lock.
+/// Timeouts of a lock.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Locking")]
 pub struct Locking {
-    /// Give up getting the lock after this time; each try keeps others waiting for a second at most.
+    /// Give up on getting the lock after this time; each try blocks others for one second at most.
     #[arg(long, alias = "deadline", value_name = "TIME", default_value = "1m",
           value_parser = super::span)]
     pub lock_deadline: Duration,
-    /// Release the lock after this time whatever happens; the run then fails.
+    /// Release the lock after this time in any case; the run then fails.
     #[arg(long, alias = "hold-limit", value_name = "TIME", default_value = "5m",
           value_parser = super::span)]
     pub lock_hold_limit: Duration,
@@ -74,7 +73,7 @@ pub struct Locking {
     /// A query that has run this long is a long one.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::span)]
     pub long_query_threshold: Duration,
-    /// When that wait is over, kill long queries of these kinds; of others, give up.
+    /// After that wait, kill long queries of these kinds; give up if there are others.
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub kill_long_queries: Vec<LongQueryKind>,
 }
@@ -88,12 +87,12 @@ pub enum LongQueryKind {
     Update,
 }
 
-/// What to lock with.
+/// The lock.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMethod {
-    /// The mildest lock this server has that still covers its tables.
+    /// The weakest lock of this server that protects its tables.
     Auto,
-    /// MariaDB's BACKUP STAGE: writes to InnoDB go on, commits and DDL wait.
+    /// MariaDB's BACKUP STAGE: writes to InnoDB continue, commits and DDL wait.
     Stage,
     /// MySQL's LOCK INSTANCE FOR BACKUP: only DDL waits.
     Instance,

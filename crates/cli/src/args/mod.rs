@@ -101,7 +101,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part, 4 found different o
     arg_required_else_help = true
 )]
 pub struct Cli {
-    /// How to answer.
+    /// Output options.
     #[command(flatten)]
     pub output: Output,
     /// What to do.
@@ -109,19 +109,20 @@ pub struct Cli {
     pub verb: Verb,
 }
 
-/// How to answer.
+/// Output options.
 #[derive(Args, Debug, Clone, Default)]
 pub struct Output {
-    /// Answer with one JSON document on standard output; errors are JSON too.
+    /// Print one JSON document on standard output; errors are JSON too.
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
     /// In the JSON document, also the answer as people read it, for `fleet` to show.
     #[arg(long, global = true, hide = true, requires = "json")]
     pub with_text: bool,
-    /// Say nothing unless something fails.
+    /// Print nothing unless something fails.
     #[arg(long, short = 'q', global = true, help_heading = "Output")]
     pub quiet: bool,
-    /// How standard error is written: for people, or one JSON object a line with `time`, `level` and `message`.
+    /// The format of standard error: plain text, or one JSON object per line with `time`, `level` and
+    /// `message`.
     #[arg(
         long,
         value_name = "FORMAT",
@@ -130,13 +131,13 @@ pub struct Output {
         help_heading = "Output"
     )]
     pub log_format: LogFormat,
-    /// Begin each line of standard error with the local time.
+    /// Start each line of standard error with the local time.
     #[arg(long, global = true, help_heading = "Output")]
     pub log_timestamps: bool,
-    /// Print help, with the options that are used most.
+    /// Print help with the most common options.
     #[arg(long, short = '?', global = true, action = ArgAction::HelpShort, help_heading = "Output")]
     help: Option<bool>,
-    /// Print help with all options, and more about them.
+    /// Print help with all options and more detail.
     #[arg(long, global = true, action = ArgAction::HelpLong, help_heading = "Output")]
     help_all: Option<bool>,
 }
@@ -196,53 +197,53 @@ pub enum Verb {
     Generations(Generations),
     /// Restore a generation into an empty directory.
     Restore(Restore),
-    /// Show backups as files without restoring them, and on request start a server on one.
+    /// Show backups as files without restoring them; a server can start on one.
     Mount(Box<Mount>),
-    /// Read every byte of a backup as restore would, and on request start a server on it.
+    /// Read every byte of a backup as restore would; with --boot, start a server on it.
     Verify(Verify),
     /// Check the InnoDB pages of a server, of any files, or of a generation.
     Check(Box<Check>),
-    /// Archive binary logs, for restores to any point in time.
+    /// Archive binary logs for point-in-time restores.
     Binlog(Binlog),
-    /// Drop generations that no keep rule holds.
+    /// Forget the generations that no keep rule keeps.
     Forget(Forget),
-    /// Free the space of what no generation needs any more.
+    /// Free the space of blocks and files that no generation needs.
     Prune(Prune),
-    /// Read what a server will read when it starts after a crash, before it does, in parallel.
+    /// Read into memory, in parallel, what a server will read when it starts after a crash.
     Prewarm(Prewarm),
-    /// Copy a repository, or mend it.
+    /// Copy a repository, or repair it.
     Repository(RepositoryCare),
-    /// Say who can open an encrypted repository.
+    /// Manage who can open an encrypted repository.
     Keys(KeysCare),
     /// Save the state of a data directory, and roll back to it in a second.
     Baseline(BaselineCare),
     /// Measure servers and storage.
     Bench(Bench),
-    /// Write a server's tables as files, in parallel and all as of one instant.
+    /// Write a server's tables to files, in parallel and point-in-time consistent.
     Dump(Box<Dump>),
-    /// Load a dump into a server, in parallel; interrupted, go on from where it was.
+    /// Load a dump into a server, in parallel; an interrupted load resumes.
     Load(Box<Load>),
-    /// Run a file of SQL statements, in parallel where order cannot matter.
+    /// Run a file of SQL statements, in parallel where the order does not matter.
     Import(Box<Import>),
-    /// Compress URLs so that they sort and are searched as before.
+    /// Compress URLs; the result sorts and is searched like the URLs.
     Url(Url),
-    /// Put functions and queues into a server, change them, take them out.
+    /// Install, upgrade and uninstall functions and queues in a server.
     Plugin(Plugin),
-    /// Look after queues: in a server, and in files.
+    /// Manage queues, in a server or in its files.
     Queue(Queue),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
     /// Run a command from cron: one at a time, logged, silent unless it fails.
     Cron(Cron),
-    /// Run a command for each of the servers that a file lists, some at a time.
+    /// Run a command for every server in a list, several at a time.
     Fleet(Fleet),
     /// Show every connection setting and where it came from.
     Settings(Settings),
-    /// Check what a backup of this server would need, and what each snapshot method can do here.
+    /// Check what a backup of this server needs, and which snapshot methods work here.
     Doctor(Doctor),
-    /// Show all of it on a throwaway server under load.
+    /// Demonstrate backup and restore on a throwaway server under load.
     Demo(Demo),
-    /// Carry out orders of another host. Started by `--ssh`, not by people.
+    /// Serve another host. Started by `--ssh`, not by people.
     #[command(hide = true)]
     Helper(Helper),
 }

@@ -14,53 +14,53 @@ Examples:
   evenkeel mount /backup/shop /mnt --writable-scratch /var/tmp/scratch
   evenkeel mount /backup/shop /mnt --writable-scratch /srv/restored --fill --owner mysql
 
-It stays until Ctrl-C, SIGTERM or umount, and says when it is ready. With --writable-scratch it
-also says how a server is started on the files: what that writes goes into the scratch directory,
-which is removed afterwards; the backup stays as it is. --fill brings everything else in the
-background, until the scratch directory is a full restore that needs the repository no more.
-Nothing is forgotten or pruned while it is mounted. Exit code 3: --fill had not come to its end;
-the same command goes on.";
+The mount stays until Ctrl-C, SIGTERM or umount, and says when it is ready. With --writable-scratch it also
+prints the command that starts a server on the files. The server's writes go to the scratch directory,
+which is removed afterwards; the backup does not change. --fill fetches everything else in the background,
+until the scratch directory is a full restore that no longer needs the repository. Nothing can be
+forgotten or pruned while it is mounted. Exit code 3: --fill was not finished; run the same command again
+to resume.";
 
-/// Show backups as files without restoring them, and on request start a server on one.
+/// Show backups as files without restoring them; a server can start on one.
 #[derive(Args, Debug)]
 #[command(after_help = MOUNT)]
 pub struct Mount {
     /// The repository.
     pub repository: PathBuf,
-    /// Where to show it: an empty directory.
+    /// The mount point: an empty directory.
     pub mountpoint: PathBuf,
-    /// Only generations of this source: HOST or HOST:DIR, as `generations` shows it.
+    /// Only generations of this source: HOST or HOST:DIR, as shown by `generations`.
     #[arg(long, value_name = "NAME")]
     pub source: Option<String>,
     /// Only this generation, or `latest` [default: all; with --writable-scratch, the newest].
     #[arg(long, value_name = "N")]
     pub generation: Option<MountedGeneration>,
-    /// Make one generation writable: this directory takes what is written, and is removed afterwards.
+    /// Make one generation writable: writes go to this directory, which is removed afterwards.
     #[arg(long, value_name = "DIR")]
     pub writable_scratch: Option<PathBuf>,
-    /// Bring everything in the background: DIR becomes a full restore, and is kept.
+    /// Fetch everything in the background: DIR becomes a full restore, and is kept.
     #[arg(long, requires = "writable_scratch")]
     pub fill: bool,
-    /// With --fill: bring no more than this a second.
+    /// With --fill: fetch at most this much per second.
     #[arg(long, value_name = "SIZE", requires = "fill", value_parser = super::size)]
     pub rate: Option<u64>,
-    /// Keep the scratch directory; the same command goes on with it.
+    /// Keep the scratch directory; running the same command again resumes with it.
     #[arg(long, requires = "writable_scratch")]
     pub keep: bool,
-    /// Give the files to this user and its group [default: as they were, when root].
+    /// Give the files to this user and its group [default: unchanged, when root].
     #[arg(long, value_name = "USER", requires = "writable_scratch")]
     pub owner: Option<String>,
-    /// Memory for what was decompressed.
+    /// Memory for decompressed blocks.
     #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = super::size)]
     pub cache: u64,
-    /// Of a generation made with `--snapshot engine`: the tool that copied it, which has to prepare
-    /// it [default: mariadb-backup or xtrabackup].
+    /// For a generation made with `--snapshot engine`: the hot-copy tool that prepares it [default:
+    /// mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE", requires = "writable_scratch")]
     pub engine_tool: Option<PathBuf>,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
@@ -70,7 +70,7 @@ pub struct Mount {
 pub enum MountedGeneration {
     /// The newest.
     Latest,
-    /// The one of this number.
+    /// The one with this number.
     Number(u32),
 }
 
@@ -82,7 +82,7 @@ impl FromStr for MountedGeneration {
             "latest" => Ok(Self::Latest),
             _ => super::generation(text)
                 .map(Self::Number)
-                .map_err(|error| error.hint("or give the word latest, for the newest")),
+                .map_err(|error| error.hint("or use the word latest for the newest")),
         }
     }
 }

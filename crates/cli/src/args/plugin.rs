@@ -6,20 +6,20 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel plugin install url                                 With the table that is built in
-  evenkeel plugin install url --table shop.urltable           With one of your own URLs: best
+  evenkeel plugin install url                                 With the built-in table
+  evenkeel plugin install url --table shop.urltable           With a table trained on your URLs: best
   evenkeel plugin status url
   evenkeel plugin uninstall url                               The plan
   evenkeel plugin uninstall url --execute
   evenkeel plugin install queue                               Queues as tables: ENGINE=QUEUE
   evenkeel plugin install queue --sql --database shop         Where no library can be loaded
 
-The functions of url are url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
-url_table_id(); those of queue are queue_wait(), queue_end() and others, and the
-engine belongs to them. Each server gets its own, and nothing of that goes into the binary log; the
-procedures of --sql do, and replicas get them.";
+url installs the functions url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
+url_table_id(). queue installs the storage engine and queue_wait(), queue_end() and other functions. Install
+them on each server: nothing goes into the binary log. The procedures of --sql do go into it, and reach
+the replicas.";
 
-/// Put functions and queues into a server, change them, take them out.
+/// Install, upgrade and uninstall functions and queues in a server.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Plugin {
@@ -31,15 +31,15 @@ pub struct Plugin {
 /// What to do with plugins.
 #[derive(Subcommand, Debug)]
 pub enum PluginVerb {
-    /// Put functions into a server, or newer ones in the place of older.
+    /// Install functions in a server, or upgrade them.
     Install(Box<PluginInstall>),
-    /// Take functions out of a server, and their files.
+    /// Remove functions and their files from a server.
     Uninstall(Box<PluginUninstall>),
-    /// Say what a server has of them, and whether they work.
+    /// Show which of them a server has, and whether they work.
     Status(Box<PluginStatus>),
 }
 
-/// What there is to put into a server.
+/// What can be installed in a server.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PluginName {
     /// Functions that compress URLs.
@@ -51,8 +51,8 @@ pub enum PluginName {
 /// Where the server is, and its files.
 #[derive(Args, Debug, Clone)]
 pub struct PluginServer {
-    /// The server's plugin directory as it is called on this host [default: what the server says, when
-    /// it is reached over its socket].
+    /// The server's plugin directory, by its path on this host [default: as the server reports it, over its
+    /// socket].
     #[arg(long, value_name = "DIR")]
     pub plugin_dir: Option<PathBuf>,
     /// Which server.
@@ -63,11 +63,11 @@ pub struct PluginServer {
 /// Queues without a library.
 #[derive(Args, Debug, Clone)]
 pub struct SqlForm {
-    /// The form of queue for servers that load no library, such as rented ones: procedures over
-    /// InnoDB in one database.
+    /// Install queue as procedures over InnoDB in one database, for servers that cannot load a library, such
+    /// as managed ones.
     #[arg(long, requires = "database")]
     pub sql: bool,
-    /// The database that has or gets the procedures; with --sql.
+    /// With --sql: the database of the procedures.
     #[arg(long, value_name = "DATABASE", requires = "sql")]
     pub database: Option<String>,
 }
@@ -79,31 +79,32 @@ Examples:
   evenkeel plugin install queue -S /run/mysqld/mysqld.sock
   evenkeel plugin install queue --sql --database shop -h db.example.com -u admin
 
-Run it on the server's host as a user who may write into its plugin directory; from elsewhere it says
-what to copy where. Where functions are there already and differ, it shows what it would drop and make
-anew, and does it with --execute: for some milliseconds there are none, and statements that call them
-fail. The library of queue is bound to its server's version, evenkeel_queue-mariadb-10.11.19.so: `make
-queue-plugin` builds it; it takes the place of another only when no connection is left that used queues. Exit codes: 13
-no server there; 14 the server or its host refuses, or works with another table.";
+Run it on the server's host as a user who may write to its plugin directory; from another host it prints
+what to copy where. If different functions are installed already, it shows what it would drop and
+re-create, and does it with --execute: for some milliseconds the functions are missing, and statements that
+call them fail. The library of queue works with exactly one server version, as in
+evenkeel_queue-mariadb-10.11.19.so; `make queue-plugin` builds it. It can replace another one only when no
+connection that used queues is left. Exit codes: 13 no server there; 14 the server or its host refuses, or
+uses another table.";
 
-/// Put functions into a server.
+/// Install functions in a server.
 #[derive(Args, Debug)]
 #[command(after_help = INSTALL)]
 pub struct PluginInstall {
-    /// What to put there.
+    /// What to install.
     #[arg(value_name = "PLUGIN")]
     pub plugin: PluginName,
-    /// A table that `url train` wrote; without it, the one that is built in.
+    /// A table written by `url train` [default: the built-in table].
     #[arg(long, value_name = "TABLE")]
     pub table: Option<PathBuf>,
     /// The library [default: evenkeel_url.so or libevenkeel_url.so, for queue
     /// evenkeel_queue-SERVER-VERSION.so, beside this program or in ../lib/evenkeel].
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
-    /// The server may get another table: there are no codes of the old one, or nobody needs them.
+    /// Allow replacing the table; codes made with the old one become unreadable.
     #[arg(long)]
     pub change_table: bool,
-    /// Which form of queue.
+    /// The form of queue.
     #[command(flatten)]
     pub form: SqlForm,
     /// Replace what is there.
@@ -120,20 +121,20 @@ Examples:
   evenkeel plugin uninstall url --execute
   evenkeel plugin uninstall queue --sql --database shop --execute
 
-The table's file of url goes too. Without it nobody can read what was compressed: keep a copy. Queues are
-not taken out of a server that has any: drop them first.";
+url: the table's file is removed too. Without it no compressed URL can be read: keep a copy. queue: a server
+that still has queues keeps the engine: drop them first.";
 
-/// Take functions out of a server, and their files.
+/// Remove functions and their files from a server.
 #[derive(Args, Debug)]
 #[command(after_help = UNINSTALL)]
 pub struct PluginUninstall {
-    /// What to take out.
+    /// What to remove.
     #[arg(value_name = "PLUGIN")]
     pub plugin: PluginName,
-    /// Which form of queue.
+    /// The form of queue.
     #[command(flatten)]
     pub form: SqlForm,
-    /// Do it.
+    /// Carry out the plan.
     #[arg(long)]
     pub execute: bool,
     /// Which server.
@@ -147,16 +148,16 @@ Examples:
   evenkeel plugin status url --json
   evenkeel plugin status queue
 
-Exit code 4: some of the functions are there, and they do not work.";
+Exit code 4: functions are installed, but do not work.";
 
-/// Say what a server has of the functions.
+/// Show which functions a server has.
 #[derive(Args, Debug)]
 #[command(after_help = STATUS)]
 pub struct PluginStatus {
-    /// Of what.
+    /// What to check.
     #[arg(value_name = "PLUGIN", default_value = "url")]
     pub plugin: PluginName,
-    /// Which form of queue.
+    /// The form of queue.
     #[command(flatten)]
     pub form: SqlForm,
     /// Which server.

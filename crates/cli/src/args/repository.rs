@@ -20,7 +20,7 @@ pub struct Generations {
     /// Show this generation in detail.
     #[arg(value_name = "N", value_parser = super::generation)]
     pub generation: Option<u32>,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
@@ -30,12 +30,12 @@ Examples:
   evenkeel restore /backup/shop --target /srv/restored
   evenkeel restore /backup/shop --generation 12 --target /srv/restored --owner mysql
   evenkeel restore /backup/shop --target /srv/data --map-root redo=/fast/redo
-  evenkeel restore /backup/shop --target /srv/data --ssh root@db2     Onto another host
+  evenkeel restore /backup/shop --target /srv/data --ssh root@db2     To another host
   evenkeel restore /backup/shop --target /srv/data --to '2026-11-20 10:41:07'
-  evenkeel restore /backup/vm1 --onto /dev/vg/vm1 --execute     A volume, over what is there
+  evenkeel restore /backup/vm1 --onto /dev/vg/vm1 --execute     Overwrite a volume
 
-The target must be empty or not exist. Until every byte is in place and synced, it holds nothing
-that a server would start on. Each block is read once, from whichever generation stored it.";
+The target must be new or empty. Until every byte is in place and synced, it holds nothing that a server
+would start on. Each block is read once, from the generation that stored it.";
 
 /// Restore a generation into an empty directory.
 #[derive(Args, Debug)]
@@ -55,64 +55,63 @@ pub struct Restore {
     /// The generation to restore [default: the newest; with --to, the nearest before the point].
     #[arg(long, value_name = "N", value_parser = super::generation)]
     pub generation: Option<u32>,
-    /// Go on to a point in time, with binary logs that were archived: up to a time
-    /// ('2026-11-20 10:41:07'), with a transaction (gtid:0-1-23), before it (before:0-1-23), or up to
-    /// a position (binlog.000042:1234).
+    /// Apply archived binary logs up to this point: a time ('2026-11-20 10:41:07'), a transaction
+    /// (gtid:0-1-23), the one before it (before:0-1-23), or a position (binlog.000042:1234).
     #[arg(long, value_name = "POINT", conflicts_with = "onto")]
     pub to: Option<String>,
-    /// With `--to` and a time, where times in the log go back behind it: stop before the first
-    /// transaction of that time or later, or behind the last earlier one. The exit code is 3 then
-    /// [default: refuse, and name both places].
+    /// With `--to` and a time, if times in the log go backward around it: stop before the first transaction
+    /// of that time or later, or after the last earlier one, with exit code 3 [default: refuse, and name both
+    /// positions].
     #[arg(long, value_name = "WHICH", requires = "to")]
     pub times_go_back: Option<GoBack>,
-    /// With `--to`: the server that applies the logs [default: mariadbd or mysqld of the
-    /// generation's kind].
+    /// With `--to`: the server program that applies the logs [default: mariadbd or mysqld, as the generation
+    /// needs].
     #[arg(long, value_name = "FILE", requires = "to")]
     pub server_binary: Option<PathBuf>,
-    /// Place a root that lay outside the data directory; repeat for each.
+    /// Where to put a root from outside the data directory; repeat for each.
     #[arg(long, value_name = "ID=DIR")]
     pub map_root: Vec<MappedRoot>,
-    /// Give the files to this user and its group [default: as they were, when root].
+    /// Give the files to this user and its group [default: unchanged, when root].
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
-    /// Overwrite this block device or file with a volume, where they differ; it must not be in use.
-    /// Without `--execute` the plan is shown and nothing happens.
+    /// Write a volume over this block device or file, where they differ; it must not be in use. Without
+    /// `--execute` the plan is only shown.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["target", "map_root", "owner"])]
     pub onto: Option<PathBuf>,
-    /// With `--onto`: which volume of the generation [default: the only one].
+    /// With `--onto`: the volume of the generation [default: the only one].
     #[arg(long, value_name = "NAME", requires = "onto")]
     pub volume: Option<String>,
-    /// With `--onto`: do it.
+    /// With `--onto`: carry out the plan.
     #[arg(long, requires = "onto")]
     pub execute: bool,
     /// How many threads write [default: one per core].
     #[arg(long = "threads", alias = "workers", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
-    /// What else to run.
+    /// Commands before and after.
     #[command(flatten)]
     pub around: Around,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
-    /// Of a generation made with `--snapshot engine`: the tool that copied it, which has to prepare
-    /// it [default: mariadb-backup or xtrabackup].
+    /// For a generation made with `--snapshot engine`: the hot-copy tool that prepares it [default:
+    /// mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE")]
     pub engine_tool: Option<PathBuf>,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
 
-/// Which of the two places that a time may be.
+/// Which of the two positions of an ambiguous time.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoBack {
     /// Before the first transaction of that time or later.
     First,
-    /// Behind the last earlier one.
+    /// After the last earlier one.
     Last,
 }
 
@@ -120,17 +119,17 @@ const VERIFY: &str = "\
 Examples:
   evenkeel verify /backup/shop                     Every byte of the newest generation
   evenkeel verify /backup/shop --all               Every byte of everything, archived logs too
-  evenkeel verify /backup/shop --boot              And start a server on it
+  evenkeel verify /backup/shop --boot              Also start a server on it
   evenkeel verify /backup/shop --boot --mount      The same without a full restore
   evenkeel verify s3://vault/shop --all --part 3/30      A thirtieth of the content; tomorrow 4/30
   evenkeel verify /backup/shop --boot --server-binary /opt/mysql/bin/mysqld
 
-Reading is done by restore's own code. --boot restores into a scratch directory, starts the server
-without networking, waits for recovery, checks every table, and records in the repository when the
-generation was last proved restorable. Exit code 4: something is damaged. Exit code 3: all that was
-checked is sound, but without a reader's key not everything could be.";
+It reads with restore's own code. --boot restores into a scratch directory, starts the server without
+networking, waits for recovery, checks every table, and records in the repository when the generation was
+last proved restorable. Exit code 4: something is damaged. Exit code 3: everything that was checked is
+intact, but without a reader's key not everything could be checked.";
 
-/// Read every byte of a backup as restore would, and on request start a server on it.
+/// Read every byte of a backup as restore would; with --boot, start a server on it.
 #[derive(Args, Debug)]
 #[command(after_help = VERIFY)]
 pub struct Verify {
@@ -142,49 +141,47 @@ pub struct Verify {
     /// Verify every generation.
     #[arg(long)]
     pub all: bool,
-    /// Read all that describes the content, and a random sample of it: a share (`5%`) or an amount
-    /// (`10G`).
+    /// Read all metadata and a random sample of the content: a share (`5%`) or an amount (`10G`).
     #[arg(long, value_name = "PERCENT|SIZE", value_parser = super::amount, conflicts_with = "boot")]
     pub sample: Option<Amount>,
-    /// With `--sample`: choose as the run did that named this number.
+    /// With `--sample`: repeat the choice of an earlier run by its number.
     #[arg(long, value_name = "NUMBER", requires = "sample")]
     pub seed: Option<u64>,
-    /// Read all that describes the content, and the K-th of N parts of it: all N together are
-    /// everything.
+    /// Read all metadata and the K-th of N parts of the content: all N together cover everything.
     #[arg(long, value_name = "K/N", conflicts_with_all = ["boot", "sample"])]
     pub part: Option<Part>,
     /// Restore into a scratch directory, start a server on it and check its tables.
     #[arg(long)]
     pub boot: bool,
-    /// With --boot: mount the generation in place of restoring it: only what the server reads is
-    /// fetched, and little space is needed.
+    /// With --boot: mount the generation instead of restoring it: only what the server reads is fetched, and
+    /// little space is needed.
     #[arg(long, requires = "boot")]
     pub mount: bool,
-    /// The server to start [default: mariadbd or mysqld of the generation's kind].
+    /// The server program to start [default: mariadbd or mysqld, as the generation needs].
     #[arg(long, value_name = "FILE", requires = "boot")]
     pub server_binary: Option<PathBuf>,
-    /// Of a generation made with `--snapshot engine`: the tool that copied it, which has to prepare
-    /// it [default: mariadb-backup or xtrabackup].
+    /// For a generation made with `--snapshot engine`: the hot-copy tool that prepares it [default:
+    /// mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE", requires = "boot")]
     pub engine_tool: Option<PathBuf>,
-    /// Where to restore to for --boot [default: beside the repository, or in /var/tmp where not everybody
-    /// may enter the directories above it: the server does not run as root].
+    /// Where --boot restores to [default: beside the repository, or in /var/tmp if other users cannot reach
+    /// the repository's directory: the server does not run as root].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,
-    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
-    /// after a failed run too.
+    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
+    /// after a failed run.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
-    /// What else to run.
+    /// Commands before and after.
     #[command(flatten)]
     pub around: Around,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
@@ -195,10 +192,10 @@ Examples:
   evenkeel forget /backup/shop --keep-daily 7 --keep-weekly 5 --execute
   evenkeel forget /backup/shop --generation 3 --generation 4 --execute
 
-A generation is kept when any rule holds it. Without --execute the plan is shown and nothing
-happens. Any generation can go; the others stay whole. `prune` frees the space.";
+A generation is kept if any rule keeps it. Without --execute the plan is only shown. Any generation can be
+forgotten; the others stay complete. `prune` frees the space.";
 
-/// Drop generations that no keep rule holds.
+/// Forget the generations that no keep rule keeps.
 #[derive(Args, Debug)]
 #[command(after_help = FORGET)]
 pub struct Forget {
@@ -210,17 +207,17 @@ pub struct Forget {
     /// Forget exactly this generation; repeat for more.
     #[arg(long, value_name = "N", value_parser = super::generation, conflicts_with = "KeepRules")]
     pub generation: Vec<u32>,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
-    /// after a failed run too.
+    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
+    /// after a failed run.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
-    /// What else to run.
+    /// Commands before and after.
     #[command(flatten)]
     pub around: Around,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
 }
@@ -268,7 +265,7 @@ impl KeepRules {
     }
 }
 
-/// Packs of which less than this percentage is needed are rewritten, unless another is said.
+/// Packs of which less than this percentage is needed are rewritten by default.
 pub const PRUNE_MIN_LIVE: u8 = 50;
 
 const PRUNE: &str = "\
@@ -277,11 +274,10 @@ Examples:
   evenkeel prune /backup/shop --execute
   evenkeel prune /backup/shop --min-live 80 --execute   Rewrite more, free more
 
-Packs that nothing needs are deleted. A pack of which less than --min-live percent is needed is
-rewritten first. Archived binary logs go that no generation can use any more. Without --execute the
-plan is shown and nothing happens.";
+Deletes packs that nothing needs, after rewriting those of which less than --min-live percent is needed.
+Also deletes archived binary logs that no generation can use. Without --execute the plan is only shown.";
 
-/// Free the space of what no generation needs any more.
+/// Free the space of blocks and files that no generation needs.
 #[derive(Args, Debug)]
 #[command(after_help = PRUNE)]
 pub struct Prune {
@@ -291,33 +287,33 @@ pub struct Prune {
     #[arg(long, value_name = "PERCENT", default_value_t = PRUNE_MIN_LIVE,
           value_parser = super::percent)]
     pub min_live: u8,
-    /// Put packs that are rewritten into this storage class of the object store.
+    /// Store rewritten packs in this storage class of the object store.
     #[arg(long, value_name = "CLASS")]
     pub storage_class: Option<String>,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// Write what came of the run to this file, in the format of node_exporter's textfile collector;
-    /// after a failed run too.
+    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
+    /// after a failed run.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
-    /// What else to run.
+    /// Commands before and after.
     #[command(flatten)]
     pub around: Around,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
-    /// What opens it.
+    /// The key.
     #[command(flatten)]
     pub keys: Keys,
 }
 
 const REPOSITORY: &str = "\
 Examples:
-  evenkeel repository copy /backup/shop s3://vault/shop    What is new, to a second place
-  evenkeel repository rebuild /backup/shop                 Show what a new head would name";
+  evenkeel repository copy /backup/shop s3://vault/shop    What is new, to a second repository
+  evenkeel repository rebuild /backup/shop                 Show what a rebuilt head would list";
 
-/// Copy a repository, or mend it.
+/// Copy a repository, or repair it.
 #[derive(Args, Debug)]
 #[command(after_help = REPOSITORY, subcommand_required = true, arg_required_else_help = true)]
 pub struct RepositoryCare {
@@ -340,9 +336,9 @@ impl RepositoryCare {
 /// What to do with a repository.
 #[derive(Subcommand, Debug)]
 pub enum RepositoryVerb {
-    /// Copy generations to another place: the first time all, then what is new.
+    /// Copy generations to a second repository: all of them first, then what is new.
     Copy(Box<RepositoryCopy>),
-    /// Make a lost, damaged or outdated head anew from the generations that are there.
+    /// Rebuild a lost, damaged or outdated head from the existing generations.
     Rebuild(Rebuild),
 }
 
@@ -353,54 +349,53 @@ Examples:
   evenkeel repository copy /backup/shop /mnt/disk --last 1                    Only the newest
   evenkeel repository copy /backup/shop s3://vault/shop --encrypt-to age1... --storage-class STANDARD_IA
 
-A new place becomes a copy with the same numbers, object by object; no key is needed, and whoever
-opens the one opens the other. With --encrypt-to or --decrypt, or where a repository of its own is
-already, generations are written anew, block by block, under numbers of that repository; then FROM
-must be open, and what opens TO is given too. Either way the next copy sends what is new, and nothing
-is removed from TO: it has its own `forget` and `prune`.";
+A new TO becomes an exact copy, object by object, with the same generation numbers. That needs no key, and
+the same keys open both. With --encrypt-to or --decrypt, or if TO is an independent repository,
+generations are rewritten block by block under TO's own numbers; that needs the keys of both. Either way
+the next copy sends what is new, and nothing is removed from TO: it has its own `forget` and `prune`.";
 
-/// Copy generations to another place: the first time all, then what is new.
+/// Copy generations to a second repository: all of them first, then what is new.
 #[derive(Args, Debug)]
 #[command(after_help = COPY)]
 pub struct RepositoryCopy {
     /// The repository to copy.
     pub from: PathBuf,
-    /// Where to: an empty or new place, or one with an earlier copy or another repository. With --ssh
-    /// it is on the other host.
+    /// Where to: a new or empty place, an earlier copy, or another repository. With --ssh it is on the other
+    /// host.
     pub to: PathBuf,
-    /// Copy this generation; repeat for more [default: all newer than what TO has].
+    /// Copy this generation; repeat for more [default: all that are newer than those in TO].
     #[arg(long, value_name = "N", value_parser = super::generation, conflicts_with = "latest")]
     pub generation: Vec<u32>,
     /// Copy the newest N.
     #[arg(long = "last", alias = "latest", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub latest: Option<u32>,
-    /// Copy only what was backed up from this source, as `generations` shows it.
+    /// Copy only generations of this source, as shown by `generations`.
     #[arg(long)]
     pub source: Option<String>,
-    /// Read no more than this much a second: `50M`.
+    /// Read at most this much per second: `50M`.
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub rate: Option<u64>,
     /// How many threads copy [default: one per core].
     #[arg(long = "threads", alias = "workers", value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub workers: Option<u16>,
-    /// Put packs into this storage class of TO's object store.
+    /// Store packs in this storage class of TO's object store.
     #[arg(long, value_name = "CLASS")]
     pub storage_class: Option<String>,
-    /// Write in clear what is encrypted in FROM.
+    /// Write TO unencrypted although FROM is encrypted.
     #[arg(long, conflicts_with_all = ["encrypt_to", "encrypt_passphrase_file"])]
     pub decrypt: bool,
-    /// What else to run.
+    /// Commands before and after.
     #[command(flatten)]
     pub around: Around,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
     /// Which host.
     #[command(flatten)]
     pub remote: Remote,
-    /// What opens FROM, and TO where it has keys of its own.
+    /// The keys of FROM, and of TO if it has its own.
     #[command(flatten)]
     pub keys: Keys,
     /// For whom a new TO is encrypted.
@@ -410,25 +405,24 @@ pub struct RepositoryCopy {
 
 const REBUILD: &str = "\
 Examples:
-  evenkeel repository rebuild /backup/shop                  Show what the new head would name
+  evenkeel repository rebuild /backup/shop                  Show what the rebuilt head would list
   evenkeel repository rebuild /backup/shop --execute
   evenkeel verify /backup/shop --all                        Afterwards: is everything there?
 
-The file `head` says which generations there are. All but one thing it says is in the generations
-too: when each was last proved to start is lost with it. A head that is whole is left as it is.
-Without --execute the plan is shown and nothing happens. Exit code 3: done, but something was found
-that could not be read, and is left out.";
+The file `head` lists the generations. It is rebuilt from the generations themselves; only the times of the
+last `verify --boot` are lost. An intact head is not changed. Without --execute the plan is only shown.
+Exit code 3: done, but something could not be read, and is left out.";
 
-/// Make a lost, damaged or outdated head anew from the generations that are there.
+/// Rebuild a lost, damaged or outdated head from the existing generations.
 #[derive(Args, Debug)]
 #[command(after_help = REBUILD)]
 pub struct Rebuild {
     /// The repository.
     pub repository: PathBuf,
-    /// Do it; without this the plan is shown and nothing happens.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// For other runs.
+    /// Waiting for other runs.
     #[command(flatten)]
     pub waiting: Waiting,
 }

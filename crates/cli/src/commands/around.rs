@@ -97,9 +97,7 @@ impl Hooks {
             return Ok(());
         };
         self.run("--run-before", command, &[], face)
-            .map_err(|error| {
-                error.hint("nothing was done: mend the command, or leave the option out")
-            })
+            .map_err(|error| error.hint("nothing was done: fix the command, or remove the option"))
     }
 
     /// Tells that what comes after the run failed, and returns the exit code that this makes.

@@ -94,9 +94,9 @@ fn refuse_phantom(made: u32, before: u32, there: &[u32]) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Differs,
-        format!("the other host says that it made generation {made}, and the repository has none of that number that is new"),
+        format!("the other host reports that it made generation {made}, but the repository has no new generation with that number"),
     )
-    .hint("nothing was forgotten: look at that host, and run 'evenkeel verify' on the repository"))
+    .hint("nothing was forgotten: check that host, and run 'evenkeel verify' on the repository"))
 }
 
 /// Returns the newest generation's number, as the repository has it; 0 where there is none.
@@ -186,7 +186,7 @@ fn snapshot(args: &Backup) -> Result<SnapshotChoice> {
         SnapshotMethod::Engine => SnapshotChoice::Engine,
         SnapshotMethod::Hook | SnapshotMethod::Auto => SnapshotChoice::Hook {
             command: args.hook.clone().ok_or_else(|| {
-                Error::usage("--snapshot hook needs a command").hint("name it with --hook COMMAND")
+                Error::usage("--snapshot hook needs a command").hint("give it with --hook COMMAND")
             })?,
             release: args.hook_release.clone(),
         },

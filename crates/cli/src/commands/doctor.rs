@@ -123,7 +123,7 @@ fn privileges(session: &mut Session, abilities: &Abilities) -> Result<Check> {
     if missing.is_empty() {
         return Ok(fine(
             "privileges",
-            format!("{account} has what a backup needs"),
+            format!("{account} has the privileges that a backup needs"),
         ));
     }
     let names: Vec<&str> = missing
@@ -144,7 +144,7 @@ fn layout_check(found: &Result<ServerFiles>) -> Check {
     match found {
         Ok(found) => {
             let engines = if found.has_nontransactional_user_tables() {
-                "some tables have no transactions: writes stand still while those are read"
+                "some tables have no transactions: writes are paused while they are read"
             } else {
                 "all tables have transactions"
             };
@@ -196,8 +196,8 @@ fn method_check(assessed: &[Assessment], engine: &Result<String>) -> Check {
         None => {
             let error = Error::refused("no snapshot method works by itself")
                 .hint("move the data directory to XFS or btrfs, or onto an LVM volume")
-                .hint("or install the server's hot-copy tool: mariadb-backup, Percona XtraBackup")
-                .hint("or give a snapshot command of your own: --snapshot hook --hook COMMAND");
+                .hint("or install the server's hot-copy tool: mariadb-backup or Percona XtraBackup")
+                .hint("or use your own snapshot command: --snapshot hook --hook COMMAND");
             wrong("snapshot", &error)
         }
     }

@@ -67,7 +67,7 @@ fn work(session: &Session, face: &Face) -> Result<()> {
 fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, face: &Face) -> Result<u8> {
     let words: Vec<OsString> = words.into_iter().map(OsString::from_vec).collect();
     let cli = crate::parse(words.clone()).map_err(|error| {
-        Error::usage("the other side does not understand the command line")
+        Error::usage("the other host does not understand the command line")
             .because(wrong_use::failure(&error))
     })?;
     let far_face = Face::far(&cli, face.signals().clone(), far.clone(), place);
@@ -84,8 +84,8 @@ fn name(session: &Session) -> Result<SessionId> {
         return Err(Error::usage("a session is named by 32 hexadecimal digits"));
     }
     for (byte, pair) in name.iter_mut().zip(pairs) {
-        let pair = std::str::from_utf8(pair).context(|| "a session's name makes no sense")?;
-        *byte = u8::from_str_radix(pair, 16).context(|| "a session's name makes no sense")?;
+        let pair = std::str::from_utf8(pair).context(|| "a session's name is not valid")?;
+        *byte = u8::from_str_radix(pair, 16).context(|| "a session's name is not valid")?;
     }
     Ok(name)
 }

@@ -23,7 +23,7 @@ fn forget(args: &Typed, face: &Face) -> Result<u8> {
             if let Some(sound) = newest_sound(&repository)? {
                 rules.these.insert(sound);
                 face.note(&format!(
-                    "generation {sound} stays whatever the rules say: those after it hold corrupt pages"
+                    "generation {sound} is kept in any case: all later generations have corrupt pages"
                 ));
             }
             Forget::Except(rules)
@@ -56,7 +56,7 @@ pub(super) fn refuse_nothing(typed: &TypedRules) -> Result<()> {
 }
 
 fn nothing_to_keep() -> Error {
-    Error::usage("nothing says what to keep")
+    Error::usage("no keep rule was given")
         .hint("give keep rules, for example --keep-daily 7 --keep-weekly 5")
 }
 
@@ -105,7 +105,7 @@ fn newest_sound(repository: &Repository) -> Result<Option<u32>> {
 fn younger(repository: &Repository, within: Duration) -> Result<BTreeSet<u32>> {
     let since = jiff::Timestamp::now()
         .checked_sub(within)
-        .map_err(|error| Error::usage("--keep-within reaches too far back").because(error))?;
+        .map_err(|error| Error::usage("--keep-within goes too far back in time").because(error))?;
     let young = |created: jiff::Timestamp| created >= since;
     Ok(repository
         .generations()?

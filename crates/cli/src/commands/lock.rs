@@ -1,4 +1,4 @@
-//! `lock`: a command runs while the server stands still, and the lock's end is checked.
+//! `lock`: a command runs while the server is locked, and the lock's end is checked.
 
 use crate::args::Lock;
 use crate::show::Face;

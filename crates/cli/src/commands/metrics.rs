@@ -64,10 +64,10 @@ impl Watch {
         refuse_other_kinds(&self.path)?;
         if text::is_of_others(&self.repository, &self.former()) {
             return Err(Error::usage(format!(
-                "{path} has the metrics of another repository than {}",
+                "{path} has the metrics of a repository other than {}",
                 self.repository
             ))
-            .hint("give each repository a file of its own with --metrics"));
+            .hint("use one file per repository with --metrics"));
         }
         Ok(())
     }
@@ -225,7 +225,7 @@ fn refuse_other_kinds(path: &Path) -> Result<()> {
         Ok(facts) if !facts.is_file() => {
             let path = path.display();
             Err(Error::usage(format!("{path} is not a regular file")).hint(
-                "name a file that ends in .prom with --metrics; it is made, and replaced, whole",
+                "name a file that ends in .prom with --metrics; each run replaces the whole file",
             ))
         }
         _ => Ok(()),

@@ -33,7 +33,7 @@ pub fn run(args: &Mount, face: &Face) -> Result<u8> {
     };
     let mounted = waiting::for_others(&args.waiting, face, || mount::mount(&request, run))?;
     if mounted.report().healed {
-        face.note("a dead mount at this place was taken away");
+        face.note("removed a dead mount from this directory");
     }
     face.tell(mounted.report());
     let end = mounted.serve(run, &mut |filled| face.tell(filled))?;

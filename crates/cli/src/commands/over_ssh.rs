@@ -100,7 +100,7 @@ fn plain(event: Event) -> Event {
 /// More than this an answer does not have, in bytes, whatever another host sends.
 const ANSWER_MAX: usize = 16 << 20;
 
-/// Does the same for an answer to go on with here: it comes as JSON, whatever is shown to the user.
+/// Does the same for an answer that is processed here: it comes as JSON, whatever is shown to the user.
 pub(super) fn run_for_answer<A: DeserializeOwned>(
     verb: &Verb,
     remote: &Remote,
@@ -118,8 +118,7 @@ pub(super) fn run_for_answer<A: DeserializeOwned>(
         }
     };
     run_telling(verb, remote, &words, face, &mut hear)?;
-    serde_json::from_str(&told)
-        .context(|| "the other host's program gave an answer that makes no sense")
+    serde_json::from_str(&told).context(|| "the program on the other host gave an invalid answer")
 }
 
 fn storage_class(verb: &Verb) -> Option<&str> {
@@ -210,7 +209,7 @@ fn ssh(remote: &Remote) -> Result<Ssh> {
             .hint("name it as ssh does: --ssh root@db1"));
     }
     let command = shell_words::split(&remote.ssh_command)
-        .map_err(|error| Error::usage("--ssh-command makes no sense").because(error))?;
+        .map_err(|error| Error::usage("--ssh-command is not a valid command").because(error))?;
     let program = match &remote.ssh_program {
         Some(program) => program.clone(),
         None => std::env::current_exe().context(|| "failed to find this program")?,

@@ -48,8 +48,8 @@ pub fn run(args: &args::Plugin, face: &Face) -> Result<u8> {
 /// Whether the form in SQL is meant.
 fn is_sql(plugin: PluginName, form: &SqlForm) -> Result<bool> {
     match plugin {
-        PluginName::Url if form.sql => Err(Error::usage("url has no form in SQL")
-            .hint("leave out --sql: its functions are a library")),
+        PluginName::Url if form.sql => Err(Error::usage("the plugin url has no SQL form")
+            .hint("remove --sql: its functions come in a library")),
         _ => Ok(form.sql),
     }
 }
@@ -113,7 +113,7 @@ fn library(named: Option<&Path>) -> Result<Vec<u8>> {
 /// Reads a library.
 fn elf(path: &Path) -> Result<Vec<u8>> {
     let failed = |error| {
-        unreadable("library", path, error).hint("give the library of this release with --library")
+        unreadable("library", path, error).hint("name the library of this release with --library")
     };
     let mut bytes = Vec::new();
     File::open(path)
@@ -121,7 +121,7 @@ fn elf(path: &Path) -> Result<Vec<u8>> {
         .map_err(failed)?;
     if !bytes.starts_with(b"\x7fELF") {
         return Err(Error::usage(format!("{} is not a library", path.display()))
-            .hint("give the library of this release with --library"));
+            .hint("name the library of this release with --library"));
     }
     Ok(bytes)
 }

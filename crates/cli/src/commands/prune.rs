@@ -37,7 +37,7 @@ fn prune(args: &Typed, face: &Face) -> Result<u8> {
     };
     if plan.unreadable > 0 {
         face.warn(&format!(
-            "rewriting what is mostly dead takes a reader's key: {} left as before",
+            "rewriting packs takes a reader's key: {} left unchanged",
             units::count(plan.unreadable, "pack")
         ));
     }

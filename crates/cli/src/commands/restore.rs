@@ -19,7 +19,7 @@ pub fn run(args: &Restore, face: &Face) -> Result<u8> {
     let target = args
         .target
         .as_ref()
-        .ok_or_else(|| Error::usage("no target is named").hint("--target DIR or --onto PATH"))?;
+        .ok_or_else(|| Error::usage("no target was given").hint("--target DIR or --onto PATH"))?;
     let report = waiting::for_others(&args.waiting, face, || restore_to(target, args, face))?;
     let point = report.point.as_ref();
     let is_less = point.is_some_and(|point| point.two_places.is_some() || !point.unmade.is_empty());

@@ -17,12 +17,11 @@ pub(super) fn resume(options: &ConnectOptions, face: &Face) {
         let pid = left.pid;
         match left.resumed {
             Ok(()) => face.warn(&format!(
-                "the server's process {pid} was still stopped by a run of evenkeel that was \
-                 killed; it runs again"
+                "a killed run of evenkeel had left the server's process {pid} stopped; it runs again"
             )),
             Err(error) => face.warn(&format!(
-                "the server's process {pid} is still stopped by a run of evenkeel that was \
-                 killed: {}; let it run on with: kill -CONT {pid}",
+                "a killed run of evenkeel left the server's process {pid} stopped: {}; resume it \
+                 with: kill -CONT {pid}",
                 error.chain()
             )),
         }
@@ -35,12 +34,11 @@ fn start_appliers(options: &ConnectOptions, face: &Face) {
         return;
     };
     match left.started {
-        Ok(()) => face.warn(
-            "the applier was still stopped by a run of evenkeel that was killed; it runs again",
-        ),
+        Ok(()) => {
+            face.warn("a killed run of evenkeel had left the SQL thread stopped; it runs again")
+        }
         Err(error) => face.warn(&format!(
-            "the applier is still stopped by a run of evenkeel that was killed: {}; start it with: \
-             {}",
+            "a killed run of evenkeel left the SQL thread stopped: {}; start it with: {}",
             error.chain(),
             left.statements.join("; ")
         )),

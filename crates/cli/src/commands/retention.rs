@@ -24,7 +24,7 @@ pub(super) fn apply(args: &Backup, answer: &mut BackupAnswer, face: &Face) -> bo
         // The generations before may be the last good ones.
         false => Err(
             Error::failed("nothing was forgotten: this generation holds corrupt pages")
-                .hint("see to the pages, then run 'evenkeel forget'"),
+                .hint("fix the pages, then run 'evenkeel forget'"),
         ),
     };
     let Err(error) = outcome else {

@@ -81,7 +81,7 @@ fn measure(table: &Table, texts: &[&[u8]], face: &Face) -> Result<Measure> {
     Ok(measure)
 }
 
-/// Writes a file that is not there yet, whole or not at all.
+/// Writes a new file, completely or not at all.
 fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |error: io::Error| {
         Error::failed(format!("failed to write {}", path.display())).because(error)
@@ -121,10 +121,10 @@ fn decompress(args: &UrlCoded, face: &Face) -> Result<u8> {
                 ))
         })?;
         if text.contains(&b'\n') {
-            return Err(
-                Error::failed("a string has a line's end in it, and would look like two")
-                    .hint("it was not compressed by this command: decompress it where it is kept"),
-            );
+            return Err(Error::failed(
+                "a string contains a line break, and would look like two lines",
+            )
+            .hint("this command did not compress it: decompress it in the server"));
         }
         out.extend_from_slice(&text);
         out.push(b'\n');
@@ -155,7 +155,7 @@ fn stats(args: &UrlStats, face: &Face) -> Result<u8> {
 
 fn code(line: &[u8]) -> Result<Vec<u8>> {
     lines::read(line).ok_or_else(|| {
-        Error::failed("a line is not a code").hint("give what 'evenkeel url compress' wrote")
+        Error::failed("a line is not a code").hint("use the output of 'evenkeel url compress'")
     })
 }
 

@@ -167,7 +167,7 @@ pub(super) fn binary(
     let is_maria = found.flavour == evenkeel_server::abilities::Flavour::MariaDb;
     if of_maria != is_maria {
         let error = Error::refused(format!(
-            "the backup is of {}, the server program here is {}",
+            "the backup is from {}, but the server program here is {}",
             facts.server_version.unwrap_or_default(),
             found.path.display()
         ));

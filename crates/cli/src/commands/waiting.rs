@@ -55,7 +55,7 @@ fn or_wait(error: Error) -> Error {
 fn in_vain(error: &Error, wait: Duration) -> Error {
     let (wait, why) = (units::span(wait), error.chain());
     let told = Error::new(ErrorKind::Busy, format!("still busy after {wait}: {why}"));
-    let longer = "give it longer: --wait=30m";
+    let longer = "wait longer: --wait=30m";
     match error.holder() {
         Some(holder) => told.hint(format!("{longer}, or look at {holder}")),
         None => told.hint(longer),

@@ -13,7 +13,7 @@ pub fn owner(name: &str) -> Result<(u32, u32)> {
     if !own.is_root() && own.as_raw() != uid {
         return Err(
             Error::usage(format!("only root can give files to '{name}'"))
-                .hint("run it as root, or leave --owner out: then the files are yours"),
+                .hint("run it as root, or remove --owner: then the files are yours"),
         );
     }
     Ok((uid, gid))

@@ -78,7 +78,7 @@ fn members(list: &List, command: &[OsString], only: &[String]) -> Result<Vec<Fle
         let name = &server.name;
         if !is_plain(name) || !names.insert(name) {
             return Err(Error::usage(format!("server '{name}'"))
-                .hint("each server has a name of its own, of letters, digits, '.', '-' and '_'"));
+                .hint("give each server its own name of letters, digits, '.', '-' and '_'"));
         }
         let mut options = list.every.clone();
         options.extend(server.options.clone());
@@ -94,7 +94,7 @@ fn members(list: &List, command: &[OsString], only: &[String]) -> Result<Vec<Fle
                 return Err(Error::usage(format!(
                     "server '{name}' has the same {option} as another"
                 ))
-                .hint("each has one of its own; {name} in its path stands for the server's name"));
+                .hint("each server needs its own; use {name} in the path for the server's name"));
             }
         }
         members.push(FleetMember {
@@ -121,7 +121,7 @@ fn split(command: &[OsString]) -> Result<(&'static str, &[OsString])> {
         .ok_or_else(|| Error::usage("there is no command"))?;
     let known = VERBS.into_iter().find(|known| verb == known);
     let verb = known.ok_or_else(|| {
-        Error::usage(format!("'{}' is not for many servers", verb.display()))
+        Error::usage(format!("fleet cannot run '{}'", verb.display()))
             .hint(format!("what is: {}", VERBS.join(", ")))
     })?;
     let is_password = |word: &OsString| {
@@ -135,7 +135,7 @@ fn split(command: &[OsString]) -> Result<(&'static str, &[OsString])> {
 }
 
 fn no_password() -> Error {
-    Error::usage("a password would be seen in the process list")
+    Error::usage("other users could see a password in the process list")
         .hint("put it in an option file that only you can read: defaults-file = \"…\"")
 }
 
@@ -161,7 +161,9 @@ impl Words<'_> {
                 "repository" => words.push(filled(value, self.name)?.into()),
                 "password" => return Err(no_password()),
                 "json" | "with-text" | "quiet" | "help" | "help-all" => {
-                    return Err(Error::usage(format!("'{option}' is not for one server")));
+                    return Err(Error::usage(format!(
+                        "'{option}' cannot be set for one server"
+                    )));
                 }
                 option if own.iter().any(|one| one == option) => {
                     words.extend(spelled(option, value, self.name)?);

@@ -63,11 +63,11 @@ struct Hushed<'a> {
 
 impl<'a> Hushed<'a> {
     fn new(terminal: &'a File) -> Result<Self> {
-        let before = tcgetattr(terminal).context(|| "failed to hush the terminal")?;
+        let before = tcgetattr(terminal).context(|| "failed to turn off the terminal's echo")?;
         let mut hushed = before.clone();
         hushed.local_modes.remove(LocalModes::ECHO);
         tcsetattr(terminal, OptionalActions::Flush, &hushed)
-            .context(|| "failed to hush the terminal")?;
+            .context(|| "failed to turn off the terminal's echo")?;
         Ok(Self { terminal, before })
     }
 }

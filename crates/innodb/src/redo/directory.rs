@@ -37,7 +37,7 @@ pub(super) fn range(files: &[PathBuf]) -> Result<RedoRange> {
     }
     parts.sort_by_key(|part| part.0);
     let checkpoint = checkpoint
-        .ok_or_else(|| Error::failed("no file of the redo log has a whole checkpoint"))?;
+        .ok_or_else(|| Error::failed("no file of the redo log has an intact checkpoint"))?;
     let mut end = None;
     for (first, length, file) in &parts {
         let behind = first + length.saturating_sub(HEADER as u64);
@@ -53,7 +53,7 @@ pub(super) fn range(files: &[PathBuf]) -> Result<RedoRange> {
     match end {
         Some(end) if end >= checkpoint => Ok(RedoRange { checkpoint, end }),
         _ => Err(Error::failed(
-            "the redo log has no records behind its newest checkpoint",
+            "the redo log has no records after its newest checkpoint",
         )),
     }
 }

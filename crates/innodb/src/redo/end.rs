@@ -27,7 +27,7 @@ pub fn log_end(frozen: &[PathBuf], saved: &RedoHeader) -> Result<u64> {
     let log = Log::open(frozen, saved)?;
     let own = RedoHeader::read(&frozen[0], saved.layout)?;
     if !saved.is_same_log(&own) {
-        return Err(gone("the redo log was made anew while files were copied"));
+        return Err(gone("the redo log was re-created while files were copied"));
     }
     let end = log.scan(saved)?;
     match end {
@@ -90,7 +90,7 @@ impl Log {
         let count_is_right = header.layout == RedoLayout::Classic || files.len() == 1;
         if size <= header_bytes || sizes.iter().any(|other| *other != size) || !count_is_right {
             return Err(Error::failed(format!(
-                "redo log files have sizes {sizes:?}, which is not a log of this server"
+                "the redo log files have sizes {sizes:?}, which does not fit this server"
             )));
         }
         let file_bytes = size - header_bytes;

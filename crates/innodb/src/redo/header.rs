@@ -70,8 +70,8 @@ impl RedoHeader {
                 Err(Unreadable::Torn) if !last => std::thread::sleep(READ_AGAIN_AFTER),
                 Err(Unreadable::Torn) => {
                     return Err(
-                        Error::failed("neither checkpoint is whole").because(format!(
-                            "{} is damaged, or written in another way",
+                        Error::failed("neither checkpoint is intact").because(format!(
+                            "{} is damaged, or has an unknown format",
                             first_log_file.display()
                         )),
                     );

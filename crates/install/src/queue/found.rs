@@ -143,20 +143,20 @@ impl Found {
             return None;
         }
         Some(match &self.engine {
-            None => "the engine is not installed, only functions are".to_owned(),
+            None => "the functions are installed, but not the engine".to_owned(),
             Some(engine) if engine.leaving => {
-                "the engine is on its way out: connections that used queues are still open"
+                "the engine is being uninstalled: connections that used queues are still open"
                     .to_owned()
             }
             Some(engine) if !engine.active => format!(
-                "the server could not load {} when it started: its error log says why; after an upgrade \
-                 it needs a library built for {}",
+                "the server could not load {} when it started: see its error log; after an \
+                 upgrade it needs a library built for {}",
                 engine.library, self.server
             ),
             Some(_) if !self.missing.is_empty() => {
                 format!("functions are missing: {}", self.missing.join(", "))
             }
-            Some(_) => "engine and functions are of different libraries".to_owned(),
+            Some(_) => "the engine and the functions come from different libraries".to_owned(),
         })
     }
 
@@ -171,9 +171,12 @@ impl Found {
         match all.find(|(_, library)| !is_our_library(library)) {
             None => Ok(()),
             Some((what, library)) => Err(Error::refused(format!(
-                "the server has {what} of another library, {library}"
+                "the server has {what} from another library, {library}"
             ))
-            .hint("take it out with UNINSTALL and DROP FUNCTION if nothing needs it, then run this again")),
+            .hint(
+                "remove it with UNINSTALL and DROP FUNCTION if nothing needs it, then run this \
+                 again",
+            )),
         }
     }
 }

@@ -29,7 +29,7 @@ use evenkeel_server::connect::Session;
 /// Does what was planned: file in, the old out, the new in, proof, old files out.
 ///
 /// Errors: `Refused` with what to do where the server or its host does not allow it, or where consumers
-/// are at work; `Failed` where no row goes through a queue. Then the server has what it had before, or
+/// are at work; `Failed` where no row goes through a queue. Then the server is unchanged, or
 /// the error says that it has not.
 pub fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
     if plan.uninstall.is_some() {

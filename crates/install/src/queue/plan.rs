@@ -102,7 +102,7 @@ pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
             names.push_str(&format!(" and {} more", found.queues.len() - NAMED));
         }
         return Err(Error::refused(format!("there are queues: {names}"))
-            .hint("have consumers empty them, drop them, then run this again"));
+            .hint("let consumers empty them, drop them, then run this again"));
     }
     let here = place.on_this_host_in(&found.plugin_dir);
     Ok(Plan {
@@ -127,7 +127,7 @@ fn ours(directory: &Path, but: Option<&str>) -> Result<Vec<String>> {
     let failed = |error: std::io::Error| {
         Error::refused(format!("failed to list {}", directory.display()))
             .because(error)
-            .hint("give the server's plugin directory, as it is called on this host, with --plugin-dir")
+            .hint("name the server's plugin directory, by its path on this host, with --plugin-dir")
     };
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
@@ -152,7 +152,7 @@ fn refuse_leaving(found: &Found) -> Result<()> {
 /// The server lets a library go when the last connection ends that used it.
 pub(super) fn still_used(library: &str) -> Error {
     Error::refused(format!(
-        "the server still has {library}: connections that used queues are open"
+        "the server still uses {library}: connections that used queues are open"
     ))
     .hint("end them (SHOW PROCESSLIST, KILL), or restart the server; then run this again")
 }
@@ -161,7 +161,7 @@ fn refuse_maturity(found: &Found) -> Result<()> {
     match found.maturity.as_deref() {
         None | Some("unknown" | "experimental") => Ok(()),
         Some(least) => Err(Error::refused(format!(
-            "the server loads no plugin that is less mature than {least}, and this one is experimental"
+            "the server loads only plugins of maturity {least} or better, and this one is experimental"
         ))
         .hint(
             "put plugin_maturity=experimental below [mariadb] in its option file, restart it, then run \

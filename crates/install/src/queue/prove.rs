@@ -31,11 +31,11 @@ fn through(session: &mut Session, database: &str) -> Result<()> {
         let values: Vec<&str> = found.iter().filter_map(|row| row.at(0)).collect();
         if values != [wanted] {
             return Err(Error::failed(format!(
-                "rows do not go through a queue: {sql} says {} and not {wanted}",
+                "a test queue does not work: {sql} gives {} instead of {wanted}",
                 values.join(", ")
             ))
             .hint(
-                "the server's error log may say why; build the library for exactly this server",
+                "see the server's error log; build the library for exactly this server version",
             ));
         }
     }

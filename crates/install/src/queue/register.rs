@@ -100,9 +100,9 @@ pub(super) fn refuse_busy(session: &mut Session, found: &Found) -> Result<()> {
         let (owned, waiters) = (number("rows_owned:"), number("waiters:"));
         if owned + waiters > 0 {
             return Err(Error::refused(format!(
-                "consumers are at work: of {name} {owned} rows are owned, and {waiters} wait"
+                "consumers are working: {name} has {owned} owned rows and {waiters} waiting consumers"
             ))
-            .hint("stop the consumers, then run this again: the rows stay"));
+            .hint("stop the consumers, then run this again: the rows are kept"));
         }
     }
     Ok(())
@@ -134,10 +134,10 @@ pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
         Ok(())
     };
     match back() {
-        Ok(()) => why.hint("the server has what it had before"),
+        Ok(()) => why.hint("the server is unchanged"),
         Err(error) => why.hint(format!(
-            "the server may lack queues now ({error}): see 'evenkeel plugin status queue'; the rows are \
-             in their files"
+            "the server may have no queue engine now ({error}): see 'evenkeel plugin status \
+             queue'; the rows are safe in their files"
         )),
     }
 }
@@ -149,8 +149,8 @@ fn to_copy(error: &Error, plan: &Plan) -> Error {
     Error::refused("the server is not on this host, and does not have the library yet")
         .because(Error::failed(error.to_string()))
         .hint(format!(
-            "copy the library to {directory}/{library} on the server's host, readable for its user"
+            "copy the library to {directory}/{library} on the server's host, readable by the server's user"
         ))
         .hint("then run this again; or run it on the server's host, which does all of it")
-        .hint("if the server's files are on this host after all, give --plugin-dir")
+        .hint("if the server's files are on this host, add --plugin-dir")
 }

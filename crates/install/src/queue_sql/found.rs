@@ -44,7 +44,7 @@ pub fn find(session: &mut Session, database: &str) -> Result<Found> {
     let known = format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {schema}");
     if session.value(&known).map_err(told)?.is_none() {
         return Err(Error::refused(format!("there is no database {database}"))
-            .hint("make it with CREATE DATABASE, or see that the account may use it"));
+            .hint("create it with CREATE DATABASE, or grant the account access to it"));
     }
     let names: Vec<String> = ROUTINES.iter().map(|one| quote(one.name)).collect();
     let sql = format!(

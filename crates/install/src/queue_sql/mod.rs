@@ -2,8 +2,8 @@
 //! taken out.
 //!
 //! The statements are files in `sql/`, one for each routine. Each has a comment with a stamp, made of what is
-//! in all of them: so the server's own list of routines says what there is, and an interrupted run is gone on
-//! with. How the verbs work is in docs/src/design/queue-sql.md.
+//! in all of them: so the server's own list of routines says what there is, and an interrupted run is
+//! resumed. How the verbs work is in docs/src/design/queue-sql.md.
 //!
 //! | file | what |
 //! |---|---|
@@ -34,7 +34,7 @@ use evenkeel_server::connect::Session;
 /// The session is one of [`Session::open`], outside of any transaction.
 ///
 /// Errors: `Refused` with what to do where the server does not allow it; `Failed` where the verbs do not do what
-/// they should. What was put in until then stays: a later run goes on with it.
+/// they should. What was put in until then stays: a later run resumes it.
 pub fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
     change::perform(session, plan)?;
     match plan.create.is_empty() {

@@ -44,7 +44,7 @@ pub fn plan_install(session: &mut Session, database: &str) -> Result<Plan> {
     let found = find(session, database)?;
     if let Some(stranger) = found.strangers().next() {
         return Err(Error::refused(format!(
-            "database {database} has a {} {} that is not ours",
+            "database {database} has a {} {} that evenkeel did not create",
             stranger.kind.word().to_lowercase(),
             stranger.name
         ))
@@ -78,9 +78,9 @@ pub fn plan_uninstall(session: &mut Session, database: &str) -> Result<Plan> {
     if let Some(queue) = found.queues.first() {
         let many = found.queues.len();
         return Err(Error::refused(format!(
-            "database {database} has queues that need the verbs: {many}, the first is {queue}"
+            "database {database} has queues that need the procedures: {many}, the first is {queue}"
         ))
-        .hint("drop each with CALL queue_drop('name') when nobody needs its rows"));
+        .hint("drop each with CALL queue_drop('name') when its rows are no longer needed"));
     }
     let ours = found.routines.iter();
     let ours = ours.filter(|one| found.strangers().all(|other| other != *one));

@@ -54,8 +54,7 @@ fn steps(session: &mut Session, place: &str, name: &str) -> Result<()> {
             let answer = answer.as_deref().unwrap_or("NULL").to_owned();
             return Err(
                 Error::failed(format!("{sql} answers {answer}, not {wanted}")).hint(
-                    "see that the account has SELECT, INSERT, UPDATE, DELETE and EXECUTE on the database; if it \
-                     has, this server differs from those that the verbs are made for",
+                    "make sure the account has SELECT, INSERT, UPDATE, DELETE and EXECUTE on the database; if it has, this server differs from those that the procedures are made for",
                 ),
             );
         }

@@ -23,11 +23,11 @@ fn hint(code: u16) -> Option<&'static str> {
         }
         // where a binary log is written
         1418 | 1419 => {
-            "set log_bin_trust_function_creators=ON, on managed servers one of their parameters, or use an account \
-             with SUPER"
+            "set log_bin_trust_function_creators=ON (on managed servers: a parameter), or use an \
+             account with SUPER"
         }
-        1290 | 1836 => "connect to the server that is written to: this one is read-only",
-        1304 => "another run has made it meanwhile: run this again",
+        1290 | 1836 => "connect to the writable server: this one is read-only",
+        1304 => "another run created it meanwhile: run this again",
         _ => return None,
     })
 }

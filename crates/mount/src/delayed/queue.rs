@@ -52,7 +52,7 @@ impl Shared {
                     let others_wait = !state.waiting.is_empty();
                     drop(state);
                     if others_wait {
-                        // Somebody else looks after the next while this one is being given.
+                        // Another thread takes the next while this one is being given.
                         self.changed.notify_one();
                     }
                     if let Some((_, answer)) = taken {

@@ -63,7 +63,7 @@ pub struct Scratch {
 pub enum Claim {
     /// Nothing, or what may go: files are to be laid out.
     Fresh(Scratch),
-    /// The scratch of the same owner, to go on with.
+    /// The scratch of the same owner, to resume.
     Resumed(Scratch),
 }
 
@@ -168,7 +168,7 @@ impl Scratch {
             .context(|| "failed to make a map")?;
         map::adopt(path, at, origin, size).map_err(|error| {
             let place = path.display();
-            let failed = Error::failed(format!("failed to mark {place} as not there yet"));
+            let failed = Error::failed(format!("failed to mark {place} as missing"));
             failed.because(error).hint(
                 "a scratch needs a filesystem with extended attributes: ext4, XFS, btrfs, tmpfs",
             )
@@ -276,15 +276,16 @@ fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str)
     let away = format!("if it is not needed any more: rm -r {place}");
     if was.of != now.of || !now.kept {
         return Err(Error::refused(format!(
-            "{place} holds what was written on {}, and is to be kept",
+            "{place} holds writes to {}, and is to be kept",
             was.of
         ))
-        .hint("name another scratch directory, or mount that again with the same options")
+        .hint("name another scratch directory, or mount that one again with the same options")
         .hint(away));
     }
     if state != State::Rests && boot != boot_id() {
         return Err(Error::refused(format!(
-            "the host went down while {place} was mounted: what of it reached the disk is not known"
+            "the host went down while {place} was mounted: it is not known which writes reached \
+             the disk"
         ))
         .hint(away));
     }
@@ -293,7 +294,7 @@ fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str)
 
 fn full_already(dir: &Path) -> Error {
     Error::refused(format!(
-        "{} is a full restore already and needs no mount",
+        "{} is already a full restore and needs no mount",
         dir.display()
     ))
     .hint("start a server on it")

@@ -14,7 +14,7 @@ const STEPS_ASIDE: u32 = 50;
 const STEP_ASIDE: Duration = Duration::from_millis(1);
 
 impl Overlay {
-    /// Fetches everything that is not there yet, one piece after another. `pace` is called with the
+    /// Fetches everything that is missing, one piece after another. `pace` is called with the
     /// bytes of each piece before it is fetched; its error ends the filling. Whoever asks for a
     /// piece meanwhile comes first. Afterwards the origin is not needed any more, and let go.
     pub fn fill(&self, pace: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {

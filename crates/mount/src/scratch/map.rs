@@ -1,4 +1,4 @@
-//! Which parts of a file are not there yet.
+//! Which parts of a file are missing.
 
 use super::GRANULE;
 use rustix::fs::XattrFlags;
@@ -14,7 +14,7 @@ const ATTRIBUTE: &str = "user.evenkeel.missing";
 /// Longest value of it: three numbers.
 const VALUE_MAX: usize = 64;
 
-/// What of one file is not there yet. Marks are only added, so that whoever sees one may rely on it.
+/// What of one file is missing. Marks are only added, so that whoever sees one may rely on it.
 #[derive(Debug)]
 pub(super) struct Map {
     table: Arc<File>,

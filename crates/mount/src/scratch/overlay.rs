@@ -84,7 +84,7 @@ impl Overlay {
         path.strip_prefix(&self.top).ok().map(Path::to_owned)
     }
 
-    /// Returns how many bytes are not there yet, at most.
+    /// Returns how many bytes are missing, at most.
     #[must_use]
     pub fn missing(&self) -> u64 {
         self.nodes()

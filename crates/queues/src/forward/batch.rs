@@ -66,7 +66,7 @@ impl Columns {
                 sql.push_str(if at == 0 { "" } else { ", " });
                 if row.at(at).is_some_and(|cell| !form.admits(cell)) {
                     let what = format!(
-                        "the source gave no such value for column {}",
+                        "the source gave an invalid value for column {}",
                         quote_name(name)
                     );
                     return Err(Error::failed(what));

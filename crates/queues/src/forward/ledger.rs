@@ -74,10 +74,10 @@ impl Ledger {
                 let of = row.at(0).unwrap_or_default();
                 if of != source {
                     return Err(Error::refused(format!(
-                        "slot {slot} of {to} remembers what came from {of}, not from {source}"
+                        "slot {slot} of {to} belongs to the source {of}, not to {source}"
                     ))
                     .hint(
-                        "take another --slot, or --reset when nothing comes from there any more",
+                        "use another --slot, or --reset if nothing is forwarded from there any more",
                     ));
                 }
                 ledger.base = base;

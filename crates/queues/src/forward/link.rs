@@ -150,7 +150,8 @@ impl Link {
         if rows.len() as u64 != last.rows || self.columns.digest(&rows) != last.digest {
             self.give_back()?;
             return Err(Error::refused(format!(
-                "rows from {first} on were being sent, and are not what they were: somebody else takes rows of {}",
+                "rows from {first} on were being sent, and have changed: another consumer takes \
+                 rows of {}",
                 self.from
             ))
             .hint(RESET));
@@ -189,7 +190,7 @@ impl Link {
         {
             Some(id) => Ok(Some((id, rows))),
             None => Err(Error::failed(format!(
-                "rows of {} were given and are not there",
+                "the source delivered rows of {}, and they are not in the queue",
                 self.from
             ))),
         }
@@ -234,14 +235,16 @@ impl Link {
             return error;
         }
         Error::refused(format!(
-            "row {first} of {} comes after row {bound} was sent: another consumer gave it back, or the queue was made anew",
+            "row {first} of {} appeared after row {bound} was sent: another consumer returned \
+             it, or the queue was re-created",
             self.from
         ))
         .hint(RESET)
     }
 }
 
-const RESET: &str = "let nobody else consume this queue; then --reset sends all that is there, as if nothing had been sent";
+const RESET: &str = "stop all other consumers of this queue; then --reset sends everything in \
+     it, as if nothing had been sent";
 
 /// Whether rows would go where they come from. Whatever way leads to a server, it knows its own locks.
 fn is_itself(source: &mut Session, target: &mut Session, plan: &Forward) -> Result<bool> {
@@ -270,27 +273,32 @@ fn keeps_the_promise(source: &mut Session, target: &mut Session, plan: &Forward)
         source,
         "queue_sync",
         "2",
-        "it may forget a row that was sent, and give its number to another one, which is taken for sent",
+        "after a crash it may lose a row that was sent, and give its id to a new row, which \
+         would then not be sent",
     )?;
     must_be(
         source,
         "queue_sync_consume",
         "2",
-        "it may forget what was ended",
+        "after a crash it may deliver consumed rows again",
     )?;
     must_be(
         target,
         "innodb_flush_log_at_trx_commit",
         "1",
-        "it may forget what was sent",
+        "after a crash it may lose what was sent",
     )?;
     match engine(target, &plan.to)?.as_deref() {
-        Some("QUEUE") => {
-            must_be(target, "queue_sync", "2", "it may forget what came").map(|()| true)
-        }
+        Some("QUEUE") => must_be(
+            target,
+            "queue_sync",
+            "2",
+            "after a crash it may lose rows that arrived",
+        )
+        .map(|()| true),
         Some("InnoDB") => Ok(false),
         Some(other) => Err(Error::refused(format!("{} is a table of {other}", plan.to))
-            .hint("rows go into a queue (ENGINE=QUEUE) or into a table of InnoDB")),
+            .hint("the target must be a queue (ENGINE=QUEUE) or an InnoDB table")),
         None => Err(Error::refused(format!(
             "there is no table {} at {}",
             plan.to,
@@ -343,11 +351,13 @@ fn until_nobody_consumes(source: &mut Session, from: &QueueName, cancel: &Cancel
         }
         if begun.elapsed() > GONE_WITHIN {
             let who = match rows {
-                0 => format!("{waiters} other consumers wait for rows of {from}"),
-                rows => format!("{rows} rows of {from} are owned by other consumers"),
+                0 => format!("{waiters} other consumers are waiting for rows of {from}"),
+                rows => format!("other consumers own {rows} rows of {from}"),
             };
-            return Err(Error::refused(who)
-                .hint("who forwards a queue has to be its only consumer: a row that another one gives back later would be lost"));
+            return Err(Error::refused(who).hint(
+                "queue forward must be the queue's only consumer: a row that another one \
+                     returns later would be lost",
+            ));
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -56,7 +56,7 @@ pub struct Forwarded {
     pub batches: u64,
     /// Batches whose end was not known, and is now.
     pub settled: u64,
-    /// Connections that were made anew.
+    /// Reconnections.
     pub reconnects: u64,
     /// When the queue was last seen empty: seconds since 1970.
     pub caught_up_unix_s: Option<f64>,

@@ -17,7 +17,7 @@ pub struct DropPlan {
     pub datadir: PathBuf,
     /// The baseline.
     pub baseline: Baseline,
-    /// What was put in order before.
+    /// What was repaired before.
     pub healed: Option<String>,
 }
 

@@ -44,7 +44,7 @@ impl Subject {
                 if let Some(user) = user_of_datadir(subject.datadir())? {
                     return Err(
                         Error::refused(format!("{user} is using {}", datadir.display()))
-                            .hint("stop it, or name its socket instead of the data directory"),
+                            .hint("stop it, or give its socket instead of the data directory"),
                     );
                 }
                 subject.refuse_unknown_redo()?;
@@ -60,9 +60,8 @@ impl Subject {
 
     fn running(options: &ConnectOptions) -> Result<Self> {
         let mut session = Session::open(options).map_err(|error| match error.kind() {
-            ErrorKind::Unreachable => error.hint(
-                "a server that is stopped, also by a rollback that was interrupted: --datadir DIR",
-            ),
+            ErrorKind::Unreachable => error
+                .hint("for a stopped server, also after an interrupted rollback: --datadir DIR"),
             _ => error,
         })?;
         let abilities = Abilities::probe(&mut session)?;
@@ -127,10 +126,10 @@ impl Subject {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{} holds no redo log of InnoDB: it is not a data directory, or not all of one",
+            "{} has no InnoDB redo log: it is not a complete data directory",
             self.datadir().display()
         ))
-        .hint("start the server and name its socket: it knows where its files are"))
+        .hint("start the server and give its socket: it knows where its files are"))
     }
 
     /// Returns what a rollback means beyond this server.
@@ -143,8 +142,8 @@ impl Subject {
             .any(|file| file.class == FileClass::Binlog)
         {
             notes.push(
-                "the binary logs are in the data directory: they are rolled back, too, and their \
-                 positions and GTIDs will be used again for other transactions"
+                "the binary logs are in the data directory and are rolled back, too: their \
+                 positions and GTIDs will be reused for other transactions"
                     .to_owned(),
             );
         }
@@ -156,8 +155,8 @@ impl Subject {
         )?;
         if let Some(count) = replicas.filter(|count| count != "0") {
             notes.push(format!(
-                "{} of this server: what is rolled back here stays there, so make them anew \
-                 afterwards",
+                "{} of this server: they keep the changes that are rolled back here, so \
+                 re-create them afterwards",
                 units::count(count, "replica")
             ));
         }
@@ -165,7 +164,8 @@ impl Subject {
             Ok(found) => found.channels,
             Err(error) if error.kind() == ErrorKind::Refused => {
                 notes.push(
-                    "whether this server is a replica is not known: the account may not ask"
+                    "it is not known whether this server is a replica: the account lacks the \
+                     privilege to ask"
                         .to_owned(),
                 );
                 Vec::new()
@@ -174,8 +174,8 @@ impl Subject {
         };
         for channel in channels {
             notes.push(format!(
-                "this server replicates from {}: it will go on from where it was at the save, if \
-                 its source still has those logs",
+                "this server replicates from {}: it will resume from its position at the save, \
+                 if its source still has those logs",
                 channel.host
             ));
         }
@@ -186,12 +186,12 @@ impl Subject {
 /// A data directory whose baselines this run has to itself.
 pub(super) struct Begun {
     pub(super) store: Store,
-    /// Fails when what was put in order before has started the server.
+    /// Fails when the repair before has started the server.
     pub(super) subject: Result<Subject>,
     pub(super) healed: Option<Healed>,
 }
 
-/// Locks the baselines of a data directory, puts in order what a run that died left, and looks.
+/// Locks the baselines of a data directory, repairs what a killed run left, and looks.
 pub(super) fn begin(whose: &Whose, run: Run) -> Result<Begun> {
     let (datadir, seen) = match whose {
         Whose::Running(_) => {

@@ -20,7 +20,7 @@ pub(super) struct Done {
     pub(super) tidy: Duration,
 }
 
-/// What was put in order.
+/// What was repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Healed {
     /// In words.
@@ -29,20 +29,20 @@ pub(super) struct Healed {
     pub(super) finished: Option<String>,
 }
 
-/// Puts in order what a run that died left, and says what it was. The caller has the lock.
+/// Repairs what a killed run left, and says what it was. The caller has the lock.
 pub(super) fn heal(store: &Store, run: Run) -> Result<Option<Healed>> {
     let Some(mut journal) = Journal::read(&store.place)? else {
         store.clear_work()?;
         return Ok(None);
     };
     let found = journal.describe();
-    run.progress.warn(format!("{found}; putting that in order"));
+    run.progress.warn(format!("{found}; repairing it"));
     if journal.phase == Phase::Preparing {
         store.clear_work()?;
         start_again(store, &journal, run)?;
         Journal::end(&store.place)?;
         return Ok(Some(Healed {
-            told: format!("{found}: it was given up"),
+            told: format!("{found}: it was abandoned"),
             finished: None,
         }));
     }
@@ -146,10 +146,10 @@ fn not_started(store: &Store, journal: &Journal, error: Error) -> Error {
         .and_then(|()| Journal::end(&store.place));
     match kept {
         Ok(()) => error.hint(format!(
-            "what was replaced is kept: evenkeel baseline rollback {shown}"
+            "the replaced state is kept: evenkeel baseline rollback {shown}"
         )),
         Err(other) => error.hint(format!(
-            "what was replaced is in {}: {}",
+            "the replaced state is in {}: {}",
             swap::replaced(store).display(),
             other.chain()
         )),
@@ -172,7 +172,7 @@ fn keep(store: &Store, journal: &Journal, name: &str) -> Result<()> {
     if !replaced.exists() && !made.exists() {
         return Ok(());
     }
-    let failed = || format!("failed to keep what was replaced as '{name}'");
+    let failed = || format!("failed to keep the replaced state as '{name}'");
     if !made.exists() {
         fs::create_dir(&made).context(failed)?;
     }

@@ -141,7 +141,7 @@ impl Journal {
             Phase::Preparing => {
                 format!("a rollback to '{name}' was interrupted before it changed anything")
             }
-            Phase::Swapping => format!("a rollback to '{name}' was interrupted half-way"),
+            Phase::Swapping => format!("a rollback to '{name}' was interrupted halfway"),
             Phase::Swapped => format!("a rollback to '{name}' was interrupted at its end"),
         }
     }

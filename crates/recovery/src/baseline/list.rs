@@ -18,7 +18,7 @@ pub struct ListReport {
     pub kept_in: PathBuf,
     /// All of them, the oldest first.
     pub baselines: Vec<Baseline>,
-    /// What a run that died left; the next one that changes anything puts it in order.
+    /// What a run that died left; the next one that changes anything repairs it.
     pub interrupted: Option<String>,
 }
 

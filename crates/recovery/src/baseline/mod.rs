@@ -6,7 +6,7 @@
 //! rollback: find ─► lock ─► prepare (a clone of the baseline) ─► stop ─► swap ─► start ─► tidy up
 //! ```
 //!
-//! | method | where | a running server stands still for |
+//! | method | where | a running server is paused for |
 //! |---|---|---|
 //! | btrfs | the data directory is a subvolume's root | a flush and one snapshot |
 //! | reflink | XFS, btrfs, and what else can clone files | the clones of its files |

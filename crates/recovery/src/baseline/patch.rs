@@ -138,7 +138,7 @@ impl Patch<'_> {
 
     /// Makes the file `target`, which is `inside` the data directory, equal to `source`.
     fn file(&mut self, source: &Path, target: &Path, inside: &Path) -> Result<()> {
-        let failed = || format!("failed to make {} what it was", shown(target).display());
+        let failed = || format!("failed to restore {}", shown(target).display());
         clear_unless(target, tree::is_only_name)?;
         let from = tree::open_to_read(source).context(failed)?;
         let facts = from.metadata().context(failed)?;
@@ -151,7 +151,9 @@ impl Patch<'_> {
                 let full = error.kind() == io::ErrorKind::StorageFull;
                 let told = Error::failed(failed()).because(error);
                 match full {
-                    true => told.hint("make room, and run the same command again: it goes on"),
+                    true => {
+                        told.hint("free some space, and run the same command again: it resumes")
+                    }
                     false => told,
                 }
             })?;

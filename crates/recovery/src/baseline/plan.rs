@@ -25,7 +25,7 @@ pub struct RollbackPlan {
     pub starts: bool,
     /// The baseline that the state which is replaced becomes.
     pub keeps_replaced_as: Option<String>,
-    /// A rollback that was interrupted, and is put in order before.
+    /// A rollback that was interrupted, and is repaired before.
     pub interrupted: Option<String>,
     /// What it means beyond these files.
     pub notes: Vec<String>,
@@ -71,7 +71,7 @@ pub(super) fn prepare(
         }
         if baseline.method == Method::Copy {
             return Err(Error::refused(
-                "this filesystem cannot clone files: what is replaced is written over",
+                "this filesystem cannot clone files: the replaced state is overwritten",
             )
             .hint("save it first: evenkeel baseline save NAME"));
         }

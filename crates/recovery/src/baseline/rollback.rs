@@ -41,7 +41,7 @@ pub struct RollbackReport {
     pub bytes_compared: u64,
     /// Bytes that were written, where files cannot be cloned.
     pub bytes_written: u64,
-    /// What was put in order before.
+    /// What was repaired before.
     pub healed: Option<String>,
 }
 
@@ -288,7 +288,7 @@ impl Way<'_> {
         Ok(())
     }
 
-    /// What was dropped since the save has to be written anew.
+    /// What was dropped since the save has to be written again.
     fn refuse_if_full(&self) -> Result<()> {
         let room = rustix::fs::statvfs(&self.store.datadir)
             .context(|| format!("failed to examine {}", self.store.datadir.display()))?;
@@ -327,10 +327,7 @@ impl Way<'_> {
         };
         match undo() {
             Ok(()) => error,
-            Err(other) => error.hint(format!(
-                "this is to be put in order by the next run: {}",
-                other.chain()
-            )),
+            Err(other) => error.hint(format!("the next run repairs this: {}", other.chain())),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `save`: takes the state of a data directory, of a running server in one instant.
+//! `save`: takes the state of a data directory, of a running server at one point in time.
 
 use super::find::{Begun, Live, Subject, begin, user_of_datadir};
 use super::stamps::Stamps;
@@ -25,12 +25,12 @@ pub struct SaveRequest {
     pub name: String,
     /// Put it in the place of one that has the name.
     pub replace: bool,
-    /// How long a running server may stand still.
+    /// How long a running server may be paused.
     pub pause_limit: Duration,
 }
 
 impl SaveRequest {
-    /// Plans a save under a new name; a running server stands still for ten seconds at most.
+    /// Plans a save under a new name; a running server is paused for ten seconds at most.
     pub fn new(whose: Whose, name: impl Into<String>) -> Self {
         Self {
             whose,
@@ -48,11 +48,11 @@ pub struct SaveReport {
     pub datadir: PathBuf,
     /// What is kept now.
     pub baseline: Baseline,
-    /// How long the server stood still, in milliseconds; none when it did not run.
+    /// How long the server was paused, in milliseconds; none when it did not run.
     pub pause_ms: Option<u64>,
     /// How long all of it took.
     pub seconds: f64,
-    /// What was put in order before.
+    /// What was repaired before.
     pub healed: Option<String>,
     /// What is to be known of it.
     pub notes: Vec<String>,
@@ -71,7 +71,7 @@ pub fn save(request: &SaveRequest, run: Run) -> Result<SaveReport> {
     if !request.replace && store.place.find(&request.name).is_ok() {
         return Err(
             Error::refused(format!("there is a baseline '{}'", request.name))
-                .hint("put the new one in its place: --replace")
+                .hint("replace it: --replace")
                 .hint("or choose another name"),
         );
     }
@@ -106,8 +106,8 @@ fn refuse_copy_of_running(way: Method, subject: &Subject) -> Result<()> {
         return Ok(());
     }
     Err(Error::refused(format!(
-        "the filesystem of {} can neither clone nor snapshot files, and a copy of a running server \
-         is none",
+        "the filesystem of {} can neither clone nor snapshot files, and copying a running server \
+         does not give a valid baseline",
         subject.datadir().display()
     ))
     .hint("stop the server, and name the data directory: --datadir DIR")
@@ -144,7 +144,7 @@ fn take(
             let amount = work()?;
             if let Some(user) = user_of_datadir(&datadir)? {
                 return Err(Error::failed(format!(
-                    "{user} has begun to use {} meanwhile",
+                    "{user} started to use {} meanwhile",
                     datadir.display()
                 )));
             }
@@ -168,7 +168,7 @@ fn take(
     Ok((baseline, pause))
 }
 
-/// Does the work while the server stands still.
+/// Does the work while the server is paused.
 fn still<T>(
     server: &mut Live,
     datadir: &Path,
@@ -185,7 +185,7 @@ fn still<T>(
     tree::sync(datadir)?;
     pause::paused(&target, limit, work).map_err(|error| {
         error.hint(format!(
-            "the server may stand still for {}: --pause-limit TIME",
+            "the server may be paused for {} at most: --pause-limit TIME",
             units::duration(limit)
         ))
     })
@@ -201,7 +201,7 @@ fn freeze(
     run: Run,
 ) -> Result<Amount> {
     if way == Method::Btrfs {
-        // A snapshot of btrfs is one instant of what was synced only.
+        // A snapshot of btrfs contains only what was synced.
         tree::sync(datadir)?;
         snapshot_subvolume(datadir, to, true)?;
         return Ok(Amount::default());
@@ -224,16 +224,16 @@ fn notes(subject: &mut Subject) -> Result<Vec<String>> {
     };
     if subject.files.has_nontransactional_user_tables() {
         notes.push(
-            "some tables have no transactions: after a rollback they may want a repair, as after a \
-             crash; saved with the server stopped they do not"
+            "some tables have no transactions: after a rollback they may need a repair, as after \
+             a crash; a save with the server stopped avoids that"
                 .to_owned(),
         );
     }
     match tablespaces(&mut server.session, &server.abilities) {
         Ok(listed) => refuse_lacking(&listed, &subject.files)?,
         Err(error) if error.kind() == ErrorKind::Refused => notes.push(
-            "the account may not see InnoDB's list of tablespaces (PROCESS), so that nothing was \
-             compared with it"
+            "the account cannot see InnoDB's list of tablespaces (it needs PROCESS), so nothing \
+             was compared with it"
                 .to_owned(),
         ),
         Err(error) => return Err(error),
@@ -249,10 +249,10 @@ fn refuse_lacking(listed: &BTreeSet<PathBuf>, files: &ServerFiles) -> Result<()>
         let left_out = files.excluded.iter();
         if let Some((_, why)) = left_out.into_iter().find(|(out, _)| path.starts_with(out)) {
             return Err(Error::refused(format!(
-                "the server's tablespace {} would not be in the baseline: it was taken for {why}",
+                "the server's tablespace {} would not be in the baseline: it looks like {why}",
                 path.display()
             ))
-            .hint("give it another name or place, or use evenkeel backup"));
+            .hint("rename or move it, or use evenkeel backup"));
         }
     }
     Ok(())

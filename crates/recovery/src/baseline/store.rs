@@ -141,7 +141,7 @@ impl Place {
         let names: Vec<String> = self.list()?.into_iter().map(|one| one.name).collect();
         let error = Error::refused(format!("there is no baseline '{name}'"));
         Err(match names.is_empty() {
-            true => error.hint(format!("make one: evenkeel baseline save {name}")),
+            true => error.hint(format!("create one: evenkeel baseline save {name}")),
             false => error.hint(format!("there are: {}", names.join(", "))),
         })
     }
@@ -175,7 +175,10 @@ impl Store {
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(Error::new(
                     ErrorKind::Busy,
-                    format!("another run is at the baselines of {}", datadir.display()),
+                    format!(
+                        "another run is using the baselines of {}",
+                        datadir.display()
+                    ),
                 )
                 .hint("wait until it is done"));
             }
@@ -274,7 +277,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     }
     Err(
         Error::usage(format!("'{name}' is not a name for a baseline")).hint(
-            "letters, digits, dashes, underscores and dots, at most 64, the first of them no dot",
+            "use up to 64 letters, digits, dashes, underscores and dots, and do not start with a dot",
         ),
     )
 }
@@ -293,7 +296,7 @@ fn make(dir: &Path, datadir: &Path) -> Result<OwnDirectory> {
     let others = tree::entries(&anchor)?;
     if others.iter().any(|entry| entry.path() != marker) {
         return Err(Error::refused(format!(
-            "{} is not a directory that evenkeel made",
+            "evenkeel did not create the directory {}",
             dir.display()
         ))
         .hint("move it away"));

@@ -75,7 +75,7 @@ pub(super) fn carry_logs(store: &Store, logs: &[PathBuf]) -> Result<()> {
         if !log.is_file() || !to.parent().is_some_and(Path::is_dir) {
             continue;
         }
-        let failed = || format!("failed to carry {} over", log.display());
+        let failed = || format!("failed to move {}", log.display());
         tree::remove(&to)?;
         // Another subvolume's file cannot be linked to.
         if fs::hard_link(log, &to).is_err() {
@@ -88,8 +88,7 @@ pub(super) fn carry_logs(store: &Store, logs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Fails when a server runs on the data directory: one that was started again by whoever looks
-/// after it, say.
+/// Fails when a server runs on the data directory: one that its supervisor restarted, say.
 pub(super) fn refuse_if_used(datadir: &Path) -> Result<()> {
     match user_of_datadir(datadir)? {
         None => Ok(()),
@@ -97,10 +96,8 @@ pub(super) fn refuse_if_used(datadir: &Path) -> Result<()> {
             ErrorKind::Refused,
             format!("{user} is using {}", datadir.display()),
         )
-        .hint(
-            "something starts the server again by itself: --stop-with COMMAND --start-with COMMAND",
-        )
-        .hint("or stop it yourself, and name the data directory: --datadir DIR")),
+        .hint("something restarts the server: use --stop-with COMMAND --start-with COMMAND")
+        .hint("or stop it yourself, and give the data directory: --datadir DIR")),
     }
 }
 

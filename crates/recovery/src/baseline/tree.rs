@@ -124,7 +124,9 @@ impl Making<'_> {
                 let full = error.kind() == io::ErrorKind::StorageFull;
                 let told = Error::failed(failed()).because(error);
                 match full {
-                    true => told.hint("make room: a copy needs as much as the data directory has"),
+                    true => {
+                        told.hint("free some space: a copy needs as much as the data directory")
+                    }
                     false => told,
                 }
             })?;
@@ -145,7 +147,7 @@ pub(super) fn is_no_part(name: &OsStr) -> bool {
     name == "lost+found" || bytes.starts_with(b".evenkeel-") && !is_tablespace
 }
 
-/// Whether a server makes such a file anew: a socket or a named pipe.
+/// Whether a server re-creates such a file: a socket or a named pipe.
 pub(super) fn is_made_anew(kind: fs::FileType) -> bool {
     kind.is_socket() || kind.is_fifo()
 }
@@ -158,7 +160,7 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens a file that is to be written anew, or makes it: a regular file with no other name, and no symbolic
+/// Opens a file that is to be rewritten, or creates it: a regular file with no other name, and no symbolic
 /// link, whatever its owner puts there.
 pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
@@ -171,7 +173,7 @@ pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
         .open(path)?;
     match is_only_name(&file.metadata()?) {
         true => Ok(file),
-        false => Err(io::Error::other("something else took its place meanwhile")),
+        false => Err(io::Error::other("something else replaced it meanwhile")),
     }
 }
 
@@ -296,7 +298,7 @@ pub(super) fn unmarked(name: &OsStr) -> Result<OsString> {
         .map(|plain| OsString::from_vec(plain.to_vec()))
         .ok_or_else(|| {
             Error::failed(format!(
-                "the baseline holds '{}', which nobody saved",
+                "the baseline holds '{}', which evenkeel did not save",
                 name.to_string_lossy()
             ))
         })

@@ -88,7 +88,7 @@ impl Generations {
     }
 }
 
-/// Finds good copies of the damaged pages among the findings. Torn pages that crash recovery mends are
+/// Finds good copies of the damaged pages among the findings. Torn pages that crash recovery repairs are
 /// marked as such.
 pub(super) fn find(
     raws: &mut [Raw],

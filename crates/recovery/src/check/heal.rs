@@ -118,13 +118,13 @@ fn choose<'c>(
     match raw.what {
         What::FutureLsn => {
             return Ok(Err(
-                "the page is whole: it is its LSN, or the log, that is wrong".to_owned(),
+                "the page is intact: its LSN, or the log, is wrong".to_owned()
             ));
         }
         What::CutOff => return Ok(Err("the file ends inside the page".to_owned())),
         What::Unreadable(_) => {
             return Ok(Err(
-                "the page cannot be read, so nothing tells which version it was".to_owned(),
+                "the page cannot be read, so its version is not known".to_owned()
             ));
         }
         _ => {}
@@ -142,7 +142,7 @@ fn choose<'c>(
             && copy.lsn() > end
         {
             why = format!(
-                "the copy's LSN {} is beyond the redo log's end {end}",
+                "the copy's LSN {} is after the redo log's end {end}",
                 copy.lsn()
             );
             continue;
@@ -165,12 +165,11 @@ fn instead(finding: &Finding, copies: &Copies) -> Vec<String> {
     match &copies.newest {
         Some(copy) => {
             ways.push(format!(
-                "restore generation {} elsewhere, go on to a point in time with archived logs (`restore --to`), \
-                 and bring the table over",
+                "restore generation {} elsewhere, up to a point in time with archived logs (`restore --to`), and move the table over",
                 copy.generation
             ));
             ways.push(format!(
-                "or open generation {} with 'evenkeel mount' and copy the rows that are missing",
+                "or open generation {} with 'evenkeel mount' and copy the missing rows",
                 copy.generation
             ));
         }
@@ -243,7 +242,7 @@ impl Hold {
                     format!("{} is locked: a server runs on it", path.display()),
                 )
                 .because(std::io::Error::from(error))
-                .hint("stop the server first: pages are written to a stopped one only")
+                .hint("stop the server first: pages can be written only while it is stopped")
             },
         )?;
         Ok(Self { path, file })
@@ -265,7 +264,7 @@ impl PageWrite {
         file.read_exact_at(&mut now, self.offset)
             .context(|| "failed to read the page again")?;
         if now != self.damaged {
-            return Err(Error::failed("the page changed while it was looked at")
+            return Err(Error::failed("the page changed while it was checked")
                 .hint("is a server running on these files?"));
         }
         file.write_all_at(&self.copy, self.offset)
@@ -277,10 +276,8 @@ impl PageWrite {
         file.read_exact_at(&mut now, self.offset)
             .context(|| "failed to read the page back")?;
         if now != self.copy || verify(&now, self.number, &self.format) != Verdict::Good {
-            return Err(
-                Error::failed("what was written does not read back the same")
-                    .hint("look at the disk: the page that was there is kept"),
-            );
+            return Err(Error::failed("the written page reads back differently")
+                .hint("check the disk: the old page is kept"));
         }
         Ok(())
     }
@@ -319,5 +316,7 @@ fn keep(dir: &OwnDirectory, name: &str, write: &PageWrite) -> Result<PathBuf> {
             Err(error) => return Err(error).context(what),
         }
     }
-    Err(Error::failed("there is no free name for the damaged page"))
+    Err(Error::failed(
+        "no free file name is left for the damaged page",
+    ))
 }

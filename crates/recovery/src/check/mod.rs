@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! survey (which files, which log) ─► scan (every page, many threads) ─► copies (is there a good one?)
-//!   ─► name (which table and index, what mends it) ─► heal (plan; with a proof, write)
+//!   ─► name (which table and index, what repairs it) ─► heal (plan; with a proof, write)
 //! ```
 
 mod again;
@@ -81,12 +81,13 @@ fn refuse(request: &CheckRequest) -> Result<()> {
     match request.target {
         Target::Stopped { .. } => Ok(()),
         Target::Live(_) if request.execute => Err(Error::refused(
-            "pages of a running server cannot be written: it would not notice, or write over them",
+            "evenkeel cannot write pages of a running server: the server would not notice, or \
+             would overwrite them",
         )
         .hint("stop the server, and name its data directory with --datadir")),
         Target::Live(_) => Ok(()),
         Target::Paths(_) | Target::Generation(..) if request.copies.is_some() => Err(Error::usage(
-            "good copies are looked for by a server's own names of its files",
+            "evenkeel finds good copies by the server's own file names",
         )
         .hint("name the stopped server's data directory with --datadir")),
         Target::Paths(_) | Target::Generation(..) => Ok(()),
@@ -122,7 +123,7 @@ fn report(ground: &Ground, tally: &Tally, found: Inner) -> CheckReport {
     }
 }
 
-/// Tells damaged pages from torn ones that crash recovery mends.
+/// Tells damaged pages from torn ones that crash recovery repairs.
 fn count(report: &mut CheckReport, raws: &[Raw], tally: &Tally) {
     let torn = raws.iter().filter(|raw| raw.severity == Severity::Torn);
     report.pages_torn = torn.count() as u64;

@@ -1,4 +1,4 @@
-//! Which table and index a damaged page is of, and what would mend it.
+//! Which table and index a damaged page is of, and what would repair it.
 
 use super::copies::Copies;
 use super::pages::Pages;
@@ -244,9 +244,7 @@ fn why(raw: &Raw) -> String {
     let (expected, found) = (number(raw.expected), number(raw.found));
     match &raw.what {
         What::Checksum => {
-            format!(
-                "the checksum does not match: {found:#010x} is stored, {expected:#010x} computed"
-            )
+            format!("the checksum does not match: stored {found:#010x}, computed {expected:#010x}")
         }
         What::Torn => "header and trailer have different LSNs: two versions in one page".to_owned(),
         What::PageNumber => {
@@ -257,16 +255,16 @@ fn why(raw: &Raw) -> String {
         What::Header => "its header contradicts itself".to_owned(),
         What::CutOff => format!("the file ends after {found} of the page's {expected} bytes"),
         What::FutureLsn => format!(
-            "its LSN {found} is beyond the redo log's end {expected}: the page is from the future of this log, \
-             or the log was made anew"
+            "its LSN {found} is after the redo log's end {expected}: the page is newer than this \
+             log, or the log was re-created"
         ),
         What::Unreadable(why) => format!("it cannot be read: {why}"),
         What::ShortFile => format!(
-            "the file has {}, and {expected} by its own account",
+            "the file has {}, but its header says {expected}",
             units::count(found, "page")
         ),
-        What::StrayBits => "bytes 26 to 33, which are unused and under no checksum, are not zero: \
-                            harmless, but no server wrote that"
+        What::StrayBits => "bytes 26 to 33, which are unused and not checksummed, are not zero: \
+             harmless, but no server writes that"
             .to_owned(),
     }
 }

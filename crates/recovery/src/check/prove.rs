@@ -29,7 +29,7 @@ pub(super) fn prove(
     format: &SpaceFormat,
 ) -> Result<&'static str, String> {
     if damaged.len() != copy.len() || copy.len() < 1024 {
-        return Err("the page is not there to tell which version it was".to_owned());
+        return Err("the page is missing, so its version is not known".to_owned());
     }
     let end = used(copy, format);
     let ends = Ends {
@@ -115,15 +115,15 @@ impl Ends<'_> {
         let agree = !self.has_trailer() || self.low(self.damaged) == was as u32;
         match was.cmp(&has) {
             std::cmp::Ordering::Greater if agree => format!(
-                "the page was changed since: its LSN is {was}, the copy's {has}, and the changes between \
-                 the two are nowhere"
+                "the page was changed since: its LSN is {was}, the copy's is {has}, and no log \
+                 has the changes between them"
             ),
             std::cmp::Ordering::Less if agree && was != 0 => format!(
-                "the copy is newer (LSN {has}) than the page (LSN {was}): the copy is of another history"
+                "the copy (LSN {has}) is newer than the page (LSN {was}): it comes from a different history of the server"
             ),
             _ => format!(
-                "the damaged page does not tell which version it was: neither end of it has the LSN {has} and \
-                 the checksum of the copy"
+                "the damaged page does not show its version: neither its header nor its trailer \
+                 has the LSN {has} and the checksum of the copy"
             ),
         }
     }

@@ -93,7 +93,8 @@ impl<'a> Reading<'a> {
             }
         };
         if guessed && piece.range.start == 0 {
-            let note = "its first page is damaged; how the others look was told from themselves";
+            let note = "its first page is damaged; the format of the others was derived from \
+                 their contents";
             self.findings.unchecked(&subject.name, note);
         }
         let place = FilePlace {
@@ -255,7 +256,7 @@ impl<'a> Reading<'a> {
             u64::from(place.format.size_pages),
             place.source.size() / size,
         );
-        // A running server's file may have been made anew, or grown, since it was opened.
+        // A running server's file may have been re-created, or grown, since it was opened.
         if found >= expected || self.ground.is_live() {
             return;
         }

@@ -75,7 +75,7 @@ pub struct FileNote {
 pub enum Severity {
     /// Something is damaged.
     Damage,
-    /// A torn page that crash recovery mends by itself.
+    /// A torn page that crash recovery repairs by itself.
     Torn,
     /// Odd and harmless.
     Notice,
@@ -113,7 +113,7 @@ pub struct Finding {
     pub table: Option<String>,
     /// The index it belongs to, when known.
     pub index: Option<String>,
-    /// The statement that makes it anew from the rows, when it is of a secondary index.
+    /// The statement that rebuilds it from the rows, when it is of a secondary index.
     pub rebuild_sql: Option<String>,
     /// The statement that tells a running server's name for the index, when it is not known here.
     pub lookup_sql: Option<String>,

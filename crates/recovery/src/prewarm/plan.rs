@@ -60,12 +60,11 @@ impl Plan {
         } else {
             plan.useless.push(match redo {
                 Redo::Clean => format!(
-                    "the server was shut down cleanly, and {} does not look into every tablespace \
-                     then",
+                    "the server was shut down cleanly, and then {} does not open every tablespace",
                     name_of(server)
                 ),
                 _ => format!(
-                    "{} opens only those tablespaces that its redo log names",
+                    "{} opens only the tablespaces that its redo log names",
                     name_of(server)
                 ),
             });
@@ -81,7 +80,7 @@ impl Plan {
         }
         if direct {
             plan.useless.push(format!(
-                "{} reads pages past the page cache ({}): only what it reads otherwise is warmed",
+                "{} bypasses the page cache for pages ({}): prewarm reads only the rest",
                 name_of(server),
                 match server.settings.get("innodb_flush_method") {
                     Some(method) => format!("innodb_flush_method={method}"),
@@ -142,7 +141,7 @@ impl Plan {
         if strange > 0 {
             let list = list.display();
             self.useless.push(format!(
-                "naming no page: {} of {list}",
+                "not a page: {} of {list}",
                 units::count(strange, "line")
             ));
         }

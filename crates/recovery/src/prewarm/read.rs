@@ -81,7 +81,7 @@ impl<'a> Reading<'a> {
             Reader::IoUring => Some(Ring::new().map_err(|error| {
                 Error::refused("io_uring cannot be used here")
                     .because(error)
-                    .hint("leave --reader out: threads are used then")
+                    .hint("remove --reader: then threads are used")
             })?),
         };
         Ok(Self {

@@ -171,7 +171,7 @@ fn again(html: &mut String, about: &About) {
     html.push_str(&element("h2", "", "Do it again"));
     html.push_str(&element("pre", "", &about.command));
     if let Some(seed) = about.seed {
-        let told = format!("Random choices came from the seed {seed}: with it they are the same.");
+        let told = format!("Random choices came from the seed {seed}: use it to repeat them.");
         html.push_str(&element("p", "", &told));
     }
 }

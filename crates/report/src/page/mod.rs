@@ -1,6 +1,6 @@
 //! One HTML page that stands alone: no script, nothing fetched, readable in light, dark and printed.
 //!
-//! It begins with what was found, goes on with tables and pictures, each with the numbers behind it, and
+//! It begins with what was found, continues with tables and pictures, each with the numbers behind it, and
 //! ends with all that is needed to do it again.
 
 mod figure;

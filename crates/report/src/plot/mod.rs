@@ -6,7 +6,7 @@ mod draw;
 use crate::canvas::Within;
 
 /// What is said of lines through a single point each.
-const NO_CURVE: &str = "One point each: nothing shows how it goes on.";
+const NO_CURVE: &str = "One point each: no trend can be shown.";
 
 /// Lines over a plane.
 #[derive(Debug, Clone)]

@@ -1,5 +1,5 @@
 //! The archived binary logs: objects that are written once, told by their names and lengths. Only what
-//! was forgotten of a history is written anew, and each side forgets for itself.
+//! was forgotten of a timeline is rewritten, and each side forgets for itself.
 
 use super::Run;
 use super::objects::Sides;

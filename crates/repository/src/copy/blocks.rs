@@ -61,7 +61,8 @@ pub(super) fn copy(from: &Repository, to: &Repository, run: &Run<'_>) -> Result<
     }
     let archived = from.store().list(crate::names::BINLOGS);
     if archived.is_ok_and(|found| !found.is_empty()) {
-        let note = "archived binary logs are copied to a copy of this repository only, not to one of its own";
+        let note = "archived binary logs are copied only to a copy of this repository, not to an \
+             independent one";
         report.notes.push(note.to_owned());
     }
     report.present = choice.present;
@@ -104,8 +105,9 @@ fn one(
         manifest: digest.ok_or_else(|| no_generation(&*source.store, generation))?,
     };
     let mut facts = manifest.facts.clone();
-    let origin = serde_json::to_value(origin)
-        .map_err(|error| Error::failed("failed to say where a copy is from").because(error))?;
+    let origin = serde_json::to_value(origin).map_err(|error| {
+        Error::failed("failed to record where a copy comes from").because(error)
+    })?;
     match &mut facts {
         serde_json::Value::Object(all) => {
             all.insert(ORIGIN.to_owned(), origin);

@@ -124,7 +124,7 @@ fn manifest(sides: &Sides<'_>, part: &Part) -> Result<()> {
     let name = names::object(part.generation, MANIFEST);
     let bytes = sealed::read_object(&**sides.from.store(), &name)?;
     if Digest::of(&bytes) != part.manifest {
-        return Err(damaged(&name, "it is not the one that the head names"));
+        return Err(damaged(&name, "it is not the one that the head lists"));
     }
     let there = heal::list(store, &names::folder(part.generation))?;
     if there.iter().any(|one| one.name == MANIFEST) {

@@ -200,11 +200,11 @@ impl Repository {
             return Err(Error::new(
                 ErrorKind::WrongKey,
                 format!(
-                    "{} is not encrypted: what is encrypted here would be in clear there",
+                    "{} is not encrypted: data that is encrypted here would be unencrypted there",
                     there.place()
                 ),
             )
-            .hint("to have it so, add --decrypt"));
+            .hint("if you want that, add --decrypt"));
         }
         Ok(there)
     }

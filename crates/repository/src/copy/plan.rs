@@ -110,7 +110,7 @@ impl Part {
         let manifest = source
             .head
             .manifest(generation)
-            .ok_or_else(|| damaged(&folder, "it is referred to, but not in the head"))?;
+            .ok_or_else(|| damaged(&folder, "it is referenced, but not in the head"))?;
         let known = source.generation(generation)?;
         let wanted = known.objects.values().filter(|one| is_wanted(one));
         let part = |objects, is_new| {
@@ -181,10 +181,11 @@ fn covers(there: &Catalog, source: &Catalog, one: &Expected) -> Result<bool> {
 /// say whether it is.
 fn rewritten(place: &str, pack: &str) -> Error {
     Error::refused(format!(
-        "{place} has rewritten {pack} without what it did not need, and what is copied may need that"
+        "{place} has rewritten {pack} without unneeded blocks, and the copied generations may need them"
     ))
-    .hint("copy the generations in between first: one that rests on a generation that is there needs no more than its own objects")
-    .hint("or copy to a new, empty place")
+    .hint("copy the generations in between first: an increment whose base is already there needs \
+         only its own objects")
+    .hint("or copy to a new or empty place")
 }
 
 /// Fails if the other repository is not a copy of this one any more: somebody backed up into it.
@@ -196,12 +197,12 @@ pub(super) fn check_same(source: &Head, there: &Head, place: &str) -> Result<()>
             return Err(Error::new(
                 ErrorKind::Differs,
                 format!(
-                    "generation {} of {place} is another than the one here: it was a copy, and then \
-                     a backup was written into it",
+                    "generation {} of {place} differs from the one here: {place} was a copy, and \
+                     then a backup was written into it",
                     known.generation
                 ),
             )
-            .hint("copy to a new, empty place; back up into one of the two only"));
+            .hint("copy to a new or empty place, and back up into only one of the two"));
         }
     }
     Ok(())

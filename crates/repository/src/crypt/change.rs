@@ -47,7 +47,8 @@ impl Repository {
         match self.access() {
             Access::Plain => {
                 return Err(Error::usage("this repository is not encrypted").hint(
-                    "encryption begins with a repository: make a new one with 'evenkeel backup --encrypt-to'",
+                    "an existing repository cannot be encrypted: create a new one with 'evenkeel \
+                     backup --encrypt-to'",
                 ));
             }
             Access::Reader => {}
@@ -88,7 +89,7 @@ impl Repository {
             return Ok(());
         }
         let _lock = locks::writer(store, Duration::ZERO)?;
-        document::mend(store, self.id()).map(|_| ())
+        document::repair(store, self.id()).map(|_| ())
     }
 
     /// Does what the plan says. Busy if the keys have changed since. Interrupted, either the old
@@ -97,11 +98,11 @@ impl Repository {
     pub fn perform_keys(&self, plan: &KeyPlan, wait: Duration) -> Result<()> {
         let store = &**self.store();
         let _lock = locks::writer(store, wait)?;
-        document::mend(store, self.id())?;
+        document::repair(store, self.id())?;
         if document::read(store, self.id())?.sequence != plan.sequence {
             return Err(Error::new(
                 ErrorKind::Busy,
-                "the keys have changed since this was planned",
+                "the keys have changed since the plan was made",
             )
             .hint("run the command again"));
         }

@@ -27,7 +27,10 @@ impl FromStr for Recipient {
         parsed.map(Self).map_err(|_| {
             Error::usage(format!("'{text}' is not the public key of an age identity"))
                 .hint("a public key begins with 'age1' and has 62 characters")
-                .hint("'evenkeel keys generate --output FILE' makes an identity and prints its public key; age-keygen does, too")
+                .hint(
+                    "'evenkeel keys generate --output FILE' creates an identity and prints its \
+                     public key; so does age-keygen",
+                )
         })
     }
 }
@@ -92,7 +95,7 @@ impl Credentials {
         if self.identities.len() == before {
             return Err(
                 Error::new(ErrorKind::WrongKey, format!("{name} holds no identity"))
-                    .hint("'evenkeel keys generate --output FILE' or age-keygen makes one"),
+                    .hint("'evenkeel keys generate --output FILE' or age-keygen creates one"),
             );
         }
         Ok(())
@@ -169,13 +172,17 @@ pub(crate) fn check_wish(
         return Err(Error::new(
             ErrorKind::WrongKey,
             format!(
-                "the repository {place} is not encrypted: whoever gets at it could read this backup"
+                "the repository {place} is not encrypted: anyone who can access it could read \
+                 this backup"
             ),
         )
         .hint(
-            "encryption begins with a repository: back up to a new, empty place with --encrypt-to",
+            "an existing repository cannot be encrypted: back up to a new or empty place with \
+             --encrypt-to",
         )
-        .hint("to go on in clear, leave out --encrypt-to, --identity and --passphrase-file"));
+        .hint(
+            "to continue without encryption, remove --encrypt-to, --identity and --passphrase-file",
+        ));
     }
     if encrypt.passphrase.is_some() && credentials.is_empty() {
         return Err(
@@ -199,8 +206,8 @@ pub(crate) fn check_wish(
             ErrorKind::WrongKey,
             format!("{recipient} is not a {role:?} of this repository").to_lowercase(),
         )
-        .hint("--encrypt-to says for whom a new repository is encrypted")
-        .hint("a reader adds another to one that is there: 'evenkeel keys add'")),
+        .hint("--encrypt-to only names the recipients of a new repository")
+        .hint("a reader can add another to an existing repository: 'evenkeel keys add'")),
     }
 }
 

@@ -138,7 +138,7 @@ impl KeysDocument {
             document.hold_passphrase(passphrase)?;
         }
         if !document.holders.iter().any(|one| one.role == Role::Reader) {
-            return Err(Error::usage("nobody could read this repository")
+            return Err(Error::usage("no key could read this repository")
                 .hint("name a reader with --encrypt-to, or a passphrase"));
         }
         let mut epochs = BTreeMap::new();
@@ -196,7 +196,7 @@ impl KeysDocument {
             );
         }
         if !self.holders.iter().any(|one| one.role == Role::Reader) {
-            return Err(Error::usage("nobody could read this repository any more")
+            return Err(Error::usage("no key could read this repository any more")
                 .hint("add another reader first: 'evenkeel keys add'"));
         }
         Ok(())
@@ -327,7 +327,7 @@ impl KeysDocument {
         if self.epochs.is_empty() || !self.epochs.iter().all(|one| is_proven(one) && fits(one)) {
             return Err(damaged(
                 names::KEYS,
-                "it was not written by anyone who has this repository's keys",
+                "its author did not have this repository's keys",
             ));
         }
         Ok(())
@@ -348,7 +348,7 @@ impl KeysDocument {
             .collect();
         if !given.is_empty() {
             error = error.hint(format!(
-                "the recipient of what was given: {}",
+                "the recipient of the given identity: {}",
                 given.join(", ")
             ));
         }
@@ -414,9 +414,10 @@ pub(crate) fn bring(from: &dyn Store, to: &dyn Store, repository: RepositoryId) 
     }
     Err(Error::new(
         ErrorKind::WrongKey,
-        "the keys were changed here and in the copy: what is written here could not be opened there",
+        "the keys were changed both here and in the copy: the copy's keys could not open what is \
+         written here",
     )
-    .hint("change keys here only; to go on, copy to a new, empty place"))
+    .hint("change keys only here; to continue, copy to a new or empty place"))
 }
 
 /// What is wrong with the two copies.
@@ -456,14 +457,14 @@ pub(crate) fn check_copies(store: &dyn Store, repository: RepositoryId) -> Resul
         };
         Ok(Copies::Damaged(vec![damaged(
             older,
-            "it is not the same as its twin",
+            "it differs from its copy",
         )]))
     }
 }
 
 /// Makes the two copies the same again; returns whether they were not. Called with the writer
 /// lock held.
-pub(crate) fn mend(store: &dyn Store, repository: RepositoryId) -> Result<bool> {
+pub(crate) fn repair(store: &dyn Store, repository: RepositoryId) -> Result<bool> {
     if matches!(check_copies(store, repository)?, Copies::Same) {
         return Ok(false);
     }

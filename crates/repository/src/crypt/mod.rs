@@ -25,7 +25,7 @@ pub(crate) use credentials::{check_wish, wish};
 pub use document::{KeyHolder, Role};
 pub use ring::Access;
 
-pub(crate) use document::{Copies, KeysDocument, bring, check_copies, mend, read, store_new};
+pub(crate) use document::{Copies, KeysDocument, bring, check_copies, read, repair, store_new};
 pub(crate) use key::{Hex, Key, random};
 pub(crate) use ring::{Keyring, RunKeys, no_key, no_reader};
 pub(crate) use seal::{Master, Seal, Sealer, TAG, Unopened, begin};

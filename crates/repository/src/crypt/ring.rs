@@ -119,7 +119,7 @@ impl Keyring {
                 ErrorKind::WrongKey,
                 format!("there is no key of epoch {number} in this repository"),
             )
-            .hint("the object 'keys' is an older copy: put the newest one back")
+            .hint("the object 'keys' is an older copy: restore the newest one")
         })
     }
 
@@ -180,7 +180,7 @@ impl Keyring {
 
     /// Takes what [`Keyring::travel`] rendered; the document has the rest.
     pub(super) fn arrived(text: &SecretString, document: &KeysDocument) -> Result<Self> {
-        let wrong = || Error::new(ErrorKind::WrongKey, "the keys that were sent make no sense");
+        let wrong = || Error::new(ErrorKind::WrongKey, "the keys that were sent are not valid");
         let all: Vec<Travelling> =
             serde_json::from_str(text.expose_secret()).map_err(|_| wrong())?;
         let mut epochs = BTreeMap::new();
@@ -202,9 +202,7 @@ pub(crate) fn no_key() -> Error {
         ErrorKind::WrongKey,
         "the repository is encrypted, and no key was given",
     )
-    .hint(
-        "name the file of an identity with --identity, or of the passphrase with --passphrase-file",
-    )
+    .hint("name an identity file with --identity, or a passphrase file with --passphrase-file")
 }
 
 pub(crate) fn no_reader() -> Error {
@@ -212,5 +210,5 @@ pub(crate) fn no_reader() -> Error {
         ErrorKind::WrongKey,
         "this identity can write backups, not read them",
     )
-    .hint("use the identity of a reader: 'evenkeel keys list' tells readers and writers apart")
+    .hint("use the identity of a reader: 'evenkeel keys list' shows readers and writers")
 }

@@ -7,7 +7,7 @@ pub(crate) struct Malformed;
 
 impl std::fmt::Display for Malformed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("its fields make no sense")
+        f.write_str("its fields are not valid")
     }
 }
 

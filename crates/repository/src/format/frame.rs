@@ -79,9 +79,9 @@ impl std::fmt::Display for BadFrame {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Checksum => "its checksum does not match",
-            Self::Malformed => "its fields make no sense",
+            Self::Malformed => "its fields are not valid",
             Self::Cipher => "it has an unknown cipher or codec",
-            Self::Unopened => "it is not what was sealed in this place",
+            Self::Unopened => "it is not what was encrypted at this position",
             Self::Decompression => "it cannot be decompressed",
         })
     }
@@ -132,7 +132,7 @@ pub(crate) fn encode(
         front.copy_from_slice(&out[..FRONT]);
         sealer
             .seal(u64::from(number), &front, out, FRAME_HEADER)
-            .map_err(|_| std::io::Error::other("a frame is too long to be sealed"))?;
+            .map_err(|_| std::io::Error::other("a frame is too long to encrypt"))?;
     }
     let crc = checksum(seed, out);
     out[20..24].copy_from_slice(&crc.to_le_bytes());

@@ -180,7 +180,7 @@ impl Header {
         }
         Err(damaged(
             &name,
-            "it is another object, or one of another repository, under this name",
+            "it is a different object, or one of another repository, under this name",
         ))
     }
 

@@ -27,7 +27,7 @@ pub(crate) struct ListReader {
 
 impl ListReader {
     pub(crate) fn open(object: Arc<Opened>) -> Result<Self> {
-        let broken = |_: Malformed| damaged(&object.name, "its index makes no sense");
+        let broken = |_: Malformed| damaged(&object.name, "its index is not valid");
         let size = object.size();
         let mut trailer = [0; LIST_TRAILER];
         let trailer_at = size
@@ -81,7 +81,7 @@ impl ListReader {
 
     fn chunk(&self, number: usize) -> Result<Vec<FileRecord>> {
         let name = &self.object.name;
-        let broken = || damaged(name, format!("chunk {number} makes no sense"));
+        let broken = || damaged(name, format!("chunk {number} is not valid"));
         let start = self.index[number].0;
         let end = self
             .index
@@ -217,7 +217,7 @@ impl Files {
                     let name = &self.list.object.name;
                     return Err(damaged(
                         name,
-                        "it holds another number of records than it says",
+                        "its number of records does not match its header",
                     ));
                 }
                 return Ok(None);

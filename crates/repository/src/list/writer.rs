@@ -139,7 +139,7 @@ impl ListWriter {
         if let Some(sealer) = &self.sealer {
             sealer
                 .seal(u64::from(number), &out, &mut payload, 0)
-                .map_err(|_| Error::failed("a list is too long to be sealed"))?;
+                .map_err(|_| Error::failed("a list is too long to encrypt"))?;
         }
         let crc = crc32c::crc32c_append(crc32c::crc32c_append(self.seed, &out), &payload);
         out.extend_from_slice(&crc.to_le_bytes());

@@ -57,7 +57,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Looks for what is neither a source nor a history.
+/// Looks for what is neither a source nor a timeline.
 fn strangers(logs: &Logs, findings: &Findings) -> Result<()> {
     let report = |name: String, is_folder: bool, may_be_folder: bool| {
         if is_unfinished(&name) && !is_folder {
@@ -81,7 +81,7 @@ fn strangers(logs: &Logs, findings: &Findings) -> Result<()> {
     Ok(())
 }
 
-/// Looks at what a history's folder holds besides its segments.
+/// Looks at what a timeline's folder holds besides its segments.
 fn names(folder: &Folder, findings: &Findings) {
     let path = index::folder(&folder.source, &folder.timeline);
     for other in &folder.others {
@@ -95,7 +95,7 @@ fn names(folder: &Folder, findings: &Findings) {
     }
     if !folder.leftovers.is_empty() {
         findings.note(format!(
-            "{path} still holds what was forgotten ({}); the next prune removes it",
+            "{path} still holds forgotten logs ({}); the next prune removes them",
             units::count(folder.leftovers.len(), "segment")
         ));
     }

@@ -1,4 +1,4 @@
-//! What is noted of a history, in its folder: sealed, bound to its place, and in an encrypted
+//! What is noted of a timeline, in its folder: sealed, bound to its place, and in an encrypted
 //! repository proven by a key, so that nobody else can have written it.
 
 use super::Logs;
@@ -47,7 +47,7 @@ impl<C: Serialize + Clone> Body<C> {
 }
 
 impl Kind {
-    /// Returns the bytes of a document about a history.
+    /// Returns the bytes of a document about a timeline.
     pub(super) fn seal<C: Serialize + Clone>(
         &self,
         logs: &Logs,
@@ -71,7 +71,7 @@ impl Kind {
         sealed::seal_as(version, self.title, &body)
     }
 
-    /// Reads a document about a history. Without any key of an encrypted repository nobody vouches
+    /// Reads a document about a timeline. Without any key of an encrypted repository nobody vouches
     /// for it.
     pub(super) fn read<C: Serialize + DeserializeOwned + Clone>(
         &self,
@@ -87,10 +87,10 @@ impl Kind {
             body.timeline.as_str(),
         );
         if says != (logs.repository, source, timeline) {
-            return Err(damaged(name, "it is another history's"));
+            return Err(damaged(name, "it belongs to another timeline"));
         }
         if logs.keys.is_encrypted() && logs.keys.access() > Access::Locked {
-            let forged = || damaged(name, "it was not written by anyone who has the keys");
+            let forged = || damaged(name, "its author did not have the keys");
             let (Some(epoch), Some(proof)) = (body.epoch, &body.proof) else {
                 return Err(forged());
             };

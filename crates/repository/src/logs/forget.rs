@@ -16,23 +16,23 @@ use crate::repository::Repository;
 use evenkeel_op::{Cancel, Result};
 use std::time::Duration;
 
-/// What of one history is not needed.
+/// What of one timeline is not needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForgetLogs {
     /// The server.
     pub source: String,
-    /// The history of its log.
+    /// The timeline of its log.
     pub timeline: String,
     /// The file before which nothing is needed; nothing at all is where there is none.
     pub before: Option<String>,
 }
 
-/// What would be forgotten of one history.
+/// What would be forgotten of one timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForgottenLogs {
     /// The server.
     pub source: String,
-    /// The history of its log.
+    /// The timeline of its log.
     pub timeline: String,
     /// What is left begins here; nothing is left where there is no place.
     pub before: Option<Place>,
@@ -45,7 +45,7 @@ pub struct ForgottenLogs {
 /// What forgetting logs would do.
 #[derive(Debug, Clone)]
 pub struct ForgetLogsPlan {
-    /// By history.
+    /// By timeline.
     pub steps: Vec<ForgottenLogs>,
     /// Bytes that would be freed.
     pub bytes_freed: u64,
@@ -153,7 +153,7 @@ impl Repository {
     }
 }
 
-/// What is to be done about one history.
+/// What is to be done about one timeline.
 fn step(folder: &Folder, asked: Option<&ForgetLogs>) -> Option<ForgottenLogs> {
     let mut before = match &folder.forgotten {
         Some(Forgotten::Before(place)) => Some(place.clone()),

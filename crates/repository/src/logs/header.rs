@@ -25,7 +25,7 @@ pub struct Home {
     pub repository: RepositoryId,
     /// The server.
     pub source: String,
-    /// The history of its log.
+    /// The timeline of its log.
     pub timeline: String,
 }
 
@@ -60,7 +60,7 @@ pub struct SegmentHeader {
     pub gap: Option<String>,
     /// Position of its last event.
     pub last_event: u64,
-    /// Hash of that event: who cannot read the log knows by it whether a server goes on with it. Not
+    /// Hash of that event: who cannot read the log knows by it whether a server continues it. Not
     /// in segments of the first program that wrote them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_hash: Option<BlockHash>,

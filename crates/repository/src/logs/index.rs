@@ -22,7 +22,7 @@ pub struct Segment {
     pub object: String,
     /// The server whose log it is.
     pub source: String,
-    /// The history of that log.
+    /// The timeline of that log.
     pub timeline: String,
     /// The binary log file.
     pub file: String,
@@ -34,7 +34,7 @@ pub struct Segment {
     pub stored: u64,
 }
 
-/// Returns the folder of a history.
+/// Returns the folder of a timeline.
 pub(super) fn folder(source: &str, timeline: &str) -> String {
     format!("{BINLOGS}/{source}/{timeline}")
 }
@@ -54,7 +54,7 @@ fn span_of(name: &str) -> Option<(&str, u64, u64)> {
     is_one.then_some((file, start, end))
 }
 
-/// Returns where in its history a segment of this name is: by number of the file, and position. `None`
+/// Returns where in its timeline a segment of this name is: by number of the file, and position. `None`
 /// if it is no segment's.
 pub(crate) fn order_of(name: &str) -> Option<(u64, u64)> {
     let (file, start, _) = span_of(name)?;
@@ -98,7 +98,7 @@ impl Segment {
     }
 }
 
-/// A stretch of a history that is missing.
+/// A stretch of a timeline that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gap {
     /// The last place before it.
@@ -109,7 +109,7 @@ pub struct Gap {
     pub why: Option<String>,
 }
 
-/// One history of one source's log.
+/// One timeline of one source's log.
 #[derive(Debug, Clone)]
 pub struct Timeline {
     /// The server.
@@ -138,7 +138,7 @@ impl Timeline {
     }
 }
 
-/// A history's folder, by the names in it.
+/// A timeline's folder, by the names in it.
 pub(super) struct Folder {
     pub(super) source: String,
     pub(super) timeline: String,
@@ -312,7 +312,7 @@ impl Logs {
         Ok(all)
     }
 
-    /// Returns source and name of every history, in order.
+    /// Returns source and name of every timeline, in order.
     pub(super) fn folders(&self, source: Option<&str>) -> Result<Vec<(String, String)>> {
         let mut all = Vec::new();
         for found in subfolders(&*self.store, BINLOGS)? {

@@ -1,4 +1,4 @@
-//! Which history goes on from which, after another server took over: objects `follows-1`, `follows-2`
+//! Which timeline goes on from which, after another server took over: objects `follows-1`, `follows-2`
 //! … in the folder of the one that goes on. Each is written once, by the archiver that had the server's
 //! word for it.
 
@@ -18,18 +18,18 @@ const DOCUMENT: Kind = Kind {
     proof: "evenkeel history follows v1",
 };
 
-/// From where a history goes on.
+/// From where a timeline goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The server that was before.
     pub source: String,
-    /// The history of its log.
+    /// The timeline of its log.
     pub timeline: String,
-    /// Up to here, that history counts.
+    /// Up to here, that timeline counts.
     pub after: Place,
     /// Which transactions were executed up to there, as the server writes it.
     pub gtids: String,
-    /// The file of the history that goes on, from whose beginning on there is every transaction that
+    /// The file of the timeline that goes on, from whose beginning on there is every transaction that
     /// is not among those.
     pub file: String,
 }
@@ -52,7 +52,7 @@ fn object(number: u32) -> String {
 }
 
 impl LogWriter {
-    /// Notes from where a history goes on; its folder is there. Does nothing if that is noted.
+    /// Notes from where a timeline goes on; its folder is there. Does nothing if that is noted.
     pub fn follow(&self, (source, timeline): (&str, &str), link: &Link) -> Result<()> {
         let logs = &self.logs;
         let folder = index::folder(source, timeline);
@@ -73,7 +73,7 @@ impl LogWriter {
     }
 }
 
-/// Reads a link of a history.
+/// Reads a link of a timeline.
 pub(super) fn read(logs: &Logs, (source, timeline): (&str, &str), number: u32) -> Result<Link> {
     let name = format!("{}/{}", index::folder(source, timeline), object(number));
     let content: Content = DOCUMENT.read(logs, (source, timeline), &name)?;

@@ -1,4 +1,4 @@
-//! What was forgotten of a history: the object `forgotten` in its folder. It comes before anything is
+//! What was forgotten of a timeline: the object `forgotten` in its folder. It comes before anything is
 //! removed, so whoever finds less than was written knows whether that was meant.
 
 use super::document::Kind;
@@ -26,7 +26,7 @@ struct Content {
     before: Option<Place>,
 }
 
-/// What is known to be forgotten of a history.
+/// What is known to be forgotten of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Forgotten {
     /// Everything before this place.
@@ -51,7 +51,7 @@ fn name(source: &str, timeline: &str) -> String {
     format!("{}/{FORGOTTEN}", index::folder(source, timeline))
 }
 
-/// Writes the mark of a history; it replaces an earlier one.
+/// Writes the mark of a timeline; it replaces an earlier one.
 pub(super) fn write(
     logs: &Logs,
     keys: Option<&RunKeys>,
@@ -66,7 +66,7 @@ pub(super) fn write(
     sealed::write_object(&*logs.store, &name, &bytes, Existing::Replace)
 }
 
-/// Reads the mark of a history.
+/// Reads the mark of a timeline.
 pub(super) fn read(logs: &Logs, source: &str, timeline: &str) -> Result<Forgotten> {
     let name = name(source, timeline);
     let content: Content = DOCUMENT.read(logs, (source, timeline), &name)?;

@@ -4,10 +4,10 @@
 //! binlogs/SOURCE/archive.lock              held by the one run that archives it
 //! binlogs/SOURCE/TIMELINE/FILE.START-END   a segment: these bytes of this file
 //! binlogs/SOURCE/TIMELINE/forgotten        what was before is not missing, it was forgotten
-//! binlogs/SOURCE/TIMELINE/follows-1        from where it goes on: another server's history
+//! binlogs/SOURCE/TIMELINE/follows-1        from where it goes on: another server's timeline
 //! ```
 //!
-//! A *source* is a server, by its own id. A *timeline* is one history of its log: RESET MASTER begins
+//! A *source* is a server, by its own id. A *timeline* is one unbroken sequence of its logs: RESET MASTER begins
 //! another, with the same file names. An archiver only adds, behind what there is, and takes neither
 //! of the repository's locks; what goes is removed by whoever holds both.
 
@@ -86,7 +86,7 @@ impl Logs {
             if !is_it {
                 return Err(damaged(
                     &segment.object,
-                    "it is another segment, or one of another repository, under this name",
+                    "it is a different segment, or one of another repository, under this name",
                 ));
             }
         }
@@ -110,7 +110,7 @@ impl Logs {
         let lock = lock.ok_or_else(|| {
             Error::new(
                 ErrorKind::Busy,
-                format!("another run archives the binary logs of {source}"),
+                format!("another run is archiving the binary logs of {source}"),
             )
         })?;
         for (source, id) in self.folders(Some(source))? {
@@ -142,7 +142,7 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Makes the folder of a history.
+    /// Makes the folder of a timeline.
     pub fn make_timeline(&self, source: &str, timeline: &str) -> Result<()> {
         let folder = index::folder(source, timeline);
         let made = self.logs.store.make_folder(&folder);
@@ -174,7 +174,7 @@ impl LogWriter {
         )
     }
 
-    /// Whether the repository's keys were changed since: what follows has to be sealed anew.
+    /// Whether the repository's keys were changed since: what follows has to be resealed.
     ///
     /// Errors: `WrongKey` where the keys are of another repository.
     pub fn is_outdated(&self) -> Result<bool> {

@@ -121,7 +121,7 @@ fn seal(
     front[32..36].copy_from_slice(&(wrapped.len() as u32).to_le_bytes());
     front[36..40].copy_from_slice(&((json.len() + TAG) as u32).to_le_bytes());
     front[40..48].copy_from_slice(&((frame.len() + TAG) as u64).to_le_bytes());
-    let too_long = |_| Error::failed(format!("{name} is too long to be sealed"));
+    let too_long = |_| Error::failed(format!("{name} is too long to encrypt"));
     sealer(&keys.metadata, repository, name, &front)
         .seal(PART_HEADER, wrapped, json, 0)
         .map_err(too_long)?;
@@ -200,7 +200,7 @@ pub(super) fn open(
         }
         (true, _) => open_plain(object, name, &prefix),
         (_, true) => open_sealed(object, repository, keys, name),
-        _ => Err(damaged(name, "it does not begin as a segment does")),
+        _ => Err(damaged(name, "it does not start like a segment")),
     }
 }
 
@@ -214,7 +214,7 @@ fn open_plain(object: Box<dyn StoredObject>, name: &str, prefix: &[u8; PREFIX]) 
         .read_exact_at(PREFIX as u64, &mut json)
         .map_err(|error| store_failed("read", name, error))?;
     if crc32fast::hash(&json) != word(prefix, 12) {
-        return Err(damaged(name, "its header fails its checksum"));
+        return Err(damaged(name, "the checksum of its header does not match"));
     }
     let at = (PREFIX + length) as u64;
     Ok(Opened {
@@ -237,21 +237,24 @@ fn open_sealed(
     let mut front = [0; FRONT];
     object.read_exact_at(0, &mut front).map_err(failed)?;
     if crc32c::crc32c(&front[..60]) != word(&front, 60) || word(&front, 52) != 0 {
-        return Err(damaged(name, "its first bytes fail their checksum"));
+        return Err(damaged(
+            name,
+            "the checksum of its first bytes does not match",
+        ));
     }
     let (wrapped, header) = (word(&front, 32) as usize, word(&front, 36) as usize);
     let length = u64::from(word(&front, 40)) | u64::from(word(&front, 44)) << 32;
     let at = (FRONT + wrapped + header) as u64;
     if wrapped > HEADER_MAX || header > HEADER_MAX || at.checked_add(length) != Some(object.size())
     {
-        return Err(damaged(name, "it is not as long as it says"));
+        return Err(damaged(name, "its length does not match its header"));
     }
     let mut middle = vec![0; wrapped + header];
     object
         .read_exact_at(FRONT as u64, &mut middle)
         .map_err(failed)?;
     if crc32c::crc32c(&middle) != word(&front, 56) {
-        return Err(damaged(name, "its header fails its checksum"));
+        return Err(damaged(name, "the checksum of its header does not match"));
     }
     let sealed_header = middle.split_off(wrapped);
     let json = match keys.access() {
@@ -279,7 +282,7 @@ fn open_sealed(
     })
 }
 
-const FOREIGN: &str = "it was not written there by anyone who has the keys";
+const FOREIGN: &str = "its author did not have the keys";
 
 impl Opened {
     /// Returns the header; `None` without a key of an encrypted repository.
@@ -287,7 +290,7 @@ impl Opened {
         let Some(json) = &self.header else {
             return Ok(None);
         };
-        let broken = || damaged(&self.name, "its header makes no sense");
+        let broken = || damaged(&self.name, "its header is not valid");
         let header: SegmentHeader = serde_json::from_slice(json).map_err(|_| broken())?;
         let tag = if self.sealed.is_some() { TAG as u64 } else { 0 };
         let sane = header.start < header.end
@@ -303,15 +306,16 @@ impl Opened {
     /// Reads what is stored of the log's bytes, and checks it as far as that takes no key.
     pub(super) fn stored(&self) -> Result<Vec<u8>> {
         let length = usize::try_from(self.length)
-            .map_err(|_| damaged(&self.name, "it is too long to be one"))?;
+            .map_err(|_| damaged(&self.name, "it is too long for a segment"))?;
         let mut frame = vec![0; length];
         self.object
             .read_exact_at(self.at, &mut frame)
             .map_err(|error| store_failed("read", &self.name, error))?;
         match &self.sealed {
-            Some(sealed) if crc32c::crc32c(&frame) != sealed.word(48) => {
-                Err(damaged(&self.name, "its content fails its checksum"))
-            }
+            Some(sealed) if crc32c::crc32c(&frame) != sealed.word(48) => Err(damaged(
+                &self.name,
+                "the checksum of its content does not match",
+            )),
             _ => Ok(frame),
         }
     }
@@ -331,13 +335,19 @@ impl Opened {
         }
         let crc = crc32c::crc32c(&frame);
         if header.stored_crc.is_some_and(|stored| stored != crc) {
-            return Err(damaged(&self.name, "its content fails its checksum"));
+            return Err(damaged(
+                &self.name,
+                "the checksum of its content does not match",
+            ));
         }
         let length = header.end - header.start;
         let bytes = zstd::bulk::decompress(&frame, length as usize)
-            .map_err(|_| damaged(&self.name, "its content does not decompress"))?;
+            .map_err(|_| damaged(&self.name, "its content cannot be decompressed"))?;
         if bytes.len() as u64 != length || crc32fast::hash(&bytes) != header.crc {
-            return Err(damaged(&self.name, "its content fails its checksum"));
+            return Err(damaged(
+                &self.name,
+                "the checksum of its content does not match",
+            ));
         }
         Ok(bytes)
     }

@@ -38,7 +38,7 @@ impl Tree {
         let root = match record.map {
             Some(root) if blocks > 0 && record.level == super::height(blocks) => root,
             None if blocks == 0 => Child::Absent,
-            _ => return Err(damaged(&name, "its map does not fit its length")),
+            _ => return Err(damaged(&name, "its map does not match its length")),
         };
         Ok(Self {
             catalog,
@@ -111,7 +111,7 @@ impl Tree {
 
     fn broken(&self, at: RecordRef) -> evenkeel_op::Error {
         let maps = format!("generations/{}/maps", at.generation);
-        damaged(&maps, format!("a record of '{}' makes no sense", self.name))
+        damaged(&maps, format!("a record of '{}' is not valid", self.name))
     }
 
     /// Reads a leaf record of this file as it stands, without what it rests on.

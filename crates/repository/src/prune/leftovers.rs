@@ -111,11 +111,11 @@ fn differs(double: &Double) -> Error {
     damaged(
         &double.named.name(),
         format!(
-            "blocks that are needed are not as in {}, which therefore stays",
+            "needed blocks are not intact in {}, so it is kept",
             double.left.name()
         ),
     )
-    .hint("if somebody may have changed the head: 'evenkeel repository rebuild' makes it anew")
+    .hint("if someone may have changed the head: 'evenkeel repository rebuild' rebuilds it")
 }
 
 /// Whether the revision that the head names has every block that is needed, and none other than the one

@@ -28,7 +28,7 @@ impl Repository {
     /// whose store refuses to remove something, which is told when all else is done.
     pub fn perform_prune(&self, plan: &PrunePlan, wait: Duration, cancel: &Cancel) -> Result<u64> {
         if plan.is_assumed {
-            return Err(Error::usage("this plan assumes what was not done yet")
+            return Err(Error::usage("the plan assumes a step that was not done")
                 .hint("forget the generations, then plan again"));
         }
         let store = self.store();
@@ -108,7 +108,7 @@ impl Repository {
         let old = catalog.object(id.generation, id.kind, id.number)?;
         let marks = plan.marks.pack(id.generation, id.number);
         let marks =
-            marks.ok_or_else(|| Error::failed("a pack without live blocks was to be rewritten"))?;
+            marks.ok_or_else(|| Error::failed("the plan rewrites a pack without live blocks"))?;
         let new_id = next_revision(&**store, id)?;
         let mut encoder = FrameEncoder::new(3)?;
         let mut decompressor =
@@ -170,7 +170,7 @@ impl Repository {
             if !same {
                 return Err(damaged(
                     &new.name,
-                    format!("frame {number} was not written right"),
+                    format!("frame {number} was written incorrectly"),
                 ));
             }
         }
@@ -191,7 +191,7 @@ fn check_same(head: &Head, planned: &Head) -> Result<()> {
     }
 }
 
-/// Returns the name of a pack that is about to be rewritten: one that is not there yet.
+/// Returns the name of a pack that is about to be rewritten: a new one.
 fn next_revision(store: &dyn Store, id: ObjectId) -> Result<ObjectId> {
     let listed = list(store, &names::folder(id.generation))?;
     let found = listed

@@ -206,7 +206,7 @@ impl<'c> Frames<'c> {
         let (place, hash, tail_hole) = match *entry {
             Entry::Hole => return Ok(BlockContent::Hole),
             Entry::Zero => return Ok(BlockContent::Zero),
-            Entry::Absent => return Err(damaged("a map", "it does not say what a block is")),
+            Entry::Absent => return Err(damaged("a map", "it does not give a block size")),
             Entry::Data {
                 place,
                 hash,

@@ -67,14 +67,14 @@ fn stray(catalog: &Catalog, findings: &Findings, generation: u32) -> Result<()> 
     let has = |name: &str| objects.iter().any(|object| object.name == name);
     if has(PENDING) || has(REMOVING) || objects.iter().all(|one| is_unfinished(&one.name)) {
         findings.note(format!(
-            "{folder} belongs to a run that is going on, or that was interrupted"
+            "{folder} belongs to a running or an interrupted run"
         ));
         return Ok(());
     }
     // A backup may have committed it since the head was read.
     let now = Head::read(&*catalog.store, catalog.repository)?;
     if now.manifest(generation).is_none() {
-        let what = "it is complete, but the head does not know it: the head is an older copy";
+        let what = "it is complete, but the head does not list it: the head is an older copy";
         findings.add(&folder, what, Some(generation));
     }
     Ok(())

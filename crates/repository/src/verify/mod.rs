@@ -119,7 +119,7 @@ impl Repository {
     }
 }
 
-/// Says what could not be looked at for want of keys.
+/// Says what could not be checked for lack of keys.
 fn unchecked(access: Access, reads: bool) -> Vec<String> {
     let mut all = Vec::new();
     if access == Access::Locked {
@@ -127,7 +127,7 @@ fn unchecked(access: Access, reads: bool) -> Vec<String> {
     }
     if reads && access < Access::Reader {
         all.push(
-            "the content of blocks: that takes a reader's key; what is stored of them has the \
+            "the content of blocks: checking it takes a reader's key; their stored form has the \
              right checksums"
                 .to_owned(),
         );

@@ -85,7 +85,7 @@ pub(super) fn check_rest(
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<()> {
-    progress.phase("checking frames that nobody needs", None, Unit::Bytes);
+    progress.phase("checking unneeded frames", None, Unit::Bytes);
     for generation in catalog.head.known() {
         let generation = generation.generation;
         let Ok(known) = catalog.generation(generation) else {

@@ -34,17 +34,17 @@ pub struct VerifyReport {
     pub generations: Vec<u32>,
     /// What is damaged; empty when all is well.
     pub findings: Vec<Finding>,
-    /// What interrupted runs left, which the next backup or prune removes, and what would mend a finding.
+    /// What interrupted runs left, which the next backup or prune removes, and what would repair a finding.
     /// No damage.
     pub notes: Vec<String>,
-    /// What could not be looked at for want of keys; empty when everything was.
+    /// What could not be checked for lack of keys; empty when everything was.
     pub unchecked: Vec<String>,
     /// How much of the content was read, when not all of it was to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleReport>,
     /// Entries of all generations looked at.
     pub files: u64,
-    /// Blocks read and found right.
+    /// Blocks read and found intact.
     pub blocks: u64,
     /// Bytes of objects read, as stored.
     pub bytes_read: u64,

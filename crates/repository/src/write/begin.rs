@@ -279,8 +279,8 @@ impl Drop for Writer {
 fn no_numbers(head: &Head) -> Error {
     let highest = head.known().last().map_or(0, |one| one.generation);
     Error::failed("the repository has no generation numbers left").hint(format!(
-        "no repository gets there by itself: look where generation {highest} comes from, then forget it \
-         and run 'evenkeel prune'"
+        "that does not happen by itself: check where generation {highest} comes from, then \
+         forget it and run 'evenkeel prune'"
     ))
 }
 

@@ -83,7 +83,7 @@ impl Writer {
     ) -> Result<Manifest> {
         let shared = &self.shared;
         shared.check_complete()?;
-        let over = || Error::failed("the run is over");
+        let over = || Error::failed("the run has already ended");
         let maps = held(&shared.maps).take().ok_or_else(over)?.finish()?;
         let list = held(&shared.list).take().ok_or_else(over)?.finish()?;
         let mut objects: Vec<ObjectInfo> = std::mem::take(&mut *held(&shared.packs));
@@ -133,7 +133,8 @@ impl Writer {
             error
         } else {
             error.hint(format!(
-                "generation {generation} is complete; the next command finds out whether it lasted"
+                "generation {generation} is complete; the next command checks whether it reached \
+                 the disk"
             ))
         })
     }

@@ -104,7 +104,7 @@ impl GrowingBuilder {
         let end = leaf.end();
         if end < (leaf.index + 1) * self.leaf_bytes() && state.end.replace(end).is_some() {
             let name = &self.meta.name;
-            return Err(Error::failed(format!("'{name}' ends in two places")));
+            return Err(Error::failed(format!("'{name}' was given two ends")));
         }
         self.place(&mut state, 0, leaf.index, child)
     }

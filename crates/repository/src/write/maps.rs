@@ -55,7 +55,7 @@ impl MapsWriter {
             offset: self.offset,
         };
         let bytes = record::encode(within, kind, id, body)
-            .map_err(|_| Error::failed("a map is too long to be sealed"))?;
+            .map_err(|_| Error::failed("a map is too long to encrypt"))?;
         let at = RecordRef {
             generation: self.id.generation,
             offset: self.offset,

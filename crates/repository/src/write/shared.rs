@@ -119,7 +119,7 @@ impl Shared {
         }
         match held(&self.list).as_mut() {
             Some(list) => self.watch(list.push(record)),
-            None => Err(Error::failed("the run is over")),
+            None => Err(Error::failed("the run has already ended")),
         }
     }
 
@@ -130,7 +130,7 @@ impl Shared {
     ) -> Result<T> {
         match held(&self.maps).as_mut() {
             Some(maps) => self.watch(append(maps)),
-            None => Err(Error::failed("the run is over")),
+            None => Err(Error::failed("the run has already ended")),
         }
     }
 

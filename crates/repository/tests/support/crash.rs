@@ -87,7 +87,7 @@ impl Disk {
             Recorded::MakeFolder(name) => {
                 let (folder, last) = split(name);
                 self.names(folder).insert(last.to_owned(), None);
-                // A folder made anew under an old name begins empty on the disk, too.
+                // A folder re-created under an old name is empty on the disk, too.
                 if self.now.get(name).is_none_or(Names::is_empty) {
                     self.synced.remove(name);
                 }

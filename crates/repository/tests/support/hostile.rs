@@ -1,5 +1,5 @@
 //! What somebody who may write makes of a repository that is not encrypted: any field another, and every
-//! checksum above it made anew.
+//! checksum above it recomputed.
 
 use super::forge::{opened, sealed};
 use super::memory::Objects;
@@ -78,7 +78,7 @@ pub fn edges(old: &Value) -> Vec<Value> {
     all
 }
 
-/// Makes the checksum of a pack's table and trailer anew; the last is where the table is said to begin.
+/// Recomputes the checksum of a pack's table and trailer; the last is where the table is said to begin.
 pub fn mend_pack(pack: &mut [u8], table_at: usize) {
     let seed = seed(pack);
     let end = pack.len() - 4;
@@ -92,7 +92,7 @@ pub fn table(pack: &[u8]) -> (usize, usize) {
     (pack.len() - TAIL - frames * ENTRY, frames)
 }
 
-/// Makes the checksum of an object's header anew.
+/// Recomputes the checksum of an object's header.
 pub fn mend_header(object: &mut [u8]) {
     let crc = crc32c::crc32c(&object[..60]);
     put(object, 60, &crc.to_le_bytes());

@@ -58,7 +58,7 @@ pub(super) fn timed_out(options: &ConnectOptions, place: &str) -> Error {
         ErrorKind::Unreachable,
         format!("no answer from {place} within {limit}"),
     )
-    .hint("check that the server is neither stopped nor behind a firewall, or raise --connect-timeout")
+    .hint("check that the server is running and not behind a firewall, or raise --connect-timeout")
 }
 
 /// Tries each way these options allow, in the order the MySQL clients would. Also returns whether
@@ -109,10 +109,13 @@ fn check_files(options: &ConnectOptions) -> Result<()> {
 fn over_socket(options: &ConnectOptions, place: &str) -> Result<Conn> {
     if options.ssl_mode > SslMode::Preferred {
         return Err(Error::usage(format!(
-            "ssl-mode={} does not go with the Unix socket {place}",
+            "ssl-mode={} cannot be used with the Unix socket {place}",
             options.ssl_mode.name()
         ))
-        .hint("connect by TCP (--host=127.0.0.1), or leave ssl-mode at PREFERRED: nothing on a socket leaves this host"));
+        .hint(
+            "connect over TCP (--host=127.0.0.1), or use ssl-mode PREFERRED: data on a socket \
+             never leaves this host",
+        ));
     }
     let path = socket_path(options);
     let Some(path) = path.to_str() else {
@@ -161,7 +164,7 @@ fn unknown_host(host: &str, place: &str, error: io::Error) -> Error {
     let failure = match is_unknown {
         true => Error::new(
             ErrorKind::Unreachable,
-            format!("the host name '{host}' is not known"),
+            format!("the host name '{host}' is unknown"),
         ),
         false => {
             Error::new(ErrorKind::Unreachable, format!("failed to look up {place}")).because(error)

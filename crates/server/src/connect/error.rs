@@ -45,9 +45,7 @@ pub(super) fn query_error_of(error: &mysql::Error, sql: &str, account: Option<&s
                 plain(other)
             ),
         )
-        .hint(
-            "look into the server's error log: it crashed, was stopped, or the session was killed",
-        ),
+        .hint("see the server's error log: it crashed, was stopped, or the session was killed"),
         other => Error::failed(format!("{}, in: {shown}", plain(other))),
     }
 }
@@ -69,8 +67,10 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
             unreachable(place, text, *kind)
         }
         mysql::Error::DriverError(DriverError::TlsNotSupported) => {
-            Error::refused(format!("the server at {place} offers no TLS"))
-                .hint("set it up there, or allow a plain connection with --ssl-mode=PREFERRED")
+            Error::refused(format!("the server at {place} offers no TLS")).hint(
+                "set up TLS on the server, or allow an unencrypted connection with \
+                     --ssl-mode=PREFERRED",
+            )
         }
         mysql::Error::DriverError(
             inner @ (DriverError::UnknownAuthPlugin(_)
@@ -87,7 +87,7 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
             ErrorKind::Unreachable,
             format!("failed to connect to {place}: {}", plain(other)),
         )
-        .hint("check that it is a MySQL or MariaDB server and look into its error log"),
+        .hint("check that it is a MySQL or MariaDB server, and see its error log"),
     }
 }
 
@@ -110,9 +110,12 @@ pub(super) fn makes_no_sense(error: &mysql::Error) -> bool {
 pub fn broken_off(answer: &str, place: &str) -> Error {
     Error::new(
         ErrorKind::Unreachable,
-        format!("the login at {place} broke off: {answer}"),
+        format!("the login at {place} was cut off: {answer}"),
     )
-    .hint("run it again: somebody may have killed the session; if it stays so, look into the server's error log")
+    .hint(
+        "run it again: someone may have killed the session; if it happens again, see the \
+         server's error log",
+    )
 }
 
 /// Returns whether no connection came about at all, so that another address may do better.
@@ -187,10 +190,11 @@ fn with_query_hint(error: Error, server: &MySqlError, account: Option<&str>) -> 
     match error.kind() {
         ErrorKind::Refused => with_grant(error, server, account),
         ErrorKind::LockTimeout => error.hint(
-            "find what holds the lock with SHOW PROCESSLIST, and run it again when that has ended",
+            "find the session that holds the lock with SHOW PROCESSLIST, and run it again when \
+             that has ended",
         ),
         ErrorKind::Unreachable if server.code == 1927 => {
-            error.hint("somebody killed this session: look who, then run it again")
+            error.hint("someone killed this session: find out who, then run it again")
         }
         _ => error,
     }
@@ -266,7 +270,7 @@ fn login_hint(code: u16) -> &'static str {
 fn no_mysql(place: &str) -> Error {
     Error::new(
         ErrorKind::Unreachable,
-        format!("what listens at {place} is not MySQL or MariaDB: it answered with something else"),
+        format!("the program that listens at {place} is not MySQL or MariaDB"),
     )
     .hint(
         "check --host and --port (or the [client] group of an option file); 3306 is the usual port",
@@ -281,7 +285,7 @@ fn unreachable(place: &str, text: &str, kind: io::ErrorKind) -> Error {
     let socket = place.starts_with('/');
     match kind {
         io::ErrorKind::PermissionDenied => {
-            error.hint(format!("this user may not use {place}: run as one who may"))
+            error.hint(format!("this user may not use {place}: run as a user who may"))
         }
         _ if socket => error.hint(format!(
             "check that the server runs and that its socket is {place} (--socket), or use --host"

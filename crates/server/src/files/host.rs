@@ -25,9 +25,8 @@ pub(super) fn server_process(
     let place = session.place().to_owned();
     let elsewhere = |why: String| {
         Err(
-            Error::refused(format!("the server at {place} is not on this host: {why}")).hint(
-                "run evenkeel on the server's own host, in the same container if it is in one",
-            ),
+            Error::refused(format!("the server at {place} is not on this host: {why}"))
+                .hint("run evenkeel on the server's own host, or in the same container"),
         )
     };
     let Some(own) = identity(datadir) else {
@@ -45,7 +44,7 @@ pub(super) fn server_process(
         return match pid {
             Some(pid) => whose::server_account(pid, datadir).map(|_| Some(pid)),
             None => elsewhere(format!(
-                "no process here works in {} and has the thread {thread}",
+                "no process here uses {} and has the thread {thread}",
                 datadir.display()
             )),
         };
@@ -55,7 +54,9 @@ pub(super) fn server_process(
     let node = rustix::system::uname();
     let ours = node.nodename().to_string_lossy();
     if theirs != ours {
-        return elsewhere(format!("it says its host is {theirs}, and this is {ours}"));
+        return elsewhere(format!(
+            "it reports the host name {theirs}, and this host is {ours}"
+        ));
     }
     let pid = working_in(own).into_iter().find(|pid| is_server(*pid));
     if let Some(pid) = pid {

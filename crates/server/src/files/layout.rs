@@ -24,7 +24,7 @@ pub(super) struct LeftOut {
     pub(super) path: PathBuf,
     /// Whether it is a directory; else a file or a socket.
     pub(super) directory: bool,
-    /// Whether it is a tablespace that is made anew at every start.
+    /// Whether it is a tablespace that is re-created at every start.
     pub(super) temporary: bool,
     pub(super) why: &'static str,
 }
@@ -159,7 +159,7 @@ impl Places<'_> {
     /// Makes a path absolute as the server does, whose working directory is the data directory.
     fn absolute(&self, path: &str) -> PathBuf {
         let path = self.datadir.join(path);
-        // A directory that is not there yet has no links to resolve.
+        // A missing directory has no links to resolve.
         std::fs::canonicalize(&path).unwrap_or(path)
     }
 
@@ -206,7 +206,7 @@ impl Places<'_> {
             ("innodb_tmpdir", "temporary files"),
             (
                 "innodb_temp_tablespaces_dir",
-                "temporary tablespaces, made anew at every start",
+                "temporary tablespaces, re-created at every start",
             ),
         ];
         let left_out = |(name, why): &(&str, &'static str), directory| {
@@ -236,7 +236,7 @@ impl Places<'_> {
                 path: home.join(file),
                 directory: false,
                 temporary: true,
-                why: "the temporary tablespace, made anew at every start",
+                why: "the temporary tablespace, re-created at every start",
             })
             .collect::<Vec<_>>()
             .into_iter()

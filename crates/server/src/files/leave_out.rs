@@ -5,7 +5,7 @@ use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 
 /// Why a symbolic link is left out whose file is there under its own name.
-pub const SECOND_NAME: &str = "a symbolic link to a file that has its own name here";
+pub const SECOND_NAME: &str = "a symbolic link to a file that is backed up under its own name";
 
 /// A name, or a part of one, and why what is called so is left out.
 type Rule = (&'static str, &'static str);
@@ -15,7 +15,7 @@ pub(super) const DIRECTORIES: [Rule; 2] = [
     ("lost+found", "the filesystem's own"),
     (
         "#innodb_temp",
-        "temporary tablespaces, made anew at every start",
+        "temporary tablespaces, re-created at every start",
     ),
 ];
 
@@ -26,7 +26,7 @@ pub(super) const OURS: Rule = (".evenkeel-", "evenkeel's own snapshots");
 pub(super) const TOP_FILES: [Rule; 2] = [
     (
         "ibtmp1",
-        "the temporary tablespace, made anew at every start",
+        "the temporary tablespace, re-created at every start",
     ),
     ("core", CORE),
 ];
@@ -40,20 +40,17 @@ pub(super) const TOP_ENDS: [Rule; 4] = [
     (".pid", "a pid file"),
     (".sock.lock", "the lock of a socket"),
     (".err", "an error log"),
-    (".lower-test", "a test whether file names ignore case"),
+    (".lower-test", "a test for case-insensitive file names"),
 ];
 
 /// Ends of files in schemas. It takes the place of the table's file at the statement's end, and comes and goes
 /// with each.
-pub(super) const SCHEMA_ENDS: [Rule; 1] = [(
-    ".CSN",
-    "what the CSV engine writes for the length of a statement",
-)];
+pub(super) const SCHEMA_ENDS: [Rule; 1] = [(".CSN", "temporary files of the CSV engine")];
 
 /// Ends of files anywhere. Servers make it for a moment whenever a binary log begins or goes.
 pub(super) const ENDS: [Rule; 1] = [(
     ".~rec~",
-    "a note about binary logs that begin or go, made anew each time",
+    "a note about binary logs that are created or purged, rewritten each time",
 )];
 
 /// Before the number of the file and of the name, in hexadecimal.
@@ -91,7 +88,7 @@ pub(super) fn file(name: &str, top: bool) -> Option<&'static str> {
         return Some(HELD_OPEN.1);
     }
     if moving_redo::is_spare(name) {
-        return Some("a spare redo log file, made anew when it is needed");
+        return Some("a spare redo log file, re-created when needed");
     }
     if let Some(why) = ending(&ENDS, name) {
         return Some(why);

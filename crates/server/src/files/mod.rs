@@ -129,7 +129,7 @@ pub struct ServerFiles {
 
 impl ServerFiles {
     /// Returns whether somebody's own tables are in an engine without transactions: then only
-    /// stopping writes gives one instant.
+    /// stopping writes gives point-in-time consistency.
     #[must_use]
     pub fn has_nontransactional_user_tables(&self) -> bool {
         self.files
@@ -211,7 +211,7 @@ pub fn discover(session: &mut Session, abilities: &Abilities) -> Result<ServerFi
     refuse::unrecoverable(session)?;
     let datadir = variables
         .get("datadir")
-        .ok_or_else(|| Error::refused("the server does not say its data directory"))?;
+        .ok_or_else(|| Error::refused("the server does not report its data directory"))?;
     let pid = host::server_process(session, Path::new(datadir), &variables)?;
     let mut plan = Plan::from_variables(Path::new(datadir), &variables)?;
     plan.outside = outside::known_to_server(session, abilities)?;
@@ -257,7 +257,7 @@ fn stopped(
 ) -> Result<ServerFiles> {
     if let Some(pid) = host::process_in(datadir) {
         return Err(is_running(pid, datadir)
-            .hint("stop it, or name its socket so that it is backed up while it runs"));
+            .hint("stop it, or give its socket to back it up while it runs"));
     }
     let datadir = paths::directory("data directory", datadir)?;
     let mut plan = Plan::from_variables(&datadir, settings)?;

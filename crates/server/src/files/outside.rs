@@ -36,7 +36,7 @@ pub(super) fn known_to_server(
             "SELECT PATH FROM information_schema.INNODB_DATAFILES \
              WHERE PATH LIKE '/%' OR PATH LIKE '%../%'",
         )
-        .context(|| "failed to ask where the tablespaces are")?;
+        .context(|| "failed to query where the tablespaces are")?;
     Ok(rows
         .iter()
         .filter_map(|row| row.at(0).map(PathBuf::from))
@@ -99,10 +99,10 @@ pub(super) fn target(link: &Path) -> Result<Option<PathBuf>> {
     let mut bytes = Vec::new();
     match open(link).and_then(|file| file.take(LINK_MAX + 1).read_to_end(&mut bytes)) {
         Ok(length) if length as u64 > LINK_MAX => Err(Error::refused(format!(
-            "{} is longer than the path that it should hold",
+            "{} is too long to hold a path",
             link.display()
         ))
-        .hint("no server writes such a file: look who did, and remove it")),
+        .hint("a server does not write such a file: check who did, and remove it")),
         Ok(_) => {
             let text = bytes.trim_ascii();
             Ok(Some(PathBuf::from(OsStr::from_bytes(text))))

@@ -62,10 +62,9 @@ impl RedoShape {
         if self.is_archived || archived.is_some() {
             let shows = archived.map_or("innodb_log_archive=ON", String::as_str);
             return Err(Error::refused(format!(
-                "the redo log in {dir} is archived as it is written ({shows}), and evenkeel cannot back \
-                 that up"
+                "the redo log in {dir} is being archived ({shows}), and evenkeel cannot back that up"
             ))
-            .hint("switch it off (SET GLOBAL innodb_log_archive = OFF), and move old ib_*.log files away")
+            .hint("turn it off (SET GLOBAL innodb_log_archive = OFF), and move old ib_*.log files away")
             .hint("or dump the databases: evenkeel dump"));
         }
         let numbers: BTreeSet<u32> = top.iter().filter_map(|name| number(name)).collect();
@@ -89,7 +88,7 @@ impl RedoShape {
                     Some((number, _)) => Err(Error::refused(format!(
                         "the redo log in {dir} lacks ib_logfile{number}"
                     ))
-                    .hint("start the server and shut it down in order, or dump the databases")),
+                    .hint("start the server and shut it down cleanly, or dump the databases")),
                 }
             }
             Some(RedoLayout::SingleFile | RedoLayout::SingleFileOld) => {
@@ -104,14 +103,18 @@ impl RedoShape {
 
 fn unknown(path: &Path) -> Error {
     let error = Error::refused(format!(
-        "{} is not part of a redo log as this server has it, and evenkeel knows no other",
+        "{} does not belong to a redo log of this server version",
         path.display()
     ));
     match path.is_dir() && !path.ends_with(moving_redo::DIRECTORY) {
         true => error.hint(
-            "a schema of this name keeps the server from starting again: rename it, or dump and drop it",
+            "a schema of this name prevents the server from starting again: rename it, or dump \
+             and drop it",
         ),
-        false => error.hint("if an older server or somebody left it there, move it away; else dump the databases"),
+        false => error.hint(
+            "if an older server or a user left it there, move it away; otherwise \
+             dump the databases",
+        ),
     }
 }
 

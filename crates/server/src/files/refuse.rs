@@ -90,7 +90,7 @@ pub(super) fn unrecoverable(session: &mut Session) -> Result<()> {
     let status = session.one("SHOW GLOBAL STATUS LIKE 'Innodb_redo_log_enabled'")?;
     if status.as_ref().and_then(|row| row.at(1)) == Some("OFF") {
         return Err(Error::refused(
-            "the InnoDB redo log is switched off, so no image of the server could recover",
+            "the InnoDB redo log is disabled, so no image of the server could recover",
         )
         .hint("run ALTER INSTANCE ENABLE INNODB REDO_LOG, then back up"));
     }

@@ -19,7 +19,10 @@ pub(super) fn files(variables: &BTreeMap<String, String>, home: &Path) -> Result
                 "the InnoDB system tablespace is on the raw device {}",
                 path.display()
             ))
-            .hint("move it into a file: dump, and load into a server with innodb_data_file_path=ibdata1:12M:autoextend"));
+            .hint(
+                "move it into a file: dump the data, and load it into a server with \
+                 innodb_data_file_path=ibdata1:12M:autoextend",
+            ));
         }
         files.push(std::fs::canonicalize(&path).unwrap_or(path));
     }

@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
                 target.display()
             ))
             .hint(
-                "only a link from the data directory to one schema's own directory is followed",
+                "evenkeel follows only links from the data directory to the directory of one schema",
             ));
         }
         let id = generation_name("schema", relative).replacen('/', "-", 1);
@@ -140,12 +140,12 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{} leads to {}, which belongs to another user than the data",
+            "{} points to {}, which does not belong to the data's owner",
             link.display(),
             target.display()
         ))
         .hint(format!(
-            "look who made it; if it is meant: chown -h root {}",
+            "check who created it; if it is intended: chown -h root {}",
             link.display()
         )))
     }
@@ -161,10 +161,10 @@ impl<'a> Walk<'a> {
         }
         let place = tablespace.display();
         Err(Error::refused(format!(
-            "the tablespace {place}, which the server's dictionary names, belongs to another user than the data"
+            "the tablespace {place}, which the server's dictionary names, does not belong to the data's owner"
         ))
         .hint(format!(
-            "look who made it; if it is meant, give it to user {}: chown {} {place}",
+            "check who created it; if it is intended, give it to user {}: chown {} {place}",
             data.uid(),
             data.uid()
         )))
@@ -178,10 +178,10 @@ impl<'a> Walk<'a> {
         }
         let place = path.display();
         Err(Error::refused(format!(
-            "the file {place}, which the server's settings name, belongs to another user than the data"
+            "the file {place}, which the server's settings name, does not belong to the data's owner"
         ))
         .hint(format!(
-            "look which setting names it; if it is meant, give it to user {}: chown {} {place}",
+            "check which setting names it; if it is intended, give it to user {}: chown {} {place}",
             data.uid(),
             data.uid()
         )))
@@ -386,11 +386,11 @@ impl<'a> Walk<'a> {
         std::fs::canonicalize(&path).map_err(|error| {
             Error::new(
                 ErrorKind::Refused,
-                format!("the tablespace {} is not there", path.display()),
+                format!("the tablespace {} is missing", path.display()),
             )
             .because(error)
             .hint(format!(
-                "it is named by {named_by}: bring it back, or drop its table"
+                "{named_by} names it: put the file back, or drop its table"
             ))
         })
     }

@@ -48,10 +48,10 @@ impl Account {
 pub(crate) fn server_account(pid: i32, datadir: &Path) -> Result<Account> {
     let refused = |why: String| {
         Err(Error::refused(format!(
-            "process {pid} is said to be the server on {}, and {why}",
+            "process {pid} is said to be the server on {}, but it {why}",
             datadir.display()
         ))
-        .hint("look what that process is, and who answers for the server"))
+        .hint("check what that process is, and which program answers on the server's socket"))
     };
     let proc = format!("/proc/{pid}");
     let status = fs::read_to_string(format!("{proc}/status"))
@@ -62,7 +62,7 @@ pub(crate) fn server_account(pid: i32, datadir: &Path) -> Result<Account> {
     };
     if account.user != owner {
         return refused(format!(
-            "runs as user {}, while the directory is user {owner}'s",
+            "runs as user {}, while the directory belongs to user {owner}",
             account.user
         ));
     }
@@ -71,7 +71,7 @@ pub(crate) fn server_account(pid: i32, datadir: &Path) -> Result<Account> {
     }
     let program = fs::metadata(format!("{proc}/exe"));
     if program.is_ok_and(|program| program.mode() & SET_ID != 0) {
-        return refused("its program takes on another account when it is started".to_owned());
+        return refused("has a setuid or setgid program".to_owned());
     }
     match has_files_of(pid, datadir) {
         Some(false) => refused("has none of its files open".to_owned()),
@@ -95,10 +95,10 @@ fn owner_of(datadir: &Path) -> Result<u32> {
         .context(|| format!("failed to look at the data directory {}", datadir.display()))?;
     if found.uid() == 0 && found.mode() & 0o022 != 0 {
         return Err(Error::refused(format!(
-            "the data directory {} is root's, and others can write to it",
+            "the data directory {} belongs to root, and other users can write to it",
             datadir.display()
         ))
-        .hint("give it to the account that the server runs as"));
+        .hint("change its owner to the account that the server runs as"));
     }
     Ok(found.uid())
 }

@@ -47,7 +47,9 @@ pub fn give_content(top: impl AsFd, to: Account) -> io::Result<()> {
             let found = sys::statat(top, name, AtFlags::SYMLINK_NOFOLLOW)?;
             if FileType::from_raw_mode(found.st_mode).is_file() && found.st_nlink > 1 {
                 let name = name.to_string_lossy();
-                return Err(io::Error::other(format!("{name} has a name elsewhere too")));
+                return Err(io::Error::other(format!(
+                    "{name} has a second name (a hard link) elsewhere"
+                )));
             }
             let (uid, gid) = (Some(Uid::from_raw(to.uid)), Some(Gid::from_raw(to.gid)));
             Ok(sys::chownat(

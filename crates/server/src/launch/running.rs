@@ -104,7 +104,7 @@ impl Running {
         match wait(&mut self.child, until, &Cancel::new())? {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(Error::failed(format!(
-                "the server ended badly ({status}):\n{}",
+                "the server failed ({status}):\n{}",
                 complaints(&self.log_path, LOG_LINES)
             ))),
             None => {
@@ -141,7 +141,7 @@ impl Running {
                     ErrorKind::Unreachable,
                     format!("the server was not ready in time:\n{log}"),
                 )
-                .hint("give it more time, or look why its recovery takes so long"));
+                .hint("give it more time, or find out why its recovery takes so long"));
             }
             std::thread::sleep(POLL);
         }

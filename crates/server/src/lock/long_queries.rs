@@ -80,7 +80,7 @@ impl LongQueries {
             if !said {
                 said = true;
                 progress.note(format!(
-                    "waiting for {} long queries before asking for the lock",
+                    "waiting for {} long queries before requesting the lock",
                     running.len()
                 ));
             }

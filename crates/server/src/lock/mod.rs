@@ -8,7 +8,7 @@
 //!
 //! Every wait has a deadline, and is made of short tries with pauses between them: what queues
 //! behind the request gets through in the pauses. A watchdog with a connection of its own ends the
-//! lock's connection when the lock is held for too long; should this whole process stand still, the
+//! lock's connection when the lock is held for too long; should this whole process be stopped, the
 //! server does so a little later. If the connection was lost, [`Locker::release`] fails: the lock
 //! was then not held throughout, whatever else succeeded.
 
@@ -77,7 +77,7 @@ pub enum LockChoice {
 pub struct Held {
     /// From the first lock to the release of the last.
     pub lock: Duration,
-    /// Of it, how long writes or commits stood still.
+    /// Of it, how long writes or commits were paused.
     pub writes_stopped: Duration,
 }
 
@@ -92,7 +92,7 @@ pub struct Locker<'a> {
     release: Vec<String>,
     locked_at: Option<Instant>,
     stopped_at: Option<Instant>,
-    /// How long writes stood still for tries that came to nothing.
+    /// How long writes were paused for tries that failed.
     stopped_in_vain: Duration,
     /// A `BACKUP STAGE` is in force.
     staged: bool,
@@ -162,7 +162,7 @@ impl<'a> Locker<'a> {
 
     fn cannot(&self, lock: &str) -> Error {
         Error::refused(format!("{} has no {lock}", self.abilities.version_text))
-            .hint("use --lock auto, which takes what the server has")
+            .hint("use --lock auto, which uses a lock that the server has")
     }
 
     /// Stops DDL, and writes to tables without transactions on MariaDB, while transactions go on.
@@ -242,7 +242,7 @@ impl<'a> Locker<'a> {
         Ok(())
     }
 
-    /// Reads the coordinates; meant while writes stand still.
+    /// Reads the coordinates; meant for while writes are paused.
     pub fn coordinates(&mut self) -> Result<Coordinates> {
         Coordinates::read(&mut self.session, &self.abilities)
     }
@@ -269,11 +269,11 @@ impl<'a> Locker<'a> {
                 "the lock was lost: its connection ended before the release",
             )
             .because(error)
-            .hint("nothing that was done under the lock can be trusted; run it again"));
+            .hint("do not trust what was done under the lock; run it again"));
         }
         if !self.session.is_alive() {
             return Err(Error::failed(
-                "the lock was lost: its connection is not the same any more",
+                "the lock was lost: its connection was replaced",
             ));
         }
         Ok(held)

@@ -15,7 +15,7 @@ const POLL: Duration = Duration::from_millis(20);
 /// A statement that takes a lock.
 pub(super) struct Wanted<'s> {
     pub(super) statement: &'s str,
-    /// Writes stand still from the moment it is asked for.
+    /// Writes are paused from the moment it is requested.
     pub(super) stops_writes: bool,
     /// It has to wait for running queries, so those are waited for first.
     pub(super) waits_for_queries: bool,

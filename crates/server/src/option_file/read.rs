@@ -96,7 +96,7 @@ impl Reader {
             };
             if depth >= DEPTH_MAX && line::is_directive(piece) {
                 self.warn(format!(
-                    "{}, line {number}: ignored, files include each other too deeply",
+                    "{}, line {number}: ignored, includes are nested too deeply",
                     path.display()
                 ));
                 continue;
@@ -170,7 +170,7 @@ fn fault(path: &Path, given_up: &GivenUp) -> Error {
         given_up.line,
         given_up.why
     ))
-    .hint("mend the file: the MySQL programs stop at this line too")
+    .hint("fix the file: the MySQL programs stop at this line too")
 }
 
 /// Returns the option files of a directory in the order of their bytes.

@@ -168,6 +168,6 @@ fn unknown(option: &OptionLine, key: &str, known: &[&str]) -> Error {
     let all = keys::CONNECTION.into_iter().chain(known.iter().copied());
     match keys::nearest(key, all) {
         Some(near) => error.hint(format!("did you mean '{near}'?")),
-        None => error.hint("remove it, or write loose- in front to have it passed over"),
+        None => error.hint("remove it, or add the prefix loose- so that it is skipped"),
     }
 }

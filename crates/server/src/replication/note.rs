@@ -98,7 +98,7 @@ impl Note {
     pub(super) fn write(noted: &Noted) -> Result<Self> {
         let (notes, name) = (own_notes()?, OsString::from(noted.process.name()));
         let failed = || format!("failed to write {}", notes.path(&name).display());
-        let busy = "another run of evenkeel holds this server's applier now";
+        let busy = "another run of evenkeel has stopped this server's SQL thread";
         let file = notes.claim(&name, busy)?;
         file.set_len(0).context(failed)?;
         line(&file, noted).context(failed)?;
@@ -153,7 +153,7 @@ fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<Lef
     notes.remove_empty(&file, name);
     let noted = read(&mut file)?.noted;
     // When it is locked, its writer lives, and starts the applier itself; one that is not there any more
-    // was seen to by another command.
+    // was handled by another command.
     let locked = |file: &File| file.try_lock().is_ok() && notes.has(file, name);
     if !noted.process.is_there() {
         // The server was restarted, and its appliers with it, or they are not meant to run.
@@ -254,7 +254,8 @@ fn directory() -> PathBuf {
 fn own_notes() -> Result<Notes> {
     Notes::make(&directory(), 0o755).map_err(|error| {
         error.hint(
-            "a stop of the applier is noted there, so that the next command can end it if this one is killed",
+            "evenkeel notes there that it stopped the SQL thread, so that the next command can \
+             start it if this one is killed",
         )
     })
 }

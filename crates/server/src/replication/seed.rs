@@ -261,20 +261,20 @@ fn change_source(source: &SourceCoordinates, abilities: &Abilities) -> String {
 
 fn notes(sources: &[SourceCoordinates], abilities: &Abilities) -> Vec<String> {
     let mut notes = vec![
-        "without --skip-slave-start it would replicate by itself, in the name of the server that \
-         was backed up"
+        "without --skip-slave-start it would start replicating at once, with the settings of the \
+         server that was backed up"
             .to_owned(),
     ];
     if abilities.flavour == Flavour::MySql {
         notes.push(
-            "auto.cnf holds the old server's UUID: two servers with one cannot replicate from the \
-             same source"
+            "auto.cnf holds the old server's UUID: two servers with the same UUID cannot \
+             replicate from the same source"
                 .to_owned(),
         );
     }
     for source in sources.iter().filter(|source| !source.is_known()) {
         notes.push(format!(
-            "channel '{}': where it was in the binary log of {} is not known (back up with \
+            "channel '{}': its position in the binary log of {} is not known (back up with \
              --stop-applier)",
             source.channel, source.host
         ));

@@ -156,14 +156,14 @@ impl Stopped {
 
     /// Lets the appliers go on. Fails when one was not where it stood, or was started by somebody
     /// else or the watchdog meanwhile: then what was done while they stood is not of one place.
-    /// They run again in any case, or the watchdog sees to it.
+    /// They run again in any case, or the watchdog starts them.
     pub fn start(mut self) -> Result<()> {
         let moved = self.moved();
         let ending = self.go_on()?;
         let moved = moved?;
         if ending == Some(Ending::Deadline) {
             return Err(Error::failed(format!(
-                "the applier stood for too long ({}), so the watchdog started it",
+                "the SQL thread was stopped for too long ({}), so the watchdog started it",
                 units::duration(self.since.elapsed())
             ))
             .hint("raise --lock-hold-limit, or find out what took so long"));
@@ -171,9 +171,9 @@ impl Stopped {
         match moved {
             None => Ok(()),
             Some(channel) => Err(Error::failed(format!(
-                "the applier of channel '{channel}' ran while it was to stand"
+                "the SQL thread of channel '{channel}' ran although it was stopped"
             ))
-            .hint("somebody else started it: run again")),
+            .hint("another session started it: run again")),
         }
     }
 
@@ -234,7 +234,7 @@ impl Stopped {
                 None => return Ok(()),
                 Some(channel) if Instant::now() >= until => {
                     return Err(Error::failed(format!(
-                        "the applier of channel '{}' was started, and does not run",
+                        "the SQL thread of channel '{}' was started, and does not run",
                         channel.name
                     ))
                     .hint("look into the server's error log"));
@@ -259,7 +259,10 @@ impl Stopped {
         loop {
             self.wait_for_tables(until, cancel, || {
                 if !std::mem::replace(&mut told, true) {
-                    progress.note("the applier has temporary tables: waiting for their end".into());
+                    progress.note(
+                        "the SQL thread has temporary tables: waiting until they are dropped"
+                            .into(),
+                    );
                 }
             })?;
             self.run_until(self.orders(Order::Stop, &channels), until)?;
@@ -298,7 +301,7 @@ impl Stopped {
         match temporary_tables(&mut self.session)? {
             0 => Ok(()),
             some => Err(gave_up(&format!(
-                "the applier was stopped with {some} temporary tables, which are in no image"
+                "the SQL thread was stopped with {some} temporary tables, which no image contains"
             ))
             .hint("start it, and let the backup stop it")),
         }
@@ -318,11 +321,11 @@ impl Stopped {
             }
             if Instant::now() >= until {
                 return Err(gave_up(&format!(
-                    "the applier had {some} temporary tables all the time: they are in no image, \
-                     and what follows would fail on a server that lacks them"
+                    "the SQL thread had {some} temporary tables all the time: no image contains \
+                     them, and later statements would fail on a server without them"
                 ))
                 .hint("allow more time with --lock-deadline")
-                .hint("or have the source log rows (binlog_format=ROW), which needs no such tables")
+                .hint("or set binlog_format=ROW on the source, which needs no such tables")
                 .hint("or back up without --stop-applier"));
             }
             tell();
@@ -346,7 +349,7 @@ impl Stopped {
                 return Ok(());
             }
             if Instant::now() >= until {
-                return Err(gave_up("the applier did not stop in time"));
+                return Err(gave_up("the SQL thread did not stop in time"));
             }
             std::thread::sleep(POLL);
         }
@@ -390,9 +393,9 @@ impl Stopped {
                 // for that: it is dropped untold.
                 self.guarded = None;
                 Err(gave_up(
-                    "the applier is in the middle of a long transaction and did not stop in time",
+                    "the SQL thread is in the middle of a long transaction and did not stop in time",
                 )
-                .hint("it goes on by itself; allow more time with --lock-deadline"))
+                .hint("it will run again by itself; allow more time with --lock-deadline"))
             }
         }
     }
@@ -408,8 +411,8 @@ fn running(replication: &Replication) -> Result<Vec<String>> {
         .map(|channel| match channel.until {
             false => Ok(channel.name.clone()),
             true => Err(Error::refused(format!(
-                "the applier of channel '{}' was started to stop at a place of its own (UNTIL), \
-                 which it would forget",
+                "the SQL thread of channel '{}' was started with UNTIL; a stop would lose that \
+                 position",
                 channel.name
             ))
             .hint("wait until it has, or back up without --stop-applier")),

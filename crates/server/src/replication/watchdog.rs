@@ -137,7 +137,7 @@ pub(super) struct Watchdog {
 impl Watchdog {
     /// Starts it and waits until it is ready to act.
     pub(super) fn start(program: &Program, order: &Order) -> Result<Self> {
-        let failed = || "failed to start the watchdog of the applier";
+        let failed = || "failed to start the watchdog for the SQL thread";
         let mut child = Command::new(&program.path)
             .args(&program.args)
             // It must not hold a file system that is to be unmounted.

@@ -71,10 +71,13 @@ impl Service {
         }
         if let Some(owner) = owner::supervisor_of(pid) {
             return Err(Error::refused(format!(
-                "the server's process {pid} is kept running by {owner}, which would start it again \
-                 by itself or not at all"
+                "{owner} supervises the server's process {pid}, and would restart it or not \
+                 start it at all"
             ))
-            .hint("say how it is stopped and started: --stop-with COMMAND --start-with COMMAND"));
+            .hint(
+                "give the commands that stop and start it: --stop-with COMMAND --start-with \
+                 COMMAND",
+            ));
         }
         ByHand::of(pid, datadir).map(Self::ByHand)
     }
@@ -134,11 +137,11 @@ impl Service {
                     is_still_there(child.as_mut())?;
                     if Instant::now() >= until {
                         return Err(Error::failed(format!(
-                            "the server did not answer within {} of its start",
+                            "the server did not answer within {} after its start",
                             units::duration(deadline)
                         ))
                         .because(error)
-                        .hint("its error log says what it is at"));
+                        .hint("its error log shows what it is doing"));
                     }
                 }
                 _ => return Ok(()),
@@ -154,7 +157,7 @@ fn is_still_there(child: Option<&mut Child>) -> Result<()> {
         Some(Ok(Some(status))) => Err(Error::failed(format!(
             "the server did not start: it ended with {status}"
         ))
-        .hint("its error log says why")),
+        .hint("its error log shows why")),
         _ => Ok(()),
     }
 }

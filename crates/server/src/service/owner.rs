@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Programs that start what they look after again when it ends, or end with it.
+/// Programs that restart what they supervise when it ends, or end with it.
 const SUPERVISORS: [&str; 12] = [
     "mysqld_safe",
     "mariadbd-safe",
@@ -60,7 +60,7 @@ pub(super) fn supervisor_of(pid: i32) -> Option<String> {
             return Some("a container".to_owned());
         }
     }
-    // Farther up it may look after the login that somebody started the server from.
+    // Farther up it may supervise the login that somebody started the server from.
     ancestors(pid).into_iter().take(2).find_map(|ancestor| {
         let name = fs::read_to_string(format!("/proc/{ancestor}/comm")).ok()?;
         let name = name.trim();

@@ -154,8 +154,8 @@ impl Said {
         if !asked_for && !options.is_empty() && !is_same(&said.0, &datadir) {
             options.clear();
             warnings.push(format!(
-                "the option files are of the server on {}, and not used for {}: name the right \
-                 one with --defaults-file",
+                "the option files belong to the server on {}, and are not used for {}: name the \
+                 right one with --defaults-file",
                 said.0.display(),
                 datadir.display()
             ));
@@ -218,7 +218,7 @@ const NAME_IT: &str = "give the data directory with --datadir, or the server's -
 /// Says who named a data directory.
 fn comes_from(origin: &Origin) -> String {
     match origin {
-        Origin::Default => "nothing names one, so the usual place was taken".to_owned(),
+        Origin::Default => "no option names one, so the default was used".to_owned(),
         Origin::CommandLine => "it comes from the command line".to_owned(),
         other => format!("it comes from {other}"),
     }
@@ -235,7 +235,7 @@ fn existing(path: &Path, from: &Origin) -> Result<PathBuf> {
     });
     found.map_err(|error| match error.kind() {
         io::ErrorKind::PermissionDenied => named(
-            Error::refused(format!("the data directory {place} may not be read"))
+            Error::refused(format!("the data directory {place} cannot be read"))
                 .because(error)
                 .hint("run evenkeel as root or as the server's user"),
         ),

@@ -17,32 +17,32 @@ pub struct Covered {
 const COVERED: [Covered; 11] = [
     Covered {
         name: "InnoDB",
-        why: "crash recovery makes its files one instant",
+        why: "crash recovery makes its files consistent",
         // Or none, in a tablespace with others: InnoDB itself is asked for its files.
         files: &[],
         frm: 12,
     },
     Covered {
         name: "MyISAM",
-        why: "writes stand still while its files are read",
+        why: "writes are paused while its files are read",
         files: &["MYD", "MYI"],
         frm: 9,
     },
     Covered {
         name: "Aria",
-        why: "writes stand still while its files and its log are read",
+        why: "writes are paused while its files and its log are read",
         files: &["MAD", "MAI"],
         frm: 42,
     },
     Covered {
         name: "CSV",
-        why: "writes stand still while its files are read",
+        why: "writes are paused while its files are read",
         files: &["CSV"],
         frm: 17,
     },
     Covered {
         name: "ARCHIVE",
-        why: "writes stand still while its files are read",
+        why: "writes are paused while its files are read",
         files: &["ARZ"],
         frm: 16,
     },
@@ -54,7 +54,7 @@ const COVERED: [Covered; 11] = [
     },
     Covered {
         name: "MEMORY",
-        why: "its rows go with the server's process: the definition is all that lasts",
+        why: "its rows are in memory only: only the definition is stored",
         files: &[],
         frm: 6,
     },
@@ -66,19 +66,19 @@ const COVERED: [Covered; 11] = [
     },
     Covered {
         name: "FEDERATED",
-        why: "its rows are another server's: the definition is all that is here",
+        why: "its rows are on another server: only the definition is here",
         files: &[],
         frm: 18,
     },
     Covered {
         name: "PERFORMANCE_SCHEMA",
-        why: "its rows are made up when it is asked",
+        why: "its rows are computed on request",
         files: &[],
         frm: 28,
     },
     Covered {
         name: "QUEUE",
-        why: "all its files are taken in one snapshot, or while the server's process stands",
+        why: "all its files are in one snapshot, or are cloned while the server's process is paused",
         files: &["QUE"],
         frm: 0,
     },

@@ -1,4 +1,4 @@
-//! Snapshots of subvolumes by path, for whoever looks after them himself.
+//! Snapshots of subvolumes by path, for callers that manage them themselves.
 
 use crate::filesystem::Kind;
 use crate::holding::SUBVOLUME_ROOT;
@@ -17,12 +17,12 @@ pub fn is_subvolume(path: &Path) -> Result<bool> {
     Ok(facts.is_dir() && facts.ino() == SUBVOLUME_ROOT && Kind::of(path)? == Kind::Btrfs)
 }
 
-/// Makes `to` a snapshot of the subvolume `from`. It is one instant of what was synced; subvolumes
+/// Makes `to` a snapshot of the subvolume `from`. It contains what was synced; subvolumes
 /// inside `from` are empty directories in it.
 pub fn snapshot_subvolume(from: &Path, to: &Path, read_only: bool) -> Result<()> {
     let failed = || {
         format!(
-            "failed to make {} a snapshot of {}",
+            "failed to create {} as a snapshot of {}",
             to.display(),
             from.display()
         )

@@ -78,10 +78,10 @@ impl Subvolume {
             (path.parent(), path.file_name(), facts.is_symlink())
         else {
             return Err(Error::failed(format!(
-                "{} became a symbolic link since it was looked at",
+                "{} was replaced by a symbolic link after it was checked",
                 path.display()
             ))
-            .hint("look who changes the data directory"));
+            .hint("find out who changes the data directory"));
         };
         self.check(path, &facts)?;
         let folder = match folders.entry(folder.to_owned()) {
@@ -112,7 +112,7 @@ impl Subvolume {
             .map(Path::to_owned)
             .map_err(|_| {
                 Error::refused(format!(
-                    "{} is reached by another mount than {}",
+                    "{} and {} are on different mounts",
                     path.display(),
                     self.root.display()
                 ))

@@ -57,7 +57,7 @@ impl InPlace {
         }
         Err(
             Error::failed(format!("{} changed during the copy", self.path.display()))
-                .hint("leave it alone until the copy is done, and run again"),
+                .hint("do not use it until the copy is done, and run again"),
         )
     }
 }
@@ -76,8 +76,8 @@ impl Stamp {
     }
 }
 
-const HINT: &str = "stop what uses it; or put it on LVM, XFS or btrfs, where it can be frozen; or \
-                    give a snapshot command of your own: --snapshot hook --hook COMMAND";
+const HINT: &str = "stop the program that uses it; or move it to LVM, XFS or btrfs, where it can \
+     be frozen; or use your own snapshot command: --snapshot hook --hook COMMAND";
 
 /// Fails with the reason when somebody may write to a volume.
 pub(crate) fn refuse_if_used(path: &Path) -> Result<()> {
@@ -137,7 +137,7 @@ impl Provider for VolumesInPlace {
     }
 
     fn patch(&mut self, _: &SourceFile, _: u64, _: &[u8]) -> Result<()> {
-        Err(Error::failed("a volume itself is not to be patched"))
+        Err(Error::failed("a volume itself cannot be patched"))
     }
 
     fn changed(&self, _: &SourceFile) -> Result<Changed> {

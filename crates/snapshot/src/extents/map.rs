@@ -98,7 +98,7 @@ impl<'a> Extents<'a> {
                 // A batch that gets no further would be asked for forever.
                 let end = self.batch.get(self.filled - 1);
                 if end.logical.saturating_add(end.length) <= self.position {
-                    return Err(io::Error::other("the extent list does not get any further"));
+                    return Err(io::Error::other("the list of extents does not advance"));
                 }
             }
             let extent = self.batch.get(self.next);

@@ -47,7 +47,7 @@ pub(super) fn make(directory: &Path) -> Result<OwnDirectory> {
     if !is_marked(&anchor) {
         mark(&anchor).map_err(|error| match error {
             Unmarked::Foreign => Error::refused(format!(
-                "{} is not a directory that evenkeel made",
+                "evenkeel did not create the directory {}",
                 directory.display()
             ))
             .hint("name another place with --snapshot-dir, or move that directory away"),
@@ -127,7 +127,7 @@ fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let found = file.metadata()?;
     match found.is_file() && found.nlink() == 1 {
         true => Ok(file),
-        false => Err(io::Error::other("it is no file of its own")),
+        false => Err(io::Error::other("it is not a separate regular file")),
     }
 }
 

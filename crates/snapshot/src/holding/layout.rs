@@ -117,7 +117,7 @@ fn beside(directory: &Path, filesystem: Identity) -> Result<PathBuf> {
 
 fn no_place(directory: &Path) -> Error {
     Error::refused(format!(
-        "there is no place beside {} on its filesystem to keep snapshots in",
+        "there is no place beside {} on its filesystem for snapshots",
         directory.display()
     ))
     .hint("name a directory on the same filesystem, outside the server's own: --snapshot-dir DIR")

@@ -150,7 +150,7 @@ mod tests {
             .parse()
             .unwrap();
         let deadline = Instant::now() + LONG;
-        // Gone, or a zombie until whoever adopted it looks after it.
+        // Gone, or a zombie until its new parent reaps it.
         while std::fs::read_to_string(format!("/proc/{pid}/stat"))
             .is_ok_and(|stat| !stat.contains(") Z"))
         {

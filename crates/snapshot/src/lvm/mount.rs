@@ -28,9 +28,9 @@ fn options(kind: &str) -> Result<&'static [&'static str]> {
         "xfs" => Ok(&["ro", "nouuid", "norecovery"]),
         "ext4" | "ext3" | "ext2" => Ok(&["ro", "noload"]),
         _ => Err(Error::refused(format!(
-            "a snapshot of a volume with {kind} on it is not mounted by evenkeel"
+            "evenkeel does not mount snapshots of volumes with {kind}"
         ))
-        .hint("it can do so with XFS and ext4")),
+        .hint("it supports XFS and ext4")),
     }
 }
 

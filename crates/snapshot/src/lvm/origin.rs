@@ -120,7 +120,7 @@ fn mounted(layout: &Layout) -> Result<(Origin, Vec<Lv>)> {
             }
             Some((other, device)) if device != facts.dev() => {
                 return Err(Error::refused(format!(
-                    "{} and {} are not on one volume, so no snapshot is one instant of both",
+                    "{} and {} are not on one volume, so no snapshot covers both at one point in time",
                     other.display(),
                     directory.display()
                 )));
@@ -177,7 +177,7 @@ fn mounts_of(device: u64, directory: &Path) -> Result<Mounts> {
     let text = fs::read_to_string("/proc/self/mountinfo").context(|| "failed to list mounts")?;
     let mounts = parse_mounts(&text, &device_number(device), device);
     let mounts = mounts.ok_or_else(|| {
-        Error::refused(format!("{} is on no mount to be seen", directory.display()))
+        Error::refused(format!("no visible mount contains {}", directory.display()))
     })??;
     Ok(mounts)
 }

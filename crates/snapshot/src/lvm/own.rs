@@ -51,7 +51,7 @@ impl Lock {
         }
         Err(Error::new(
             ErrorKind::Busy,
-            format!("another run holds {LOCKS}/{name} for too long"),
+            format!("another run has held {LOCKS}/{name} for too long"),
         ))
     }
 

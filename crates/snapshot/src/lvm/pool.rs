@@ -18,7 +18,7 @@ use std::ops::Range;
 pub(super) fn difference(pool: &Lv, base: &Lv, now: &Lv) -> Result<Vec<Range<u64>>> {
     let (Some(base_id), Some(now_id)) = (base.thin_id, now.thin_id) else {
         return Err(Error::failed(
-            "lvs does not say the numbers of the thin volumes",
+            "lvs does not report the ids of the thin volumes",
         ));
     };
     tool::require("thin_delta")?;
@@ -26,7 +26,7 @@ pub(super) fn difference(pool: &Lv, base: &Lv, now: &Lv) -> Result<Vec<Range<u64
     let message = device(pool);
     if status::pool(&message)?.reserved {
         return Err(Error::failed(format!(
-            "somebody else has a snapshot of the metadata of {}",
+            "another program has a snapshot of the metadata of {}",
             pool.path()
         )));
     }

@@ -105,7 +105,7 @@ struct Row {
 /// Reads a report. A volume of several segments is in it several times.
 fn parse(text: &str) -> Result<Vec<Lv>> {
     let document: Document =
-        serde_json::from_str(text).context(|| "failed to understand what lvs says")?;
+        serde_json::from_str(text).context(|| "failed to parse the output of lvs")?;
     let mut volumes: Vec<Lv> = Vec::new();
     for row in document.report.into_iter().flat_map(|report| report.lv) {
         if !volumes.iter().any(|known| known.uuid == row.lv_uuid) {
@@ -126,8 +126,9 @@ fn volume(row: Row) -> Result<Lv> {
             .to_owned()
     };
     let bytes = |text: &str| {
-        text.parse::<u64>()
-            .map_err(|error| Error::failed(format!("lvs says a size of '{text}'")).because(error))
+        text.parse::<u64>().map_err(|error| {
+            Error::failed(format!("lvs reports an invalid size '{text}'")).because(error)
+        })
     };
     let device = (row.lv_kernel_major.parse(), row.lv_kernel_minor.parse());
     Ok(Lv {

@@ -45,8 +45,8 @@ pub(super) fn for_thick(origin: &Lv, wanted: Option<u64>) -> Result<u64> {
         units::bytes(origin.vg_free_bytes),
         units::bytes(bytes)
     ))
-    .hint("name a smaller one with --snapshot-size: it has to hold what is written meanwhile")
-    .hint("or give the group more room: vgextend"))
+    .hint("choose a smaller one with --snapshot-size: it must hold all writes during the backup")
+    .hint("or extend the group: vgextend"))
 }
 
 /// Fails when a pool is too full for one more snapshot. A pool that does not say is not held against.
@@ -66,9 +66,9 @@ pub(super) fn for_thin(pool: &Lv) -> Result<()> {
         share.unwrap_or_default()
     ))
     .hint(match what {
-        "data" => format!("make it larger: lvextend -L +SIZE {}", pool.path()),
+        "data" => format!("extend it: lvextend -L +SIZE {}", pool.path()),
         _ => format!(
-            "make it larger: lvextend --poolmetadatasize +SIZE {}",
+            "extend it: lvextend --poolmetadatasize +SIZE {}",
             pool.path()
         ),
     }))
@@ -105,13 +105,13 @@ fn thick_holds(found: Thick) -> Result<()> {
     match found {
         Thick::Valid(used, all) if percent((used, all)) < THICK_FULL => Ok(()),
         Thick::Valid(used, all) => Err(Error::failed(format!(
-            "the LVM snapshot is {} % full, so the run ends before it overflows",
+            "the LVM snapshot is {} % full, so the run stops before it overflows",
             percent((used, all))
         ))
-        .hint("make it larger with --snapshot-size, or run when less is written")),
+        .hint("make it larger with --snapshot-size, or run when there are fewer writes")),
         Thick::Lost => Err(
-            Error::failed("the LVM snapshot overflowed: what it held is lost")
-                .hint("make it larger with --snapshot-size, or run when less is written"),
+            Error::failed("the LVM snapshot overflowed: its contents are lost")
+                .hint("make it larger with --snapshot-size, or run when there are fewer writes"),
         ),
     }
 }
@@ -119,8 +119,9 @@ fn thick_holds(found: Thick) -> Result<()> {
 fn pool_holds(found: &status::Pool) -> Result<()> {
     let (data, metadata) = (percent(found.data), percent(found.metadata));
     if !found.writable {
-        return Err(Error::failed("the thin pool takes no writes any more")
-            .hint("make it larger: lvextend"));
+        return Err(
+            Error::failed("the thin pool no longer accepts writes").hint("extend it: lvextend")
+        );
     }
     for (what, share, limit) in [
         ("data", data, POOL_FULL_DURING),
@@ -128,9 +129,9 @@ fn pool_holds(found: &status::Pool) -> Result<()> {
     ] {
         if share >= limit {
             return Err(Error::failed(format!(
-                "the thin pool is {share} % full of {what}, so the run ends before it overflows"
+                "the thin pool is {share} % full of {what}, so the run stops before it overflows"
             ))
-            .hint("make it larger: lvextend"));
+            .hint("extend it: lvextend"));
         }
     }
     Ok(())

@@ -100,7 +100,7 @@ fn wait(child: &mut Child) -> Result<ExitStatus> {
         if Instant::now() >= deadline {
             let limit = evenkeel_op::units::duration(LIMIT);
             return Err(Error::failed(format!(
-                "it takes longer than {limit} and still runs as process {}",
+                "it has taken longer than {limit} and still runs as process {}",
                 child.id()
             )));
         }

@@ -48,7 +48,7 @@ impl Note {
         let notes = own_notes()?;
         let name = OsString::from(format!("{}-{}", target.pid, target.start_time));
         let failed = || format!("failed to write {}", notes.path(&name).display());
-        let busy = format!("another run of evenkeel pauses process {} now", target.pid);
+        let busy = format!("another run of evenkeel is pausing process {}", target.pid);
         let file = notes.claim(&name, &busy)?;
         let boot = boot_id().context(failed)?;
         let text = format!(
@@ -213,7 +213,8 @@ fn own_notes() -> Result<Notes> {
     };
     made.map_err(|error| {
         error.hint(
-            "a stop of the server is noted there, so that the next command can end it if this one is killed",
+            "evenkeel notes there that it stopped the server, so that the next command can \
+             resume it if this one is killed",
         )
     })
 }

@@ -38,7 +38,7 @@ impl Watchdog {
     /// Forks a process that sends SIGCONT to `target` (a pidfd) when `limit` has passed, when
     /// dismissed, or when this process is gone.
     pub(super) fn start(target: BorrowedFd<'_>, limit: Duration) -> Result<Self> {
-        let failed = || "failed to start the watchdog of the pause";
+        let failed = || "failed to start the watchdog for the pause";
         let (reader, line) = pipe().context(failed)?;
         let deadline_ns =
             now_ns().saturating_add(i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX));

@@ -81,7 +81,7 @@ impl Folder {
             fail_point!("snapshot::reflink::next_file");
             match pair.bring() {
                 Ok(Brought::Forward(ranges)) => tell(&file.name, Changed::Ranges(ranges)),
-                Ok(Brought::Anew) => tell(&file.name, Changed::Unknown),
+                Ok(Brought::Whole) => tell(&file.name, Changed::Unknown),
                 Err(error) => {
                     // It may have come half the way.
                     tell(&file.name, Changed::Unknown);
@@ -104,12 +104,12 @@ fn explain(error: io::Error, path: &Path) -> Error {
     let told = Error::failed(format!("failed to clone {}", path.display()));
     let told = match error.raw_os_error() {
         Some(libc::ENOENT) => {
-            told.hint("it vanished between being listed and being cloned; run again")
+            told.hint("it vanished before it was cloned; run again")
         }
-        Some(libc::ENOSPC) => told.hint("the filesystem is full; clones need a little room"),
+        Some(libc::ENOSPC) => told.hint("the filesystem is full; clones need a little space"),
         Some(libc::EXDEV) => told.hint("it is a mount that leads to another filesystem"),
         Some(libc::ELOOP) => told.hint(
-            "it became a symbolic link since it was listed: look who changes the data directory",
+            "it became a symbolic link since it was listed: find out who changes the data directory",
         ),
         _ => told,
     };

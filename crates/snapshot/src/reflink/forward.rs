@@ -25,13 +25,13 @@ const RANGES_MAX: usize = 1 << 20;
 /// What became of a clone.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Brought {
-    /// It was made anew: nothing is known of its difference from what was there.
-    Anew,
+    /// It was cloned as a whole: nothing is known of its difference from what was there.
+    Whole,
     /// What may differ from what was there: sorted, disjoint, inside the file as it is now.
     Forward(Vec<Range<u64>>),
 }
 
-/// What of a file has to be of one instant.
+/// What of a file has to be point-in-time consistent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pages {
     /// Bytes that are written in one piece: a power of two, at least a block of the filesystem.
@@ -46,7 +46,7 @@ pub(super) struct Pair<'a> {
     pub(super) source: (&'a File, &'a OsStr),
     /// The open directory of the clone, and its name there.
     pub(super) target: (&'a File, &'a str),
-    /// What has to be of one instant.
+    /// What has to be point-in-time consistent.
     pub(super) pages: Pages,
     /// Whether extents tell what differs.
     pub(super) true_extents: bool,
@@ -73,8 +73,8 @@ impl Pair<'_> {
                 Err(other) => return Err(other.into()),
             }
         }
-        self.anew(&source, self.target.1)?;
-        Ok(Brought::Anew)
+        self.clone_whole(&source, self.target.1)?;
+        Ok(Brought::Whole)
     }
 
     /// Clones the file in one call: the kernel lets nobody write to it meanwhile. Ranges that are
@@ -83,7 +83,7 @@ impl Pair<'_> {
         let (folder, name) = self.target;
         // No clone's name ends in this: they end in a tilde.
         let fresh = format!("{name}new");
-        self.anew(source, &fresh)?;
+        self.clone_whole(source, &fresh)?;
         let read = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let brought = match open(folder, OsStr::new(name), read) {
             Ok(former) if self.true_extents => {
@@ -92,7 +92,7 @@ impl Pair<'_> {
                 let ranges = differing(Extents::of(&former), former_size, Extents::of(&now), size)?;
                 Brought::Forward(whole_units(ranges, self.pages.unit, size))
             }
-            _ => Brought::Anew,
+            _ => Brought::Whole,
         };
         rustix::fs::renameat(folder, &fresh, folder, name)?;
         Ok(brought)
@@ -115,7 +115,7 @@ impl Pair<'_> {
         Ok(ranges)
     }
 
-    fn anew(&self, source: &File, name: &str) -> Result<(), Errno> {
+    fn clone_whole(&self, source: &File, name: &str) -> Result<(), Errno> {
         let folder = self.target.0;
         match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}

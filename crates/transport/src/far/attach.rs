@@ -41,7 +41,9 @@ pub fn attach(
         .write_all(b"evenkeel:ready\n")
         .and_then(|()| output.flush())
         .context(|| "failed to answer")?;
-    let inward = stream.try_clone().context(|| "failed to double a socket")?;
+    let inward = stream
+        .try_clone()
+        .context(|| "failed to duplicate a socket")?;
     std::thread::spawn(move || {
         // Either end may go at any time; the session waits for the next connection.
         let _ = copy(input, &inward);

@@ -18,7 +18,7 @@ pub(super) enum End {
 impl End {
     pub(super) fn error(&self) -> Error {
         match self {
-            Self::Bye => lost("the other side ended it"),
+            Self::Bye => lost("the other host ended it"),
             Self::Lost(why) => lost(why),
         }
     }
@@ -162,7 +162,7 @@ impl State {
     pub(super) fn detach(&mut self) {
         if let Some(carrier) = self.carrier.take() {
             (carrier.cut)();
-            // One that was never greeted does not begin the wait anew.
+            // One that was never greeted does not restart the wait.
             self.alone_since.get_or_insert_with(Instant::now);
         }
     }

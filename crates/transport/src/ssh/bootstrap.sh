@@ -84,7 +84,7 @@ take() {
 }
 
 if [ -n "@MACHINE@" ] && [ "$(uname -m)" != "@MACHINE@" ]; then
-    say "cannot run it was made for @MACHINE@, and that host is $(uname -m)"
+    say "cannot run it was built for @MACHINE@, and that host is $(uname -m)"
     exit 1
 fi
 here=

@@ -29,8 +29,8 @@ impl Kept {
         match self {
             Self::Yes(place) => format!("the program stays on {host} for the next run, in {place}"),
             Self::No(why) => format!(
-                "the program does not stay on {host}, so each run sends it: {why} (--no-ssh-keep-program \
-                 accepts that)"
+                "the program cannot be kept on {host}, so each run sends it: {why} \
+                 (--no-ssh-keep-program silences this)"
             ),
         }
     }
@@ -88,21 +88,22 @@ pub(super) fn preface(
 /// Says why the program does not run over there, given what its loader or the shell said, and what to do.
 fn unfit(said: &str) -> Error {
     let said = said.trim();
-    let (why, hint) = if said.starts_with("it was made for") {
+    let (why, hint) = if said.starts_with("it was built for") {
         (
             "the program does not run on that host's processor",
             "send one that was built for it: --ssh-program FILE",
         )
     } else if said.contains("GLIBC_") && said.contains("not found") {
         (
-            "that host's C library is older than the program asks for",
-            "send the program of the packages, or one that `make portable` built; they ask for glibc 2.17: \
-             --ssh-program FILE",
+            "that host's C library is older than the program needs",
+            "send the program from the packages, or one built by `make portable`; they need \
+             glibc 2.17: --ssh-program FILE",
         )
     } else {
         (
             "the program does not run on that host",
-            "it needs the GNU C library there; --ssh-program FILE sends another one, say of the packages",
+            "it needs the GNU C library there; --ssh-program FILE sends another program, for \
+             example from the packages",
         )
     };
     Error::refused(why).because(said.to_owned()).hint(hint)

@@ -57,7 +57,7 @@ impl Said {
             Error::new(kind, message)
                 .because(io::Error::other(why))
                 .hint(format!(
-                    "try it by hand: {} {} true",
+                    "try it yourself: {} {} true",
                     ssh.command.join(" "),
                     ssh.destination
                 ))

@@ -114,7 +114,7 @@ impl Guard {
             true => Ok(writing),
             false => Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the other host wanted to change the repository without the lock for that",
+                "the other host tried to change the repository without its lock",
             )),
         }
     }

@@ -23,7 +23,7 @@ impl NewObject for CheckedHead {
         if self.bytes.len() + bytes.len() > LENGTH_MAX {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the other host's head is larger than any head",
+                "the other host's head is too large",
             ));
         }
         self.bytes.extend_from_slice(bytes);

@@ -332,6 +332,6 @@ impl Serving {
 fn unknown() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidInput,
-        "the other side asked for something it does not hold",
+        "the other host asked for something that it did not open",
     )
 }

@@ -344,7 +344,7 @@ fn a_head_that_forgets_generations_is_not_taken() {
     };
     // As it is, too: it is not its successor.
     let error = send(&now);
-    assert!(error.to_string().contains("without the lock"), "{error}");
+    assert!(error.to_string().contains("without its lock"), "{error}");
     let _lock = store.try_lock("writer.lock", LockMode::Exclusive).unwrap();
     let error = send(&now);
     assert!(error.to_string().contains("its number"), "{error}");

@@ -64,7 +64,7 @@ impl<const N: usize> Guesses<N> {
         inputs
     }
 
-    /// Goes on with one side of the node that was asked for last.
+    /// Continues with one side of the node that was asked for last.
     #[inline(always)]
     pub(super) fn descend(&mut self, last_lower: u8, upper: bool) {
         let last = i16::from(last_lower);

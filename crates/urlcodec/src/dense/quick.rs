@@ -44,7 +44,7 @@ impl Slot {
         sums: [0; SLOTS],
     };
 
-    /// Goes on with one side of the last node.
+    /// Continues with one side of the last node.
     #[inline]
     pub(super) fn descend(&mut self, upper: bool) {
         let (from, to) = (self.from, self.to);

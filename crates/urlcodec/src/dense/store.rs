@@ -24,7 +24,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Goes on with one side of the last split.
+    /// Continues with one side of the last split.
     #[inline]
     pub(super) fn descend(&mut self, upper: bool) {
         if upper {

@@ -12,7 +12,7 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let mut arguments = std::env::args().skip(1);
-    let dir = arguments.next().ok_or("say in which directory")?;
+    let dir = arguments.next().ok_or("give a directory")?;
     let rows: u64 = arguments
         .next()
         .map_or(Ok(1_000_000), |rows| rows.parse())?;

@@ -49,7 +49,7 @@ pub enum Error {
     #[error("row {0} is not owned by this session. Wait for a row first")]
     NotOwner(u64),
     /// A copy lacks a row.
-    #[error("row {0} is not in the copy: nothing was changed. Try again when nobody inserts")]
+    #[error("row {0} is not in the copy: nothing was changed. Try again when nothing inserts")]
     NotCopied(u64),
     /// Rows of a copy come in another order.
     #[error("row {0} comes before one that is older. Rows of a queue keep their order")]

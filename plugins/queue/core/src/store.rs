@@ -144,7 +144,7 @@ impl Store {
         self.open_either(anchor, options, false)
     }
 
-    /// Opens a table of which something broke: the rest is kept, and written anew. The report says
+    /// Opens a table of which something broke: the rest is kept, and rewritten. The report says
     /// what is lost. Rows whose removal is lost come again.
     ///
     /// # Errors

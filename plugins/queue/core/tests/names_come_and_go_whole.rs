@@ -111,7 +111,7 @@ fn when_power_goes_between_any_two_calls() {
     }
 }
 
-/// The server takes what failed for not done, and goes on with what it had.
+/// The server takes what failed for not done, and continues with what it had.
 #[test]
 fn when_any_call_fails() {
     for (name, step, _) in steps() {

@@ -31,7 +31,7 @@ fn a_write_that_fails_leaves_nothing_and_ends_nothing() {
             "{fault:?}: {failed:?}"
         );
         assert_eq!(table.owned_by(1), ids, "they are the owner's still");
-        // Space is filled anew before that: a write and a sync.
+        // Space is filled again before that: a write and a sync.
         disk.fail_after(2, fault, false);
         let failed = table.append(vec![b"lost".to_vec()], None);
         assert!(

@@ -211,7 +211,7 @@ impl Connection {
         self.session.held().is_some()
     }
 
-    /// Begins anew, as a connection that was just made: what is owned goes back.
+    /// Starts over, as a connection that was just made: what is owned goes back.
     pub fn reset(&mut self) {
         self.session.leave();
         self.is_owner = false;

@@ -156,8 +156,9 @@ impl Cursor {
                 Ok(())
             }
             None => Err(Fault::misuse(
-                "consumers go on while a queue is copied, and a table of another engine would not notice: \
-                 INSERT what this connection owns into another table, and queue_end() it",
+                "consumers keep working while a queue is copied, so the copy would be wrong: \
+                 INSERT the rows that this connection owns into another table, and queue_end() \
+                 them",
             )),
         }
     }

@@ -59,15 +59,15 @@ pub(super) fn find(
 ) -> Result<Tool> {
     let Some(abilities) = abilities else {
         return Err(
-            Error::usage("only a running server can be copied by its tool")
-                .hint("of a stopped one, take the files: --snapshot copy"),
+            Error::usage("the hot-copy tool can copy only a running server")
+                .hint("for a stopped server, use --snapshot copy"),
         );
     };
     if files.has_queues() {
         return Err(Error::refused(
-            "there are queues (ENGINE=QUEUE), and the tool does not copy their files",
+            "the server has queues (ENGINE=QUEUE), and the hot-copy tool does not copy their files",
         )
-        .hint("choose another --snapshot, such as a btrfs or LVM one; or drop them"));
+        .hint("choose another --snapshot, such as btrfs or LVM; or drop the queues"));
     }
     if let Some(root) = files
         .roots
@@ -75,23 +75,23 @@ pub(super) fn find(
         .find(|root| root.id.starts_with("tablespaces-"))
     {
         return Err(Error::refused(format!(
-            "tables lie outside the data directory, in {}: the tool's copy of those is not restored \
-             yet",
+            "tables lie outside the data directory, in {}: evenkeel cannot restore the tool's \
+             copy of them",
             root.path.display()
         ))
-        .hint("choose another --snapshot, or move the tables (ALTER TABLE … without DATA DIRECTORY)"));
+        .hint(
+            "choose another --snapshot, or move the tables (ALTER TABLE … without DATA DIRECTORY)",
+        ));
     }
     if request.applier != ApplierWish::GoesOn {
         return Err(
-            Error::usage("an applier would have to stand for as long as the tool copies")
-                .hint("leave --stop-applier out, or choose another --snapshot"),
+            Error::usage("the SQL thread would be stopped for as long as the tool copies")
+                .hint("remove --stop-applier, or choose another --snapshot"),
         );
     }
     if request.lock != LockWish::Auto {
-        return Err(
-            Error::usage("a tool takes the locks that it needs by itself")
-                .hint("leave --lock out, or choose another --snapshot"),
-        );
+        return Err(Error::usage("the hot-copy tool takes its own locks")
+            .hint("remove --lock, or choose another --snapshot"));
     }
     let wanted = Wanted {
         flavour: abilities.flavour,
@@ -106,8 +106,8 @@ pub fn assess(files: &ServerFiles, abilities: &Abilities) -> Result<String> {
     let request = BackupRequest::new(Path::new(""), nowhere, super::SnapshotChoice::Engine);
     let tool = find(&request, files, Some(abilities))?;
     Ok(format!(
-        "{} {} copies the files and follows the redo log; everything is read each time, and commits \
-         wait at its end",
+        "{} {} copies the files and follows the redo log; it reads everything each time, and \
+         commits wait at the end",
         tool.name, tool.version
     ))
 }
@@ -122,7 +122,7 @@ pub(super) fn take(
 ) -> Result<Taken> {
     let Source::Live(connect) = &request.source else {
         return Err(Error::usage(
-            "only a running server can be copied by its tool",
+            "the hot-copy tool can copy only a running server",
         ));
     };
     let before = coordinates_now(connect)?;
@@ -182,7 +182,7 @@ fn all_tables(
         return Ok(checked.record);
     }
     Err(tables::lacking(&checked.lacking, files)
-        .hint("if tables were made, renamed or dropped meanwhile, run it again"))
+        .hint("if tables were created, renamed or dropped meanwhile, run it again"))
 }
 
 /// Whether the tool says by a file that a table was made, renamed or dropped while it copied.
@@ -199,7 +199,7 @@ fn left_out(files: &ServerFiles, streamed: &Streamed) -> Vec<LeftOut> {
             .name
             .rsplit_once('.')
             .map_or(&*file.name, |(stem, _)| stem);
-        // What lies elsewhere comes on top; a table that was made anew comes as .new.
+        // What lies elsewhere comes on top; a table that was re-created comes as .new.
         [
             file.name.clone(),
             format!("{}/{own}", files::ROOT),

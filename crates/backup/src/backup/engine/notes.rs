@@ -27,7 +27,7 @@ pub(super) fn coordinates(notes: &BTreeMap<String, Vec<u8>>) -> Result<Coordinat
     let (Some(file), Some(position)) = (file, position) else {
         let text = text.trim_end();
         return Err(Error::failed(format!(
-            "the tool's coordinates make no sense: '{text}'"
+            "the tool's coordinates are not valid: '{text}'"
         )));
     };
     // A set of MySQL's goes on over several lines.
@@ -48,11 +48,11 @@ pub(super) fn check(copy: &Coordinates, before: &Coordinates, after: &Coordinate
     };
     let failed = |found: &str| {
         Err(Error::failed(format!(
-            "the tool says that its copy is at {found}, but the server went from {} to {}",
+            "the tool reports position {found} for its copy, but the server was between {} and {}",
             shown(before),
             shown(after)
         ))
-        .hint("nothing was stored; is the tool really the one of this server?"))
+        .hint("nothing was stored; does the tool belong to this server?"))
     };
     match place(copy) {
         Some(at) if (from..=to).contains(&at) => Ok(()),

@@ -137,7 +137,7 @@ impl<R: Read> Reader<R> {
         let kind = head[9];
         let path = self.path(u32_at(&head, 10))?;
         if self.ended.contains(&path) {
-            return Err(self.damaged(&format!("'{path}' goes on after its end")));
+            return Err(self.damaged(&format!("'{path}' continues after its end")));
         }
         match kind {
             b'S' if self.maker == Maker::MariaDbBackup => self.step(path)?,
@@ -206,7 +206,7 @@ impl<R: Read> Reader<R> {
         let Place { next, end } = self.open.get(&path).copied().unwrap_or_default();
         if offset != next {
             return Err(self.damaged(&format!(
-                "'{path}' goes on at byte {offset}, and was given up to {next}"
+                "'{path}' continues at byte {offset}, but ended at byte {next}"
             )));
         }
         if next < end {
@@ -243,7 +243,7 @@ impl<R: Read> Reader<R> {
         let end = self.open.get(&path).copied().unwrap_or_default().end;
         if next > end {
             return Err(self.damaged(&format!(
-                "'{path}' goes on at byte {next}, and was given up to {end}"
+                "'{path}' continues at byte {next}, but its last byte was {end}"
             )));
         }
         self.keep(path, Place { next, end })

@@ -36,7 +36,7 @@ fn both_the_exit_code_and_the_last_words_count() {
         "out\n"
     );
     let silent = plain("echo out").unwrap_err().chain();
-    assert!(silent.contains("did not say that it completed"), "{silent}");
+    assert!(silent.contains("did not report completion"), "{silent}");
     let failed = plain("echo 'disk is gone' >&2; echo 'completed OK!' >&2; exit 3").unwrap_err();
     assert!(
         failed.chain().contains("exit status: 3"),
@@ -107,7 +107,7 @@ fn limits_on_locks_end_the_tool() {
     let script = "echo '[00] Acquired locks for BACKUP STAGE BLOCK_COMMIT' >&2; sleep 600";
     let error = shell(script, &limits, &Cancel::new()).unwrap_err();
     assert!(
-        error.chain().contains("made writes wait"),
+        error.chain().contains("blocked writes"),
         "{}",
         error.chain()
     );

@@ -29,8 +29,9 @@ pub(super) fn is_mount_point(target: &Path, parent: &Path) -> Result<bool> {
         Err(error) => Err(error).context(|| format!("failed to stat {}", path.display())),
     };
     let Some(above) = device(parent)? else {
-        return Err(absent("directory", parent)
-            .hint("create it first: evenkeel does not guess owners and modes of parents"));
+        return Err(absent("directory", parent).hint(
+            "create it first: evenkeel does not guess the owner and mode of parent directories",
+        ));
     };
     Ok(device(target)?.is_some_and(|own| own != above))
 }
@@ -46,15 +47,15 @@ pub(super) fn without_link(target: PathBuf) -> Result<PathBuf> {
         return Ok(target);
     }
     if ![0, rustix::process::geteuid().as_raw()].contains(&found.uid()) {
-        return Err(
-            Error::refused(format!("{place} is a symbolic link that another user made"))
-                .hint("name the directory that it leads to"),
-        );
+        return Err(Error::refused(format!(
+            "{place} is a symbolic link that belongs to another user"
+        ))
+        .hint("name the directory it points to"));
     }
     fs::canonicalize(&target).context(|| format!("failed to follow {place}"))
 }
 
-/// Writes a file that is not there yet, and nothing that is.
+/// Writes a new file, and never an existing one.
 pub(super) fn write_new(path: &Path, text: &str) -> Result<()> {
     let mut options = OpenOptions::new();
     let opened = options.write(true).create_new(true).mode(0o600).open(path);

@@ -35,7 +35,7 @@ impl Staging {
     pub(super) fn close_around(&self) -> Result<()> {
         let failed = || format!("failed to close {}", self.target.display());
         let (open, was) = OwnDirectory::find(&self.target)?.ok_or_else(|| {
-            Error::failed(format!("{} is not there any more", self.target.display()))
+            Error::failed(format!("{} no longer exists", self.target.display()))
                 .hint("mount it, and run again")
         })?;
         let (around, was) = self.around.get_or_init(|| (Held::new(open), was));
@@ -77,7 +77,7 @@ impl Staging {
             gid: was.st_gid,
         };
         hand_over::give_one(&around.open, owner, was.st_mode)
-            .context(|| format!("failed to give {} back", self.target.display()))
+            .context(|| format!("failed to give {} back to its owner", self.target.display()))
     }
 
     /// Lets an account work on it.

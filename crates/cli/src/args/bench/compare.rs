@@ -6,20 +6,20 @@ use std::path::PathBuf;
 const COMPARE: &str = "\
 Examples:
   evenkeel bench tpcc run --repeat 5 --json > before.json
-  evenkeel bench compare before.json after.json               As often after the change
-  evenkeel bench compare inserts-a.json inserts-b.json        Each way, by each of its values
+  evenkeel bench compare before.json after.json               The same runs after the change
+  evenkeel bench compare inserts-a.json inserts-b.json        Each variant, by each of its values
   evenkeel bench compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json --value /transactions_per_s
 
-A file holds one answer of `--json` or several, one after the other: of `bench tpcc run` (compared by `tpmc`,
-`kinds/0/p95_ms`, `kinds/0/max_ms`), `bench oltp run` (`transactions_per_s`, `p95_ms`, `p99_ms`), both with --repeat too,
-of experiments (each way) and showdowns (each method); of others with --value. The test is that of Mann and Whitney, and
-its probability is exact; with fewer than four runs on each side it can tell nothing.";
+A file holds one or more outputs of `--json`: of `bench tpcc run` (compared by `tpmc`, `kinds/0/p95_ms`,
+`kinds/0/max_ms`), of `bench oltp run` (`transactions_per_s`, `p95_ms`, `p99_ms`), both also with --repeat, of
+experiments (each variant) and of showdowns (each method); of anything else with --value. It uses the exact
+Mann-Whitney U test. With fewer than four runs on each side it cannot detect anything.";
 
-/// Say whether the difference between two lots of runs is real, or may be chance.
+/// Tell whether the difference between two sets of runs is real or may be chance.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE)]
 pub struct BenchCompare {
-    /// Runs of one side; several files with commas between them.
+    /// The runs of one side; separate several files with commas.
     #[arg(
         value_name = "A.json",
         value_delimiter = ',',
@@ -27,7 +27,7 @@ pub struct BenchCompare {
         required = true
     )]
     pub first: Vec<PathBuf>,
-    /// Runs of the other side.
+    /// The runs of the other side.
     #[arg(
         value_name = "B.json",
         value_delimiter = ',',
@@ -35,11 +35,11 @@ pub struct BenchCompare {
         required = true
     )]
     pub second: Vec<PathBuf>,
-    /// Compare this value, by its place in the document: `/kinds/0/p95_ms`; more of it is better. May be
-    /// given several times [default: what each bench is about].
+    /// Compare this value, by its JSON pointer: `/kinds/0/p95_ms`; more is better. Repeat for several
+    /// [default: the main values of each bench].
     #[arg(long = "value", value_name = "PLACE")]
     pub values: Vec<String>,
-    /// The same, for a value of which less is better.
+    /// The same for a value where less is better.
     #[arg(long = "value-less", value_name = "PLACE")]
     pub values_less: Vec<String>,
 }

@@ -13,96 +13,96 @@ Examples:
   evenkeel bench inserts --rows 100000 --rows-per-statement 310 --repeat 7 --report inserts.html
   evenkeel bench inserts --engine Aria --engine InnoDB --json
 
-Each way is run several times, in turn and in random order; a winner is named only where no run of the next
-one reaches it. The table `evenkeel_inserts` is made for each run, and dropped.";
+Runs each variant several times, in random order, and names a winner only if none of the runner-up's runs
+reaches it. Each run creates the table `evenkeel_inserts` and drops it.";
 
 const COMPRESSION: &str = "\
 Examples:
   evenkeel bench compression -S /run/mysqld/mysqld.sock
   evenkeel bench compression --rows 200000 --text-bytes 300 --report compression.html
 
-Sizes are those the server tells: the file's length, and what the filesystem gives to it. Formats that the
-server does not have are named as left out. The table `evenkeel_compression` is made for each run, and dropped.";
+Sizes are as the server reports them: the file's length, and the space allocated for it. Formats that the
+server lacks are listed as left out. Each run creates the table `evenkeel_compression` and drops it.";
 
 const CACHE: &str = "\
 Examples:
   evenkeel bench cache -S /run/mysqld/mysqld.sock
   evenkeel bench cache --writes 1 --threads 8 --time 20 --report cache.html
 
-Changes the server's query_cache_size for the runs, and sets it back; killed, the next run does. Not for a
-server in use. The memcached is
-a private one. The table `evenkeel_cache` is made for each run, and dropped.";
+Changes the server's query_cache_size for the runs, and restores it; if it is killed, the next run restores
+it. Do not use it on a production server. It starts its own memcached. Each run creates the table
+`evenkeel_cache` and drops it.";
 
-/// Measure ways to insert rows: one or many to a statement, with and without LOCK TABLES and transactions.
+/// Compare ways to insert rows: one or many per statement, with and without LOCK TABLES and transactions.
 #[derive(Args, Debug)]
 #[command(after_help = INSERTS)]
 pub struct BenchInserts {
-    /// Rows of a run.
+    /// Rows per run.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub rows: u32,
-    /// Rows of a statement with several.
+    /// Rows per multi-row statement.
     #[arg(long, value_name = "N", default_value_t = 310, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     pub rows_per_statement: u32,
-    /// A storage engine; may be given several times [default: MyISAM, Aria, InnoDB].
+    /// A storage engine; repeat for several [default: MyISAM, Aria, InnoDB].
     #[arg(long = "engine", value_name = "NAME", value_parser = engine)]
     pub engines: Vec<String>,
-    /// What all experiments have.
+    /// Options of all experiments.
     #[command(flatten)]
     pub common: Experiment,
 }
 
-/// Measure what InnoDB's row formats and page compression take on disk and in time.
+/// Compare InnoDB's row formats and page compression: disk space and time.
 #[derive(Args, Debug)]
 #[command(after_help = COMPRESSION)]
 pub struct BenchCompression {
-    /// Rows of a run.
+    /// Rows per run.
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub rows: u32,
     /// Bytes of text in each row: 8 are hexadecimal digits, more are words.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=4000))]
     pub text_bytes: u32,
-    /// What all experiments have.
+    /// Options of all experiments.
     #[command(flatten)]
     pub common: Experiment,
 }
 
-/// Measure the query cache and memcached before a table, under a share of writes.
+/// Measure the query cache and memcached in front of a table, with a share of writes.
 #[derive(Args, Debug)]
 #[command(after_help = CACHE)]
 pub struct BenchCache {
     /// Rows of the table.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub rows: u32,
-    /// Of a hundred requests, so many write.
+    /// The percentage of requests that write.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = share)]
     pub writes: f64,
     /// How many connections.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
-    /// How long a run is measured.
+    /// How long to measure each run.
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = seconds)]
     pub time: Duration,
-    /// The program memcached.
+    /// The memcached program.
     #[arg(long, value_name = "FILE", default_value = "memcached")]
     pub memcached: PathBuf,
-    /// What all experiments have.
+    /// Options of all experiments.
     #[command(flatten)]
     pub common: Experiment,
 }
 
-/// What all experiments have.
+/// Options of all experiments.
 #[derive(Args, Debug)]
 pub struct Experiment {
-    /// Run each way this often.
+    /// Run each variant this many times.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub repeat: u16,
-    /// Run in the order of an earlier time, with its rows [default: random].
+    /// Repeat the order and the rows of an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
+    /// Write a report to this file: one HTML page with plots, the machine and the settings.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// The schema for the table; made when it is not there.
+    /// The schema for the table; created if missing.
     #[arg(long, value_name = "NAME", default_value = "evenkeel_bench")]
     pub database: String,
     /// Which server.

@@ -12,7 +12,7 @@ Examples:
   evenkeel bench oltp run --mode read-write --threads 16 --time 60
   evenkeel bench oltp run --mode point-select --rate 2000 --report oltp.html
 
-Tables and transactions are those of sysbench's oltp_*.lua: each can use what the other has loaded.";
+Tables and transactions are those of sysbench's oltp_*.lua: each program can use the other's tables.";
 
 /// Measure a server with the small transactions of sysbench.
 #[derive(Args, Debug)]
@@ -28,46 +28,46 @@ Examples:
   evenkeel bench oltp load --tables 4 --table-size 100000 -S /run/mysqld/mysqld.sock
   evenkeel bench oltp load --tables 16 --table-size 1000000 --threads 8 --database sbtest16
 
-Interrupted, run it again: it goes on with what is missing.";
+If it is interrupted, run it again to resume.";
 
 const RUN: &str = "\
 Examples:
   evenkeel bench oltp run --mode read-write --threads 16 --ramp-up 10 --time 300 --report oltp.html
   evenkeel bench oltp run --mode read-only --distribution uniform --table-size 100000
-  evenkeel bench oltp run --rate 500 --time 10m --json            500 a second, whether it keeps up or not
+  evenkeel bench oltp run --rate 500 --time 10m --json            500 per second, whether it keeps up or not
 
-Exit codes: 4 when the result does not count: too many transactions failed, or the server is gone at the
-end; 14 when the tables are missing or empty.";
+Exit codes: 4 the result does not count: too many transactions failed, or the server is down at the end; 14
+the tables are missing or empty.";
 
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub enum OltpVerb {
-    /// Make the tables and fill them; go on where an earlier load was interrupted.
+    /// Create and fill the tables, or resume an interrupted load.
     Load(OltpLoad),
     /// Run the transactions and measure them.
     Run(OltpRun),
 }
 
-/// Make the tables and fill them; go on where an earlier load was interrupted.
+/// Create and fill the tables, or resume an interrupted load.
 #[derive(Args, Debug)]
 #[command(after_help = LOAD)]
 pub struct OltpLoad {
     /// How many tables: `sbtest1` and so on.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub tables: u32,
-    /// Rows of each, of about 210 bytes.
+    /// Rows per table, of about 210 bytes each.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=2_000_000_000))]
     pub table_size: u32,
     /// The storage engine.
     #[arg(long, value_name = "NAME", default_value = "InnoDB", value_parser = engine)]
     pub engine: String,
-    /// The schema; made when it is not there.
+    /// The schema; created if missing.
     #[arg(long, value_name = "NAME", default_value = "sbtest")]
     pub database: String,
-    /// How many connections load at once.
+    /// How many connections load in parallel.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// The same rows for the same number.
+    /// The seed: the same number gives the same rows.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Which server.
@@ -82,50 +82,50 @@ pub struct OltpRun {
     /// What a transaction does.
     #[arg(long, value_enum, default_value_t = OltpMode::ReadWrite)]
     pub mode: OltpMode,
-    /// Whose transactions: those of sysbench 1.0, or of 0.4 with its 19 requests.
+    /// The version of the transactions: sysbench 1.0, or 0.4 with its 19 requests.
     #[arg(long, value_name = "VERSION", value_enum, default_value_t = OltpCompat::Now)]
     pub compat: OltpCompat,
-    /// How many of the tables [default: all that are there].
+    /// How many of the tables [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub tables: Option<u32>,
-    /// Ask for rows up to this one [default: the last that is there].
+    /// Query rows up to this id [default: the last].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2_000_000_000))]
     pub table_size: Option<u32>,
     /// How many connections.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
-    /// How long is measured; seconds without a unit.
+    /// How long to measure; seconds without a unit.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     pub time: Duration,
-    /// How long before anything counts.
+    /// The ramp-up time, which does not count.
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = seconds)]
     pub ramp_up: Duration,
-    /// How long an interval of the report is.
+    /// The length of an interval in the report.
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = seconds)]
     pub interval: Duration,
-    /// Begin so many transactions a second, and count each one's time from when it was to begin
-    /// [default: each as soon as the last of its connection has ended].
+    /// Start this many transactions per second, and measure each from its scheduled start [default: start
+    /// each when the previous one on its connection has ended].
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Which rows are asked for, with sysbench's parameters.
+    /// The distribution of the queried rows, with sysbench's parameters.
     #[arg(long, value_enum, default_value_t = OltpDistribution::Special)]
     pub distribution: OltpDistribution,
     /// Send statements as text rather than prepared, as sysbench does with --db-ps-mode=disable.
     #[arg(long)]
     pub text: bool,
-    /// End when more transactions than these have failed; deadlocks are tried again and are none.
+    /// Stop after more failed transactions than this; deadlocks are retried and do not count.
     #[arg(long, value_name = "N")]
     pub max_failures: Option<u64>,
-    /// Measure so many times, one after the other: median and spread, and runs for `bench compare`.
+    /// Measure this many times in a row: gives median and spread, and runs for `bench compare`.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub repeat: u16,
-    /// Draw the same transactions as an earlier run [default: random].
+    /// Repeat the random choices of an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Draw the throughput over time into this file, as SVG; of several runs that of the one in the middle.
+    /// Plot the throughput over time to this SVG file; with several runs, of the median run.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
-    /// Write a report to pass on into this file: one HTML page with pictures, the machine and the settings.
+    /// Write a report to this file: one HTML page with plots, the machine and the settings.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// The schema with the tables.
@@ -143,13 +143,13 @@ pub enum OltpMode {
     PointSelect,
     /// Ten rows by their keys, four ranges.
     ReadOnly,
-    /// Both of the others: 20 statements.
+    /// Both read and write: 20 statements.
     ReadWrite,
-    /// Two rows changed, one deleted and written again.
+    /// Two rows changed, one deleted and re-inserted.
     WriteOnly,
 }
 
-/// Whose transactions.
+/// The version of the transactions.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OltpCompat {
     /// sysbench 1.0.
@@ -160,18 +160,18 @@ pub enum OltpCompat {
     Old,
 }
 
-/// Which rows are asked for.
+/// The distribution of the queried rows.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OltpDistribution {
-    /// Three of four in the hundredth part in the middle.
+    /// Three in four from the middle hundredth.
     Special,
-    /// Each as often as any other.
+    /// All equally likely.
     Uniform,
     /// Near the middle.
     Gaussian,
-    /// Eight of ten in the first fifth.
+    /// Eight in ten from the first fifth.
     Pareto,
-    /// The n-th as often as 1 / n^0.8.
+    /// The n-th with a weight of 1 / n^0.8.
     Zipfian,
 }
 

@@ -131,10 +131,10 @@ fn lots(documents: &[Value], wanted: &[(String, String, bool)]) -> Result<Vec<Lo
             wanted => wanted.to_vec(),
         };
         if places.is_empty() {
-            return Err(
-                Error::usage(format!("it is not known what a {schema:?} is about"))
-                    .hint("name a value with --value /PLACE"),
-            );
+            return Err(Error::usage(format!(
+                "'bench compare' does not know which values of {schema:?} to compare"
+            ))
+            .hint("name a value with --value /PLACE"));
         }
         for (place, name, more_is_better) in places {
             let value = document.pointer(&place).and_then(Value::as_f64);
@@ -142,7 +142,7 @@ fn lots(documents: &[Value], wanted: &[(String, String, bool)]) -> Result<Vec<Lo
                 Error::usage(format!(
                     "there is no number at {place} in one of the documents"
                 ))
-                .hint("a place is written /like/0/this")
+                .hint("write a place like /kinds/0/p95_ms")
             })?;
             add(name, more_is_better, value);
         }

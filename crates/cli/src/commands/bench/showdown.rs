@@ -129,7 +129,7 @@ fn methods(args: &BenchShowdown) -> Result<Vec<Method>> {
         {
             return Err(
                 Error::usage(format!("there is a method called {name} already"))
-                    .hint("give yours another name"),
+                    .hint("choose another name"),
             );
         }
         own.push(Method::new(name, command));

@@ -99,7 +99,7 @@ fn refuse_files(args: &TpccRun) -> Result<()> {
         (None, Some(_)) => ("-t", "when each New-Order began and ended"),
         (None, None) => return Ok(()),
     };
-    let told = format!("{option} FILE has tpcc_start write down {what}; evenkeel does not do that");
+    let told = format!("{option} FILE makes tpcc_start log {what}; evenkeel does not do that");
     let json = "--json has percentiles of each interval; -i 1 makes the intervals one second long";
     Err(Error::usage(told)
         .hint(json)

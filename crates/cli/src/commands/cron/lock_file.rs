@@ -55,10 +55,13 @@ fn open(path: &Path) -> Result<File> {
     let metadata = file.metadata().context(failed)?;
     if !metadata.is_file() || metadata.uid() != geteuid().as_raw() {
         return Err(Error::refused(format!(
-            "the lock file {} is not this user's own, so somebody else could hold it for as long as he likes",
+            "the lock file {} belongs to another user, who could hold it forever",
             path.display()
         ))
-        .hint("name one in a directory that nobody else writes to, such as one of your own below /run"));
+        .hint(
+            "name one in a directory that only you can write to, such as one of your own below \
+             /run",
+        ));
     }
     if metadata.mode() & 0o077 != 0 {
         file.set_permissions(Permissions::from_mode(0o600))
@@ -71,10 +74,7 @@ fn busy(path: &Path, wait: Option<Duration>) -> Error {
     let shown = path.display();
     let error = Error::new(ErrorKind::Busy, format!("another run holds {shown}"));
     match wait {
-        Some(wait) => error.hint(format!(
-            "it was waited for during {}",
-            units::duration(wait)
-        )),
+        Some(wait) => error.hint(format!("waited for it for {}", units::duration(wait))),
         None => error.hint(
             "--wait waits for it, --busy-ok ends quietly; `fuser -v` on the file names the holder",
         ),

@@ -13,7 +13,7 @@ const DASHES: usize = 78;
 
 /// The log of one run.
 ///
-/// Writing never fails the command that is being logged: it goes on with its output drained, and
+/// Writing never fails the command that is being logged: it keeps running with its output drained, and
 /// [`Log::finish`] returns the first error.
 #[derive(Debug)]
 pub(super) struct Log {

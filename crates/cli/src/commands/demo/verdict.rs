@@ -91,7 +91,7 @@ pub(super) fn judge(seen: Evidence<'_>) -> DemoReport {
         let (last, count) = held.map_or((0, 0), |&(_, last, count)| (last, count));
         if last != count {
             broken.push(format!(
-                "client {client}: {count} transfers of {last} are there"
+                "client {client}: {count} of {last} transfers are there"
             ));
         }
         let committed = diary
@@ -107,7 +107,7 @@ pub(super) fn judge(seen: Evidence<'_>) -> DemoReport {
         }
         if last > begun {
             broken.push(format!(
-                "client {client}: transfer {last} is there, but was begun after the snapshot"
+                "client {client}: transfer {last} is there, but started after the snapshot"
             ));
         }
         expected += committed;
@@ -115,7 +115,9 @@ pub(super) fn judge(seen: Evidence<'_>) -> DemoReport {
         after += (diary.committed.len() as u64).saturating_sub(last);
     }
     if expected == 0 || after == 0 {
-        broken.push("no transfer ran before or after the last snapshot: nothing was shown".into());
+        broken.push(
+            "no transfer ran before or after the last snapshot: the demo proved nothing".into(),
+        );
     }
     DemoReport {
         held: broken.is_empty(),

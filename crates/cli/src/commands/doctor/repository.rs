@@ -12,7 +12,7 @@ use std::path::Path;
 
 const NAME: &str = "repository";
 
-/// Looks at a repository, or at the place of one that is not there yet. Nothing is made.
+/// Looks at a repository, or at the place of a future one. Nothing is made.
 pub(super) fn check(path: &Path) -> Check {
     look(path).unwrap_or_else(|error| wrong(NAME, &error))
 }
@@ -20,20 +20,22 @@ pub(super) fn check(path: &Path) -> Check {
 fn look(path: &Path) -> Result<Check> {
     let shown = path.display();
     if settings::is_url(path) {
-        let found = format!("{shown} is in an object store, whose own rules say who may read it");
+        let found =
+            format!("{shown} is in an object store, which has its own rules about who may read it");
         return Ok(fine(NAME, found));
     }
     let found = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let found =
-                format!("{shown} does not exist yet; the first backup makes it, closed to others");
+            let found = format!(
+                "{shown} does not exist; the first backup creates it, closed to other users"
+            );
             return Ok(fine(NAME, found));
         }
         found => found.context(|| format!("failed to look at {shown}"))?,
     };
     if !found.is_dir() {
         return Err(Error::failed(format!("{shown} is not a directory"))
-            .hint("name a repository, or a directory that is empty or not there yet"));
+            .hint("name a repository, or a new or an empty directory"));
     }
     Repository::fits(path)?;
     let own = rustix::process::geteuid().as_raw();
@@ -50,7 +52,7 @@ fn said(path: &Path, mode: u32, owner: u32, own: u32) -> Check {
     };
     let who = match (others, group) {
         (0, 0) => {
-            let found = format!("{shown} is closed to others (0{mode:03o}){whose}");
+            let found = format!("{shown} is closed to other users (0{mode:03o}){whose}");
             return fine(NAME, found);
         }
         (0, _) => "its group",

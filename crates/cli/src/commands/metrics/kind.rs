@@ -94,7 +94,7 @@ pub(super) const BACKUP: Kind = Kind {
         fact(
             "rested_s",
             "/rested_s",
-            "How long of it reading rested for a busy server, in seconds.",
+            "How long reading rested for a busy server, in seconds.",
         ),
         fact(
             "lock_ms",
@@ -104,17 +104,17 @@ pub(super) const BACKUP: Kind = Kind {
         fact(
             "write_pause_ms",
             "/write_pause_ms",
-            "How long commits stood still, in milliseconds.",
+            "How long commits were paused, in milliseconds.",
         ),
         fact(
             "applier_ms",
             "/applier_ms",
-            "How long a replica's applier stood still, in milliseconds.",
+            "How long a replica's SQL thread was stopped, in milliseconds.",
         ),
         fact(
             "forgotten",
             "/forgotten/remove",
-            "Generations that were forgotten after it.",
+            "Generations that were forgotten after the backup.",
         ),
     ],
     words: &["source", "kind", "snapshot"],
@@ -123,15 +123,15 @@ pub(super) const BACKUP: Kind = Kind {
 
 pub(super) const VERIFY: Kind = Kind {
     prefix: "evenkeel_verify_",
-    run: "run that found everything right",
+    run: "run that found no damage",
     facts: &[
         fact("findings", "/findings", "What is damaged."),
         fact(
             "unchecked",
             "/unchecked",
-            "What could not be looked at for want of keys.",
+            "What could not be checked without keys.",
         ),
-        fact("blocks", "/blocks", "Blocks read and found right."),
+        fact("blocks", "/blocks", "Blocks read and found intact."),
         fact(
             "bytes_read",
             "/bytes_read",
@@ -141,7 +141,7 @@ pub(super) const VERIFY: Kind = Kind {
         fact(
             "boot_proven",
             "/boot/proven",
-            "Whether a server started on the generation and its tables were sound.",
+            "Whether a server started on the generation and its tables passed.",
         ),
         fact(
             "boot_generation",
@@ -163,15 +163,11 @@ pub(super) const VERIFY: Kind = Kind {
     is_success: |code| code == evenkeel_op::exit::DONE,
 };
 
-const EXECUTED: Fact = fact(
-    "executed",
-    "/executed",
-    "Whether it was done, not only planned.",
-);
+const EXECUTED: Fact = fact("executed", "/executed", "Whether the plan was carried out.");
 
 pub(super) const FORGET: Kind = Kind {
     prefix: "evenkeel_forget_",
-    run: "run that ended well",
+    run: "run that succeeded",
     facts: &[
         EXECUTED,
         fact("forgotten", "/remove", "Generations that no rule holds."),
@@ -183,19 +179,19 @@ pub(super) const FORGET: Kind = Kind {
 
 pub(super) const PRUNE: Kind = Kind {
     prefix: "evenkeel_prune_",
-    run: "run that ended well",
+    run: "run that succeeded",
     facts: &[
         EXECUTED,
         fact(
             "bytes_freed",
             "/bytes_freed",
-            "Bytes freed; estimated where it was only planned.",
+            "Bytes freed; an estimate if it was only planned.",
         ),
         fact("removed", "/remove", "Objects removed."),
         fact(
             "rewritten",
             "/rewrite",
-            "Packs rewritten without what nobody needs.",
+            "Packs rewritten without unneeded blocks.",
         ),
     ],
     words: &[],
@@ -204,7 +200,7 @@ pub(super) const PRUNE: Kind = Kind {
 
 pub(super) const ARCHIVE: Kind = Kind {
     prefix: "evenkeel_binlog_archive_",
-    run: "run that ended well",
+    run: "run that succeeded",
     facts: &[
         fact(
             CAUGHT_UP,
@@ -218,7 +214,7 @@ pub(super) const ARCHIVE: Kind = Kind {
         fact(
             "reconnected",
             "/reconnected",
-            "How often the server was lost and found again.",
+            "How often the connection to the server was lost and restored.",
         ),
         fact("gaps", "/gaps", "Gaps that were allowed."),
     ],

@@ -12,13 +12,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How to come by a library.
-const BUILD: &str = "the package evenkeel-queue-mariadb may have it; `make queue-plugin` in a clone, on a machine with exactly \
-                     this server, builds it; or name a library with --library";
+const BUILD: &str = "the package evenkeel-queue-mariadb may have it; `make queue-plugin` in a \
+     clone builds it on a machine with exactly this server version; or name a library with \
+     --library";
 
 pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
     if args.table.is_some() || args.change_table {
         return Err(
-            Error::usage("--table and --change-table are for the plugin url")
+            Error::usage("--table and --change-table are only for the plugin url")
                 .hint("leave them out"),
         );
     }

@@ -10,10 +10,8 @@ use evenkeel_server::connect::Session;
 
 pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
     if args.library.is_some() || args.table.is_some() || args.change_table {
-        return Err(
-            Error::usage("with --sql nothing is loaded: there is no library and no table")
-                .hint("leave out --library, --table and --change-table"),
-        );
+        return Err(Error::usage("--sql uses no library and no table")
+            .hint("remove --library, --table and --change-table"));
     }
     let mut session = Session::open(&settings::connect(&args.server.connection, "plugin", face)?)?;
     let plan = queue_sql::plan_install(&mut session, database(&args.form)?)?;
@@ -50,7 +48,6 @@ pub(super) fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
 
 fn database(form: &SqlForm) -> Result<&str> {
     form.database.as_deref().ok_or_else(|| {
-        Error::usage("--sql needs the database that is to have queues")
-            .hint("name it with --database")
+        Error::usage("--sql needs the database for the queues").hint("name it with --database")
     })
 }

@@ -105,7 +105,7 @@ impl BackupAnswer {
             return text;
         }
         text.push_str(&format!(
-            "  writes stood still for {}, locked for {} ({})\n",
+            "  writes paused for {}, locked for {} ({})\n",
             millis(report.write_pause_ms),
             millis(report.lock_ms),
             report.snapshot,
@@ -118,7 +118,7 @@ impl BackupAnswer {
         }
         if report.applier_ms > 0.0 {
             let stood = millis(report.applier_ms);
-            text.push_str(&format!("  the applier stood still for {stood}\n"));
+            text.push_str(&format!("  SQL thread stopped for {stood}\n"));
         }
         text.push_str(&format!(
             "  {} checked, {} corrupt{}; {}{}
@@ -141,7 +141,7 @@ impl BackupAnswer {
 fn covered(report: &GenerationReport) -> String {
     let mut text = match report.tables {
         Some(tables) => format!("  {}\n", units::count(tables, "table")),
-        None => "  which tables it has is not recorded\n".to_owned(),
+        None => "  its list of tables is not recorded\n".to_owned(),
     };
     let Some(rules) = &report.left_out else {
         text.push_str("  what was left out is not recorded\n");
@@ -180,7 +180,10 @@ fn rested(report: &GenerationReport) -> String {
         return String::new();
     }
     let rested = Duration::from_secs_f64(report.rested_s);
-    format!(", {} of it left to the server", units::duration(rested))
+    format!(
+        ", of which {} resting for the server",
+        units::duration(rested)
+    )
 }
 
 fn coordinates(report: &GenerationReport) -> Option<String> {
@@ -210,7 +213,7 @@ fn in_source(source: &SourceCoordinates) -> String {
             text.push_str(&format!(", was at {file}:{position} there"));
         }
         _ if source.goes_by_gtid() => text.push_str(", goes on by GTID"),
-        _ => text.push_str(", where it was there is not known"),
+        _ => text.push_str(", position there not known"),
     }
     if let Some(gtid) = &source.gtid {
         text.push_str(&format!(", GTID {gtid}"));

@@ -14,7 +14,7 @@ impl Answer for SaveReport {
     fn text(&self) -> String {
         let mut text = told(self.healed.as_deref());
         let still = match self.pause_ms {
-            Some(pause) => format!("; the server stood still for {pause} ms"),
+            Some(pause) => format!("; the server was paused for {pause} ms"),
             None => String::new(),
         };
         text.push_str(&format!(
@@ -72,7 +72,7 @@ impl Answer for ListReport {
 
     fn text(&self) -> String {
         let mut text = match &self.interrupted {
-            Some(what) => format!("{what}: the next save, rollback or drop puts that in order\n"),
+            Some(what) => format!("{what}: the next save, rollback or drop repairs it\n"),
             None => String::new(),
         };
         if self.baselines.is_empty() {
@@ -126,7 +126,7 @@ fn plan(plan: &RollbackPlan) -> String {
         text.push_str(&format!("keep what is replaced as '{name}'\n"));
     }
     if let Some(what) = &plan.interrupted {
-        text.push_str(&format!("{what}: that is put in order first\n"));
+        text.push_str(&format!("{what}: it is repaired first\n"));
     }
     text.push_str(&listed(&plan.notes));
     text

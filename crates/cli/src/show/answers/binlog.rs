@@ -108,7 +108,7 @@ fn line(timeline: &TimelineList) -> String {
 
 fn following(link: &Link) -> String {
     format!(
-        "    goes on from {} behind {}, with {}\n",
+        "    continues {} after {}, with {}\n",
         link.source, link.after, link.file
     )
 }

@@ -78,7 +78,7 @@ fn counts(report: &CheckReport) -> String {
         format!("{} damaged", report.pages_damaged),
     ];
     for (count, what) in [
-        (report.pages_torn, "torn, which crash recovery mends"),
+        (report.pages_torn, "torn, which crash recovery repairs"),
         (
             report.pages_read_again,
             "read again while the server wrote them",
@@ -131,7 +131,7 @@ fn sentence(finding: &Finding) -> String {
     }
     if let Some(sql) = &finding.lookup_sql {
         text.push_str(&format!(
-            "    which index it is, the running server says: {sql}\n"
+            "    to find the index, ask the running server: {sql}\n"
         ));
     }
     if let Some(copy) = &finding.copy {
@@ -159,7 +159,7 @@ fn healing(heal: &HealReport) -> String {
     }
     let is_planned = heal.pages.iter().any(|page| page.outcome == "planned");
     if is_planned {
-        text.push_str("  nothing was written; --execute does it\n");
+        text.push_str("  nothing was written; add --execute to do it\n");
     }
     if heal.executed {
         let place = heal.kept_in.display();

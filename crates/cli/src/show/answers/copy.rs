@@ -35,7 +35,7 @@ impl Answer for CopyAnswer {
         if !report.left_out.is_empty() {
             let all: Vec<String> = report.left_out.iter().map(u32::to_string).collect();
             text.push_str(&format!(
-                "left out, older than what is there: {} (--generation N copies them)\n",
+                "left out, older than the copies there: {} (--generation N copies them)\n",
                 all.join(", ")
             ));
         }
@@ -43,14 +43,14 @@ impl Answer for CopyAnswer {
             text.push_str(&format!("{note}\n"));
         }
         text.push_str(&format!(
-            "{} copied, {} there already: {} sent",
+            "{} copied, {} already there: {} sent",
             units::count(report.copied.len(), "generation"),
             report.present.len(),
             units::bytes(report.bytes_copied)
         ));
         if report.bytes_kept > 0 {
             let kept = units::bytes(report.bytes_kept);
-            text.push_str(&format!(", {kept} kept of a copy that was interrupted"));
+            text.push_str(&format!(", {kept} kept from an interrupted copy"));
         }
         if report.archive_objects > 0 {
             text.push_str(&format!(

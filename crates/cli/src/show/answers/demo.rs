@@ -17,7 +17,7 @@ impl Answer for DemoReport {
             ("time", Align::Right),
             ("read", Align::Right),
             ("stored", Align::Right),
-            ("writes stood still", Align::Right),
+            ("write pause", Align::Right),
             ("transfers/s before", Align::Right),
             ("during", Align::Right),
         ]);

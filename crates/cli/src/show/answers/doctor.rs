@@ -76,7 +76,7 @@ pub struct ShownMethod {
     pub method: String,
     /// Whether it works here.
     pub usable: bool,
-    /// What one instant is over: `everything`, `one file`, or `stopped` when nothing changes.
+    /// What is point-in-time consistent: `everything`, `one file`, or `stopped` when nothing changes.
     pub instant_over: String,
     /// Whether a later run can read only what changed.
     pub reads_changed_only: bool,

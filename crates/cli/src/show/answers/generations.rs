@@ -89,7 +89,7 @@ impl Answer for GenerationsAnswer {
             ("based on", Align::Right),
             ("size", Align::Right),
             ("stored", Align::Right),
-            ("writes stood still", Align::Right),
+            ("write pause", Align::Right),
             ("proven", Align::Left),
             ("", Align::Left),
             (if are_of_one { "" } else { "source" }, Align::Left),
@@ -188,7 +188,7 @@ fn sealed(report: &GenerationReport) -> String {
         .map_or(String::new(), |base| format!(" on {base}"));
     format!(
         "generation {} ({}{based}) of {}\n  {}, {}; stored {}\n  \
-         more is known with the key: --identity FILE or --passphrase-file FILE\n",
+         give the key to see more: --identity FILE or --passphrase-file FILE\n",
         report.generation,
         report.kind,
         report.source,

@@ -70,7 +70,8 @@ impl Answer for KeysAnswer {
 
     fn text(&self) -> String {
         if !self.encrypted {
-            return "this repository is not encrypted: whoever gets at it can read it\n".to_owned();
+            return "this repository is not encrypted: anyone who can access it can read it\n"
+                .to_owned();
         }
         let mut text = String::new();
         for one in &self.recipients {
@@ -82,7 +83,7 @@ impl Answer for KeysAnswer {
             text.push_str(&format!("{role}  {}{note}\n", one.recipient));
         }
         if !self.executed {
-            text.push_str("only a plan: these would be left; add --execute to do it\n");
+            text.push_str("only a plan: these would remain; add --execute to do it\n");
         }
         text
     }

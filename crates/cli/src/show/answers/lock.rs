@@ -16,7 +16,7 @@ pub struct LockReport {
     pub coordinates: Coordinates,
     /// From the first lock to the release of the last.
     pub lock_ms: f64,
-    /// Of it, how long writes or commits stood still.
+    /// Of it, how long writes or commits were paused.
     pub write_pause_ms: f64,
     /// The exit code that is passed on.
     pub exit_code: u8,
@@ -47,7 +47,7 @@ impl Answer for LockReport {
 
     fn text(&self) -> String {
         format!(
-            "evenkeel: unlocked after {}, writes stood still for {}; command {}\n",
+            "evenkeel: unlocked after {}, writes paused for {}; command {}\n",
             units::duration(self.held.lock),
             units::duration(self.held.writes_stopped),
             self.ended
@@ -69,7 +69,7 @@ mod tests {
         let report = LockReport::new("x".into(), Coordinates::default(), held, Ended::Code(3));
         assert_eq!(
             report.text(),
-            "evenkeel: unlocked after 1.5 s, writes stood still for 250 ms; \
+            "evenkeel: unlocked after 1.5 s, writes paused for 250 ms; \
              command exited with code:3\n"
         );
         assert_eq!(

@@ -22,7 +22,7 @@ impl Answer for MountReport {
         );
         if let Some(scratch) = &self.scratch {
             text.push_str(&format!(
-                "  what is written goes to {}; {} of {} are fetched when they are asked for\n",
+                "  writes go to {}; {} of {} are fetched on demand\n",
                 scratch.display(),
                 units::bytes(self.bytes_missing.min(self.bytes_logical)),
                 units::bytes(self.bytes_logical),
@@ -41,8 +41,8 @@ impl Answer for Filled {
 
     fn text(&self) -> String {
         format!(
-            "{} is full after {}: the repository is not needed any more. It becomes a full restore \
-             when the server is stopped and the mount ended\n",
+            "{} is complete after {}: the repository is no longer needed. It becomes a full \
+             restore when you stop the server and end the mount\n",
             self.scratch.display(),
             units::duration(Duration::from_secs_f64(self.seconds)),
         )
@@ -63,7 +63,8 @@ impl Answer for MountEnd {
             ));
         } else if self.scratch == Some("kept") {
             text.push_str(&format!(
-                "  the scratch directory is kept and lacks {}: the same command goes on with it\n",
+                "  the scratch directory is kept; {} are missing: run the same command again to \
+                 resume\n",
                 units::bytes(self.bytes_missing),
             ));
         }

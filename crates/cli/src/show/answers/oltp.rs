@@ -48,7 +48,7 @@ impl Answer for OltpReport {
         let verdict = match (self.ended, self.counts()) {
             (_, true) => "",
             ("failures", _) => " (DOES NOT COUNT: ended early, too many transactions failed)",
-            ("server", _) => " (DOES NOT COUNT: the server is gone)",
+            ("server", _) => " (DOES NOT COUNT: the server is down)",
             ("time", _) => " (DOES NOT COUNT: nothing was done)",
             _ => " (DOES NOT COUNT: ended early)",
         };
@@ -82,7 +82,7 @@ fn numbers(report: &OltpReport) -> String {
         String::new(),
         rate(report.requests_per_s),
     ]);
-    for (name, value) in [("begun anew", report.retries), ("failed", report.failed)] {
+    for (name, value) in [("retried", report.retries), ("failed", report.failed)] {
         table.row([name.to_owned(), value.to_string(), String::new()]);
     }
     for (name, ms) in [

@@ -70,7 +70,7 @@ impl PluginInstallAnswer {
             }
         }
         if !self.executed && !out.is_empty() {
-            out.push_str("nothing was done: give --execute\n");
+            out.push_str("nothing was done: add --execute to do it\n");
         }
         out
     }
@@ -82,10 +82,7 @@ impl Answer for PluginInstallAnswer {
     fn text(&self) -> String {
         let id = self.table_id.as_deref().unwrap_or_default();
         match self.executed {
-            true => format!(
-                "{}the functions are there and work, with table {id}\n",
-                self.steps()
-            ),
+            true => format!("{}the functions work, with table {id}\n", self.steps()),
             false => self.steps(),
         }
     }
@@ -110,7 +107,7 @@ impl Answer for PluginUninstallAnswer {
     fn text(&self) -> String {
         let mut out = self.0.steps();
         if out.is_empty() {
-            out.push_str("there is nothing to take out\n");
+            out.push_str("there is nothing to remove\n");
         } else if let Some(id) = &self.0.table_id_before {
             let _ = writeln!(
                 out,

@@ -80,7 +80,7 @@ impl QueueInstallAnswer {
             step("removed", "would remove", format!("{directory}/{name}"));
         }
         if !self.executed && !out.is_empty() {
-            out.push_str("nothing was done: give --execute\n");
+            out.push_str("nothing was done: add --execute to do it\n");
         }
         out
     }
@@ -92,7 +92,7 @@ impl Answer for QueueInstallAnswer {
     fn text(&self) -> String {
         let mut out = self.steps();
         if self.executed {
-            out.push_str("queues are there, and rows went through one\n");
+            out.push_str("queues work: rows went through one\n");
         }
         out
     }
@@ -108,7 +108,7 @@ impl Answer for QueueUninstallAnswer {
 
     fn text(&self) -> String {
         match self.0.steps() {
-            none if none.is_empty() => "there is nothing to take out\n".to_owned(),
+            none if none.is_empty() => "there is nothing to remove\n".to_owned(),
             steps => steps,
         }
     }

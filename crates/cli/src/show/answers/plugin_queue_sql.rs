@@ -62,7 +62,7 @@ impl QueueSqlInstallAnswer {
             );
         }
         if !self.executed && !out.is_empty() {
-            out.push_str("nothing was done: give --execute\n");
+            out.push_str("nothing was done: add --execute to do it\n");
         }
         out
     }
@@ -76,7 +76,7 @@ impl Answer for QueueSqlInstallAnswer {
         if self.executed {
             let _ = writeln!(
                 out,
-                "the verbs are there: CALL {}.queue_create('mails', 'id INT NOT NULL, what TEXT')",
+                "the procedures are ready: CALL {}.queue_create('mails', 'id INT NOT NULL, what TEXT')",
                 self.database
             );
         }
@@ -94,7 +94,7 @@ impl Answer for QueueSqlUninstallAnswer {
 
     fn text(&self) -> String {
         match self.0.steps() {
-            none if none.is_empty() => "there is nothing to take out\n".to_owned(),
+            none if none.is_empty() => "there is nothing to remove\n".to_owned(),
             steps => steps,
         }
     }

@@ -13,13 +13,13 @@ impl Answer for PrewarmReport {
         let server = self
             .server
             .as_deref()
-            .unwrap_or("a server that left no name");
+            .unwrap_or("a server of unknown version");
         let ended = match (self.redo, self.redo_bytes) {
             ("clean", _) => "was shut down cleanly".to_owned(),
             (_, Some(bytes)) => {
                 format!("crashed, with {} of redo log to apply", units::bytes(bytes))
             }
-            _ => "left a redo log that evenkeel cannot read: as after a crash".to_owned(),
+            _ => "left a redo log that evenkeel cannot read: treated as a crash".to_owned(),
         };
         let mut text = format!("{}: {server}, {ended}\n", self.datadir.display());
         if !self.steps.is_empty() {
@@ -58,7 +58,9 @@ impl Answer for PrewarmReport {
             text.push_str(&format!("  {sentence}\n"));
         }
         if let Some(limit) = self.limit {
-            text.push_str(&format!("not all was read: the {limit} was up\n"));
+            text.push_str(&format!(
+                "not everything was read: the {limit} limit was reached\n"
+            ));
         }
         for file in &self.unread {
             text.push_str(&format!(
@@ -70,7 +72,7 @@ impl Answer for PrewarmReport {
         let unnamed = self.unread_files.saturating_sub(self.unread.len());
         if unnamed > 0 {
             text.push_str(&format!(
-                "not read: {} besides\n",
+                "not read: {} more\n",
                 units::count(unnamed, "file")
             ));
         }

@@ -110,13 +110,13 @@ const METRICS: [Metric; 8] = [
     (
         "rows_written_total",
         "counter",
-        "Rows that came since the server opened the queue.",
+        "Rows written since the server opened the queue.",
         |one| once(one.written),
     ),
     (
         "rows_removed_total",
         "counter",
-        "Rows that went since the server opened the queue.",
+        "Rows removed since the server opened the queue.",
         |one| once(one.removed),
     ),
     ("bytes", "gauge", "Bytes of its files.", |one| {
@@ -125,7 +125,7 @@ const METRICS: [Metric; 8] = [
     (
         "oldest_row_seconds",
         "gauge",
-        "How long the oldest row that is there has waited, where that is known.",
+        "How long the oldest row has waited, if known.",
         |one| one.oldest_s.map_or_else(Vec::new, once),
     ),
     (
@@ -172,7 +172,7 @@ impl Answer for Peeked {
 
     fn text(&self) -> String {
         if self.rows.is_empty() {
-            return format!("{}: no row that nobody owns\n", self.table);
+            return format!("{}: no free row\n", self.table);
         }
         let line = |cells: &mut dyn Iterator<Item = String>| {
             let cells: Vec<String> = cells.collect();
@@ -248,7 +248,7 @@ pub fn forward_metrics(done: &Forwarded) -> String {
         (
             "reconnects_total",
             "counter",
-            "Connections that were made anew.",
+            "Reconnections.",
             done.reconnects,
         ),
     ];
@@ -292,7 +292,7 @@ impl Answer for QueueCheckAnswer {
     fn text(&self) -> String {
         let mut text: String = self.0.tables.iter().map(table).collect();
         if !self.0.sound {
-            text.push_str("what is whole can be had with: evenkeel queue salvage\n");
+            text.push_str("to salvage intact rows: evenkeel queue salvage\n");
         }
         text
     }
@@ -351,8 +351,8 @@ fn table(found: &TableFiles) -> String {
             text,
             "  {} whole, and kept",
             match found.rows_out_of_broken_frames {
-                1 => "1 row of a broken statement is".to_owned(),
-                rows => format!("{rows} rows of broken statements are"),
+                1 => "1 row of a damaged statement is".to_owned(),
+                rows => format!("{rows} rows of damaged statements are"),
             }
         );
     }
@@ -368,12 +368,12 @@ fn table(found: &TableFiles) -> String {
         );
     }
     if found.may_repeat {
-        text.push_str("  removals may be lost: rows that were consumed may come again\n");
+        text.push_str("  removals may be lost: consumed rows may be delivered again\n");
     }
     if found.torn_bytes > 0 {
         let _ = writeln!(
             text,
-            "  {} at the end, torn by a crash: no statement that was acknowledged",
+            "  {} at the end, torn by a crash: no acknowledged statement",
             units::count(found.torn_bytes, "byte")
         );
     }

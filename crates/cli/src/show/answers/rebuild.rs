@@ -56,8 +56,8 @@ impl Answer for RebuildAnswer {
             text.push_str(&format!("left out: {note}\n"));
         }
         text.push_str(match (self.needed, self.executed) {
-            (false, _) => "the head is whole: nothing to rebuild\n",
-            (true, true) => "done; `evenkeel verify --all` tells whether everything is there\n",
+            (false, _) => "the head is intact: nothing to rebuild\n",
+            (true, true) => "done; `evenkeel verify --all` checks whether everything is there\n",
             (true, false) => "only a plan: add --execute to do it\n",
         });
         text

@@ -85,7 +85,7 @@ fn at_point(point: &PointReport) -> String {
     );
     for seam in &point.seams {
         text.push_str(&format!(
-            "  from {} to {}, behind {}\n",
+            "  from {} to {}, after {}\n",
             seam.from, seam.to, seam.after
         ));
     }
@@ -102,19 +102,19 @@ fn at_point(point: &PointReport) -> String {
     for one in &point.unmade {
         let what = match one.why {
             Why::Library => {
-                "left out, for no library is loaded here: run it on the restored server"
+                "left out, because no library is loaded here: run it on the restored server"
             }
-            Why::File => "read a file of the source, which is NULL here: look what it made",
+            Why::File => "reads a file of the source, and gives NULL here: check the result",
         };
         text.push_str(&format!(
-            "  not as it was: {} at {}\n    {what}\n",
+            "  not replayed as on the source: {} at {}\n    {what}\n",
             one.statement, one.at
         ));
     }
     if let Some(two) = &point.two_places {
         text.push_str(&format!(
-            "  times in the log go back behind the point: {} earlier transactions between {} and {}; \
-             the {} place was taken\n",
+            "  times in the log go backward around the point: {} earlier transactions between {} \
+             and {}; used the {} position\n",
             two.earlier, two.first, two.last, two.taken
         ));
     }
@@ -143,7 +143,7 @@ fn as_replica(seeding: &Seeding, target: &Path) -> String {
         text.push_str(&format!("  remove {}\n", target.join(name).display()));
     }
     text.push_str(&format!(
-        "  start it with, besides: {}\n  and run there:\n",
+        "  start it with these options as well: {}\n  and run there:\n",
         seeding.start_options.join(" ")
     ));
     for statement in &seeding.statements {
@@ -160,7 +160,7 @@ fn sampled(sample: &SampleReport) -> String {
     let (checked, total) = (sample.bytes_checked, sample.bytes_total);
     let percent = 100.0 * checked as f64 / total.max(1) as f64;
     let which = match (sample.part, sample.parts, sample.seed) {
-        (Some(part), Some(of), _) => format!("part {part} of {of}; the other parts are the rest"),
+        (Some(part), Some(of), _) => format!("part {part} of {of}; the other parts cover the rest"),
         (_, _, Some(seed)) => format!("--seed {seed} reads the same again"),
         _ => String::new(),
     };
@@ -169,9 +169,9 @@ fn sampled(sample: &SampleReport) -> String {
         None => (1.0 / sample.share.max(0.001)).ceil() as u32,
     };
     format!(
-        "  a sample: all that describes the content, and {} of its {} ({percent:.1} %); {which}\n  \
-         damage to a single frame is found by a sample like this with a chance of {percent:.1} %; \
-         surely by all of --part 1/{parts} to {parts}/{parts}, or without a sample\n",
+        "  a sample: all metadata, and {} of {} of content ({percent:.1} %); {which}\n  \
+         such a sample finds damage to a single frame with a probability of {percent:.1} %; \
+         all of --part 1/{parts} to {parts}/{parts}, or a run without a sample, always find it\n",
         units::bytes(checked),
         units::bytes(total),
     )
@@ -248,12 +248,12 @@ impl Answer for VerifyAnswer {
             ));
             match boot.tables_recorded {
                 Some(tables) => text.push_str(&format!(
-                    "  compared with the list of {} that the generation has\n",
+                    "  compared with the generation's list of {}\n",
                     units::count(tables, "table")
                 )),
                 None if boot.recovery_seconds.is_some() => text.push_str(
-                    "  NOT COMPARED: the generation has no list of its tables (it is of an earlier \
-                     evenkeel, or of a stopped MySQL)\n",
+                    "  NOT COMPARED: the generation has no list of its tables (an earlier \
+                     evenkeel made it, or MySQL was stopped)\n",
                 ),
                 None => {}
             }

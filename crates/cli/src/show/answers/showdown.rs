@@ -38,7 +38,8 @@ impl Answer for ShowdownReport {
             }
             if method.outlasts {
                 text.push_str(&format!(
-                    "{name}: its backup took longer than was measured, and ended without load; -l longer\n"
+                    "{name}: its backup outlasted the measurement, and ended without load; use a \
+                     longer -l\n"
                 ));
             }
         }

@@ -72,7 +72,7 @@ impl Answer for TpccReport {
             ("time", true) => "",
             ("time", false) => " (DOES NOT COUNT: the tables are not sound)",
             ("failures", _) => " (DOES NOT COUNT: ended early, too many transactions failed)",
-            ("server", _) => " (DOES NOT COUNT: the server is gone)",
+            ("server", _) => " (DOES NOT COUNT: the server is down)",
             _ => " (DOES NOT COUNT: ended early)",
         };
         text.push_str(&format!(
@@ -118,7 +118,7 @@ fn kinds(kinds: &[KindReport]) -> String {
         ]);
     }
     format!(
-        "{}sc in time, lt late, rt begun anew, fl failed\n",
+        "{}sc in time, lt late, rt retried, fl failed\n",
         table.text()
     )
 }

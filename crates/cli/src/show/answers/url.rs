@@ -126,14 +126,14 @@ impl Answer for UrlTrainAnswer {
     fn text(&self) -> String {
         let held_out = match (self.held_out_urls, self.held_out_ratio) {
             (Some(urls), Some(ratio)) => format!(
-                "; of {} of hosts that were left out, {:.2} %",
+                "; of {} of hosts not trained on, {:.2} %",
                 units::count(urls, "URL"),
                 100.0 * ratio
             ),
             _ => String::new(),
         };
         format!(
-            "{}: table {}, {}, {}; of the {} that it was trained on, {:.2} %{held_out}; in {}\n",
+            "{}: table {}, {}, {}; compresses the {} it was trained on to {:.2} %{held_out}; in {}\n",
             self.table,
             self.table_id,
             self.mode,

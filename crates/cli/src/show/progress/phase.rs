@@ -64,7 +64,7 @@ impl Phase {
 pub(super) fn asked(phase: Option<&Phase>, now: Instant) -> String {
     match phase {
         Some(phase) => phase.line(now),
-        None => "at work, between two steps that are counted".to_owned(),
+        None => "working, between two counted steps".to_owned(),
     }
 }
 

@@ -92,7 +92,7 @@ impl Simulated {
         self.with(|world| world.refuses_reads = true);
     }
 
-    /// Sets the clock, which stands still: seconds since 1970.
+    /// Sets the clock, which does not run: seconds since 1970.
     pub fn set_clock(&self, unix_s: u64) {
         self.with(|world| world.unix_s = unix_s);
     }

@@ -373,7 +373,7 @@ impl Scan {
         }
     }
 
-    /// The log goes on with the ids from `first` to below `end`: what was to come before it is missing.
+    /// The log continues with the ids from `first` to below `end`: what was to come before it is missing.
     fn follows(&mut self, first: u64, end: u64) {
         if let Some(expected) = self.expected {
             self.missing.add(expected, first);

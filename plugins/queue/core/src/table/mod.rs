@@ -124,7 +124,7 @@ pub struct Stats {
 }
 
 impl Table {
-    /// Makes an empty table in a directory that is not there yet.
+    /// Makes an empty table in a new directory.
     pub(crate) fn create(io: &dyn Io, dir: &Path, table: u128) -> Result<()> {
         io.make_dir(dir).during("make", dir)?;
         let (first, before) = (1, 0);
@@ -139,7 +139,7 @@ impl Table {
     }
 
     /// Opens a table: what a crash tore is cut off. With `salvages` what is broken is left out, and
-    /// the rest written anew.
+    /// the rest rewritten.
     pub(crate) fn open(
         io: &Arc<dyn Io>,
         dir: &Path,

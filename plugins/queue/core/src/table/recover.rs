@@ -347,7 +347,7 @@ impl<'a> Recovery<'a> {
         let goes_on = header.first == self.state.next
             || (is_kept || self.salvages) && header.first > self.state.next;
         if !goes_on {
-            return Err("row ids do not go on");
+            return Err("row ids have a gap");
         }
         let mut before = 0;
         if header.kind == Kind::Sourced {

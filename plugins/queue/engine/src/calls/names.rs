@@ -133,7 +133,7 @@ unsafe extern "C" fn evq_settle_names(
                 _ => Err(Fault {
                     code: Code::Io,
                     text: format!(
-                        "the server's dictionary cannot say now where the queue {} belongs: try again later",
+                        "the server's dictionary is busy, so the schema of the queue {} is not known: try again later",
                         at.display()
                     ),
                 }),

@@ -189,7 +189,7 @@ impl Known {
         // Had there been another one, its anchor is gone.
         self.forget(to);
         if let Some(open) = self.open.remove(from) {
-            // One whose rows went to a copy that failed all the same is opened anew.
+            // One whose rows went to a copy that failed all the same is reopened.
             if !open.table.is_gone() || is_meanwhile(to) {
                 self.open.insert(to.to_owned(), open);
             }
