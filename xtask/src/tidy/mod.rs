@@ -5,6 +5,7 @@ mod files;
 mod layers;
 mod links;
 mod text;
+mod words;
 
 pub use files::Tracked;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
         found.extend(files::check_name(&file.path));
         let Some(text) = &file.text else { continue };
         found.extend(text::check(&file.path, text));
+        found.extend(words::check(&file.path, text));
         if file.path.ends_with(".rs") {
             found.extend(code::check(&file.path, text));
         }
