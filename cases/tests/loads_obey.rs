@@ -140,13 +140,22 @@ fn what_could_not_be_made_is_named() {
         let mut there = target.session().unwrap();
         assert_eq!(value(&mut there, "SELECT id FROM shop.works"), "1");
     }
-    // Another load has to wait for this one's end.
+    // Another load has to wait for this one's end, also one of the same dump with other options.
     let other = run(load_into(
         &program(),
         &target,
         &output,
         &["--no-views", COLLATION],
     ));
+    assert_eq!(other.code, Some(2), "{}", other.message());
+    assert!(
+        other.message().contains("begun with other options"),
+        "{}",
+        other.message()
+    );
+    let again = scratch.join("again");
+    done(run(dump(&program(), &source, &again, &["--database=shop"])));
+    let other = run(load_into(&program(), &target, &again, &flags));
     assert_eq!(other.code, Some(14), "{}", other.message());
     assert!(
         other.message().contains("another load"),

@@ -76,6 +76,32 @@ fn mydumper(running: &Running, into: &Path, flags: &[&str]) {
     panic!("mydumper does not end: {said}");
 }
 
+/// Under another name a dump comes in beside the database that it was made of.
+#[track_caller]
+fn assert_loads_beside(source: &Running, dump: &Path) {
+    let into = format!("{SCHEMA}=besi`d.e");
+    let flags = ["--into", &into, "--verify"];
+    let ended = done(run(load_into(&program(), source, dump, &flags)));
+    assert_eq!(ended.answer["warnings"], serde_json::json!([]));
+    let mut session = source.session().unwrap();
+    let sums = checksums_of(&mut session, SCHEMA);
+    assert!(sums.len() > 12, "{sums:?}");
+    assert_eq!(checksums_of(&mut session, "besi`d.e"), sums);
+    for sql in [
+        "INSERT INTO `besi``d.e`.child VALUES (70, 5, 'new')",
+        "CALL `besi``d.e`.fill()",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let logged = |session: &mut evenkeel_server::connect::Session, schema: &str| {
+        let sql = format!("SELECT COUNT(*) FROM {}.log", quote_name(schema));
+        session.value(&sql).unwrap()
+    };
+    assert_eq!(logged(&mut session, "besi`d.e").as_deref(), Some("2"));
+    assert_eq!(logged(&mut session, SCHEMA).as_deref(), Some("0"));
+    session.run("DROP DATABASE `besi``d.e`").unwrap();
+}
+
 #[track_caller]
 fn assert_same(source: &Running, target: &Running, what: &str) {
     let (mut one, mut other) = (source.session().unwrap(), target.session().unwrap());
@@ -117,6 +143,7 @@ fn of_mydumper(server: TestServer) {
         ended.answer
     );
     assert_same(&source, &target, &format!("{}, killed", server.name));
+    assert_loads_beside(&source, &plain);
 
     let packed = scratch.join("packed");
     mydumper(&source, &packed, &["--compress"]);
@@ -234,6 +261,7 @@ fn what_the_shell_writes() {
     assert_eq!(ended.answer["differs"], serde_json::json!([]));
     assert_eq!(ended.answer["coordinates"]["binlog_position"], 157);
     assert_same(&source, &target, "MySQL Shell");
+    assert_loads_beside(&source, &dump);
     // The chunk with two signs is the last; without it nobody knows how many there are.
     let last = fs::read_dir(&dump).unwrap().find_map(|entry| {
         let name = entry.unwrap().file_name().into_string().unwrap();

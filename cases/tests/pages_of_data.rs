@@ -71,6 +71,12 @@ fn load() {
     page.before("/backup/mydumper-directory", DROP);
     page.run("evenkeel load /backup/shop.dump");
     assert_whole(&house, "mariadb");
+    page.before("--table", DROP);
+    page.run("--table");
+    assert_whole(&house, "mariadb");
+    page.run("--into shop=shop_copy");
+    let copy = house.run("mariadb -N -e 'SELECT COUNT(*) FROM shop_copy.orders'");
+    assert_eq!(copy.trim(), "4000");
     // MySQL Shell is not on the machines of the tests.
     let shell = "cases/tests/other_programs_dumps_load.rs";
     page.elsewhere(

@@ -8,6 +8,8 @@ const EXAMPLES: &str = "\
 Examples:
   evenkeel load /backup/shop.dump -S /run/mysqld/mysqld.sock
   evenkeel load d --database shop --exclude 'shop\\.log_.*' --threads 8
+  evenkeel load d --table 'shop\\.orders'           One table of it
+  evenkeel load d --database shop --into shop=shop_copy    Beside the original
   evenkeel load d --replace                       What would be dropped; with --execute, do it
   evenkeel load d --collation utf8mb4_0900_ai_ci=utf8mb4_unicode_520_ci    From MySQL 8 to MariaDB
 
@@ -28,6 +30,9 @@ pub struct Load {
     /// Load this database only; may be given several times [default: all].
     #[arg(long, value_name = "NAME", help_heading = "What to load")]
     pub database: Vec<String>,
+    /// Load only what has a SCHEMA.NAME that matches this regular expression in whole.
+    #[arg(long, value_name = "REGEX", help_heading = "What to load")]
+    pub table: Vec<String>,
     /// Leave out what has a SCHEMA.NAME that matches this regular expression in whole.
     #[arg(long, value_name = "REGEX", help_heading = "What to load")]
     pub exclude: Vec<String>,
@@ -49,6 +54,10 @@ pub struct Load {
     /// Load the dump's users and roles too, with their grants.
     #[arg(long, help_heading = "What to load")]
     pub users: bool,
+    /// Load the dump's database OLD as NEW; may be given several times. --database, --table and --exclude
+    /// go by the names in the dump.
+    #[arg(long, value_name = "OLD=NEW")]
+    pub into: Vec<String>,
     /// Drop what is there already under the same name; without --execute, only say what.
     #[arg(long)]
     pub replace: bool,

@@ -39,7 +39,6 @@ fn request(args: &Load, face: &Face) -> Result<Request> {
         (args.no_events, Kind::Event),
         (args.no_sequences, Kind::Sequence),
     ];
-    let exclude = args.exclude.iter().map(|text| Selection::pattern(text));
     let collations = args.collation.iter().map(|text| collation(text));
     Ok(Request {
         input: match settings::is_url(&args.input) {
@@ -52,12 +51,18 @@ fn request(args: &Load, face: &Face) -> Result<Request> {
         },
         threads: usize::from(args.threads),
         databases: args.database.clone(),
-        exclude: exclude.collect::<Result<_>>()?,
+        include: Selection::patterns(&args.table)?,
+        exclude: Selection::patterns(&args.exclude)?,
         skip: skip
             .into_iter()
             .filter_map(|(left_out, kind)| left_out.then_some(kind))
             .collect(),
         accounts: args.users,
+        into: args
+            .into
+            .iter()
+            .map(|text| into(text))
+            .collect::<Result<_>>()?,
         definer: args.definer.parse()?,
         collations: collations.collect::<Result<_>>()?,
         replace: args.replace,
@@ -70,6 +75,16 @@ fn request(args: &Load, face: &Face) -> Result<Request> {
         binlog: !args.no_binlog,
         verify: args.verify,
     })
+}
+
+fn into(text: &str) -> Result<(String, String)> {
+    let both = text.split_once('=');
+    let both = both.filter(|(old, new)| !old.is_empty() && !new.is_empty());
+    let (old, new) = both.ok_or_else(|| {
+        Error::usage(format!("'{text}' are not two databases"))
+            .hint("write --into shop=shop_copy: the dump's name, and the new one")
+    })?;
+    Ok((old.to_owned(), new.to_owned()))
 }
 
 fn collation(text: &str) -> Result<(String, String)> {

@@ -3,6 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | `source` | what there is to load: objects, tables, chunks |
+//! | `choose` | what of it is wanted, and what others miss then |
+//! | `into` | which schema is loaded under which name |
 //! | `foreign` | directories that other programs wrote |
 //! | `target` | sessions, what is in the way, `local_infile` |
 //! | `fits` | what the target cannot hold, said before anything is made |
@@ -16,11 +18,13 @@
 //! | `verify` | are the rows there the rows here? |
 
 mod build;
+mod choose;
 mod chunk;
 mod csv;
 mod fits;
 mod foreign;
 mod insert;
+mod into;
 mod queue;
 mod rows;
 mod source;
@@ -30,7 +34,7 @@ mod verify;
 mod warned;
 
 use crate::dump::Place;
-use crate::objects::{Definer, Kind, ObjectName};
+use crate::objects::{self, Definer, Kind, ObjectName};
 use build::Builder;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_repository::store::Store;
@@ -67,12 +71,16 @@ pub struct Request {
     pub threads: usize,
     /// Only these schemas; all when empty.
     pub databases: Vec<String>,
+    /// Only those of which one of these matches `schema.object`; all when empty.
+    pub include: Vec<Regex>,
     /// Not those of which one of these matches `schema.object`.
     pub exclude: Vec<Regex>,
     /// Not these kinds; routines are [`Kind::Procedure`].
     pub skip: Vec<Kind>,
     /// Users and roles too.
     pub accounts: bool,
+    /// Schemas with the names that they get.
+    pub into: Vec<(String, String)>,
     /// What becomes of definers.
     pub definer: Definer,
     /// Collations with those that take their place.
@@ -98,9 +106,11 @@ impl Request {
             store: None,
             threads: 4,
             databases: Vec::new(),
+            include: Vec::new(),
             exclude: Vec::new(),
             skip: Vec::new(),
             accounts: false,
+            into: Vec::new(),
             definer: Definer::Keep,
             collations: Vec::new(),
             replace: false,
@@ -120,6 +130,36 @@ impl Request {
             None => Place::Directory(self.input.clone()),
         }
     }
+
+    /// Returns what decides the outcome, as the options that say it.
+    fn choices(&self) -> String {
+        let typed = |pattern: &Regex| objects::typed(pattern.as_str()).to_owned();
+        let mut all: Vec<(&str, String)> = Vec::new();
+        all.extend(self.databases.iter().map(|one| ("--database", one.clone())));
+        all.extend(self.include.iter().map(|one| ("--table", typed(one))));
+        all.extend(self.exclude.iter().map(|one| ("--exclude", typed(one))));
+        let collations = self.collations.iter();
+        all.extend(collations.map(|(old, new)| ("--collation", format!("{old}={new}"))));
+        let into = self.into.iter();
+        all.extend(into.map(|(old, new)| ("--into", format!("{old}={new}"))));
+        if self.definer != Definer::Keep {
+            all.push(("--definer", self.definer.to_string()));
+        }
+        if !self.indexes_after {
+            all.push(("--indexes", "with".to_owned()));
+        }
+        let valued = all.iter().map(|(flag, value)| format!("{flag} '{value}'"));
+        let skipped = self.skip.iter().map(|kind| match kind {
+            Kind::Procedure => "--no-routines".to_owned(),
+            other => format!("--no-{}s", other.sql().to_lowercase()),
+        });
+        let users = self.accounts.then(|| "--users".to_owned());
+        let all: Vec<String> = valued.chain(skipped).chain(users).collect();
+        match all.is_empty() {
+            true => "none".to_owned(),
+            false => all.join(" "),
+        }
+    }
 }
 
 /// What a load would do.
@@ -133,6 +173,10 @@ pub struct Plan {
     pub tables: u64,
     /// Rows; `None` where the dump does not say how many there are.
     pub rows: Option<u64>,
+    /// Of the dump, what would not be loaded.
+    pub left_out: Vec<ObjectName>,
+    /// What the user has to look after.
+    pub warnings: Vec<String>,
 }
 
 /// What was loaded.
@@ -152,6 +196,10 @@ pub struct Report {
     pub chunks: u64,
     /// Of these, how many this run brought in; earlier ones brought the others.
     pub chunks_loaded: u64,
+    /// Of the dump, what was not to be loaded.
+    pub left_out: Vec<ObjectName>,
+    /// What the user has to look after.
+    pub warnings: Vec<String>,
     /// Objects that could not be made: everything else is there.
     pub failed: Vec<Error>,
     /// Tables whose rows are not those of the dump, a sentence each; `None` when it was not asked for.
@@ -166,7 +214,8 @@ pub struct Report {
 pub fn plan(options: &ConnectOptions, request: &Request) -> Result<Plan> {
     let source = Source::open(request)?;
     let mut session = target::session(options, request)?;
-    let resumes = resumed(&mut session, &source)?.is_some();
+    into::kept(&mut session, request)?;
+    let resumes = resumed(&mut session, &source, request)?.is_some();
     let drops = match resumes {
         true => Vec::new(),
         false => target::in_the_way(&mut session, &source.objects)?,
@@ -176,6 +225,8 @@ pub fn plan(options: &ConnectOptions, request: &Request) -> Result<Plan> {
         drops,
         tables: source.tables.len() as u64,
         rows: source.rows(),
+        left_out: source.left_out,
+        warnings: source.warnings,
     })
 }
 
@@ -193,8 +244,9 @@ pub fn load(
     let begun = Instant::now();
     let mut source = Source::open(request)?;
     let mut session = target::session(options, request)?;
+    into::kept(&mut session, request)?;
     state::only_one(&mut session)?;
-    let earlier = resumed(&mut session, &source)?;
+    let earlier = resumed(&mut session, &source, request)?;
     tell(&mut session, &mut source, progress)?;
     fits::collations(&mut session, &mut source.objects, request)?;
     let resumed = earlier.is_some();
@@ -243,6 +295,8 @@ pub fn load(
             .map(|one| one.chunks.len() as u64)
             .sum(),
         chunks_loaded: done.chunks,
+        left_out: source.left_out,
+        warnings: source.warnings,
         failed: done.failed,
         differs: done.differs,
         seconds: begun.elapsed().as_secs_f64(),
@@ -251,7 +305,7 @@ pub fn load(
 
 /// Completes what another program's files leave out, and tells what is worth telling of them.
 fn tell(session: &mut Session, source: &mut Source, progress: &dyn Progress) -> Result<()> {
-    for note in &source.notes {
+    for note in source.notes.iter().chain(&source.warnings) {
         progress.warn(note.clone());
     }
     if source.foreign && foreign::settle(session, &mut source.objects)? {
@@ -276,9 +330,22 @@ fn close_anew(options: &ConnectOptions, request: &Request) -> Result<()> {
 
 /// Returns what an earlier run of this load noted.
 ///
-/// Errors: `Refused` when another load did not come to its end.
-fn resumed(session: &mut Session, source: &Source) -> Result<Option<State>> {
+/// Errors: `Usage` when it is this dump's, with other options; `Refused` when another dump's did not
+/// come to its end.
+fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<Option<State>> {
     match State::read(session)? {
+        Some(state) if state.id != source.id && state.dump == source.dump => {
+            Err(Error::usage(format!(
+                "a load of this dump was begun with other options: {}; now they are {}",
+                state.choices,
+                request.choices()
+            ))
+            .hint("give it the options of then: it goes on from where it was")
+            .hint(format!(
+                "to give it up, drop what it made and the database {}",
+                state::SCHEMA
+            )))
+        }
         Some(state) if state.id != source.id => Err(Error::refused(
             "another load did not come to its end on this server",
         )
@@ -310,7 +377,7 @@ fn begin(
         session.run(&target::drop_statement(object))?;
         fail::fail_point!("load::dropped");
     }
-    let state = State::begin(session, source)?;
+    let state = State::begin(session, source, &request.choices())?;
     fail::fail_point!("load::begun");
     Ok(state)
 }

@@ -3,15 +3,16 @@
 //! Of `evenkeel dump`'s files it is known how many rows and which bytes are in them; what `foreign`
 //! reads was written by other programs, which say less.
 
+use super::choose::{Chosen, choose};
 use super::csv::Csv;
-use super::{Request, foreign};
+use super::{Request, foreign, into};
 use crate::dump::{ColumnEntry, Format, MANIFEST, Manifest, Place, TableEntry, is_hex};
-use crate::objects::{self, Kind, ObjectName, Objects, Selection, Unmatched};
+use crate::objects::{self, Kind, ObjectName, Objects};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::coordinates::Coordinates;
 use foreign::Found;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Engines that take rows back when a transaction does not commit.
@@ -110,6 +111,18 @@ impl Table {
         }
     }
 
+    /// Has its rows go into a schema by its new name.
+    fn rename(&mut self, names: &BTreeMap<String, String>) {
+        for chunk in &mut self.chunks {
+            if let Shape::File(sql) = &mut chunk.shape {
+                *sql = objects::in_statement(sql, names);
+            }
+        }
+        if let Some(new) = names.get(&self.schema) {
+            self.schema.clone_from(new);
+        }
+    }
+
     /// Returns its size in bytes, before it was packed if that is known.
     pub(super) fn bytes(&self) -> u64 {
         self.chunks.iter().map(Chunk::size).sum()
@@ -121,7 +134,13 @@ impl Table {
 pub(super) struct Source {
     /// What this load is called in the target: the same source, loaded in the same way.
     pub(super) id: String,
+    /// What the source is called, however it is loaded.
+    pub(super) dump: String,
     pub(super) objects: Objects,
+    /// Of the dump, what the request leaves out.
+    pub(super) left_out: Vec<ObjectName>,
+    /// What the user has to look after.
+    pub(super) warnings: Vec<String>,
     /// The largest first.
     pub(super) tables: Vec<Table>,
     /// Which instant of the binary log it shows.
@@ -172,7 +191,11 @@ impl Source {
             return Err(Error::usage("--users is for dumps of evenkeel")
                 .hint("run the accounts' statements with a client, then load without --users"));
         }
-        let unmatched = leave_out(&mut objects, request)?;
+        let Chosen {
+            left_out,
+            mut warnings,
+            unmatched,
+        } = choose(&mut objects, request)?;
         let wanted: BTreeSet<(&str, &str)> = objects
             .databases
             .iter()
@@ -183,11 +206,19 @@ impl Source {
             .collect();
         let mut tables = found.tables;
         tables.retain(|table| wanted.contains(&(&*table.schema, &*table.name)));
+        let names = into::names(request, &objects, &left_out)?;
+        if !names.is_empty() {
+            warnings.extend(objects.rename(&names));
+            tables.iter_mut().for_each(|one| one.rename(&names));
+        }
         tables.sort_by_key(|table| std::cmp::Reverse(table.bytes()));
         let source = Self {
             id: id(&found.identity, request),
+            dump: blake3::hash(&found.identity).to_hex().to_string(),
             tables,
             objects,
+            left_out,
+            warnings,
             coordinates: found.coordinates,
             foreign,
             notes: found
@@ -325,67 +356,8 @@ fn table(
 fn id(manifest: &[u8], request: &Request) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(manifest);
-    let exclude: Vec<&str> = request.exclude.iter().map(regex::Regex::as_str).collect();
-    let choices = format!(
-        "{:?} {exclude:?} {:?} {:?} {:?} {} {}",
-        request.databases,
-        request.skip,
-        request.collations,
-        request.definer,
-        request.accounts,
-        request.indexes_after
-    );
-    hasher.update(choices.as_bytes());
+    hasher.update(request.choices().as_bytes());
     hasher.finalize().to_hex().to_string()
-}
-
-/// Takes out what the request does not want. Returns which of its patterns match nothing.
-fn leave_out(objects: &mut Objects, request: &Request) -> Result<Unmatched> {
-    let named = |name: &str| objects.databases.iter().any(|one| one.name == name);
-    if let Some(missing) = request.databases.iter().find(|name| !named(name)) {
-        return Err(Error::usage(format!(
-            "the dump has no database '{missing}'"
-        )));
-    }
-    let only = &request.databases;
-    objects
-        .databases
-        .retain(|one| only.is_empty() || only.contains(&one.name));
-    let selection = Selection {
-        exclude: request.exclude.clone(),
-        ..Selection::default()
-    };
-    let mut unmatched = Unmatched::of(&[], &selection.exclude);
-    // Also what is skipped anyhow is there.
-    let mut wants = |database: &str, name: &str| unmatched.wants(&selection, database, name);
-    for database in &mut objects.databases {
-        let name = database.name.clone();
-        let skips = |kind| request.skip.contains(&kind);
-        database
-            .sequences
-            .retain(|one| wants(&name, &one.name) && !skips(Kind::Sequence));
-        database.tables.retain(|one| wants(&name, &one.name));
-        database
-            .views
-            .retain(|one| wants(&name, &one.program.name) && !skips(Kind::View));
-        database
-            .routines
-            .retain(|one| wants(&name, &one.name) && !skips(Kind::Procedure));
-        database.triggers.retain(|one| {
-            let table = one.table.as_deref().unwrap_or_default();
-            wants(&name, table) && !skips(Kind::Trigger)
-        });
-        database
-            .events
-            .retain(|one| wants(&name, &one.name) && !skips(Kind::Event));
-    }
-    if !request.accounts {
-        objects.accounts.clear();
-    }
-    match objects.databases.is_empty() && objects.accounts.is_empty() {
-        true => Err(Error::usage("there is nothing to load")),
-        false => Ok(unmatched.typed()),
-    }
 }
 
 /// Returns the names of everything that has one in a schema, but for triggers, which go with their

@@ -13,13 +13,17 @@ pub(super) const SCHEMA: &str = "evenkeel_load";
 /// client was killed.
 const WAIT_S: u32 = 10;
 /// The version of its tables.
-const VERSION: &str = "2";
+const VERSION: &str = "3";
 
 /// What an earlier run noted.
 #[derive(Debug)]
 pub(super) struct State {
     /// The load that it belongs to.
     pub(super) id: String,
+    /// The dump, however it is loaded.
+    pub(super) dump: String,
+    /// The options that it was begun with.
+    pub(super) choices: String,
     /// Numbers of chunks whose rows are in.
     pub(super) chunks: BTreeSet<u64>,
     /// Names of phases that are done.
@@ -80,17 +84,21 @@ impl State {
         if there.as_deref() != Some("1") {
             return Ok(None);
         }
-        let sql = format!("SELECT id, version, finished FROM {}", table("run"));
-        let Some(run) = session.one(&sql)? else {
+        let version = session.value(&format!("SELECT version FROM {}", table("run")))?;
+        let Some(version) = version else {
             return Ok(None);
         };
-        let text = |at: usize| run.at(at).unwrap_or_default().to_owned();
-        if text(1) != VERSION {
+        if version != VERSION {
             return Err(Error::refused(format!(
                 "{SCHEMA} on this server is of another version of evenkeel"
             ))
             .hint("finish that load with the evenkeel that began it"));
         }
+        let sql = format!("SELECT id, finished, dump, choices FROM {}", table("run"));
+        let Some(run) = session.one(&sql)? else {
+            return Ok(None);
+        };
+        let text = |at: usize| run.at(at).unwrap_or_default().to_owned();
         let mut list = |name: &str| -> Result<Vec<String>> {
             let rows = session.rows(&format!("SELECT * FROM {}", table(name)))?;
             Ok(rows
@@ -100,17 +108,19 @@ impl State {
         };
         Ok(Some(Self {
             id: text(0),
+            dump: text(2),
+            choices: text(3),
             chunks: list("chunks")?
                 .iter()
                 .filter_map(|number| number.parse().ok())
                 .collect(),
             phases: list("phases")?.into_iter().collect(),
-            finished: text(2) == "1",
+            finished: text(1) == "1",
         }))
     }
 
     /// Begins a state. Its last row makes it one.
-    pub(super) fn begin(session: &mut Session, source: &Source) -> Result<Self> {
+    pub(super) fn begin(session: &mut Session, source: &Source, choices: &str) -> Result<Self> {
         let ascii = "CHARACTER SET ascii COLLATE ascii_bin";
         session.run(&format!(
             "CREATE DATABASE IF NOT EXISTS {} {ascii}",
@@ -125,7 +135,8 @@ impl State {
             (
                 "run",
                 "id CHAR(64) PRIMARY KEY, version VARCHAR(8) NOT NULL, finished TINYINT NOT NULL, \
-                 local_infile VARCHAR(8), began_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
+                 local_infile VARCHAR(8), dump CHAR(64) NOT NULL, \
+                 choices LONGTEXT CHARACTER SET utf8mb4 NOT NULL, began_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
             ),
         ] {
             session.run(&format!("DROP TABLE IF EXISTS {}", table(name)))?;
@@ -134,13 +145,17 @@ impl State {
                 table(name)
             ))?;
         }
-        let id = &source.id;
+        let (id, dump) = (&source.id, &source.dump);
         session.run(&format!(
-            "INSERT INTO {} (id, version, finished) VALUES ('{id}', '{VERSION}', 0)",
-            table("run")
+            "INSERT INTO {} (id, version, finished, dump, choices) \
+             VALUES ('{id}', '{VERSION}', 0, '{dump}', {})",
+            table("run"),
+            quote(choices)
         ))?;
         Ok(Self {
             id: id.clone(),
+            dump: dump.clone(),
+            choices: choices.to_owned(),
             chunks: BTreeSet::new(),
             phases: BTreeSet::new(),
             finished: false,

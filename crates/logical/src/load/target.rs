@@ -157,6 +157,7 @@ pub(super) fn refuse(found: &[ObjectName]) -> Error {
         listed(&shown)
     ))
     .hint("leave them out with --exclude, or let --replace show what it would drop")
+    .hint("or load them beside these, into another database: --into OLD=NEW")
 }
 
 /// Returns the statement that drops an object.

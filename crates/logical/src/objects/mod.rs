@@ -9,6 +9,7 @@ mod compare;
 mod json;
 mod order;
 mod read;
+mod rename;
 mod run;
 mod select;
 mod statements;
@@ -16,8 +17,9 @@ pub(crate) mod text;
 
 pub use compare::{Closeness, differences};
 pub use read::{read, read_and_match};
+pub(crate) use rename::in_statement;
 pub use run::Runner;
-pub(crate) use select::SYSTEM;
+pub(crate) use select::{SYSTEM, typed};
 pub use select::{Selection, Unmatched};
 pub use statements::{Phase, Rendering, Settings, Statement};
 pub use text::{Account, Definer, SplitTable, split_table};

@@ -79,6 +79,13 @@ impl Selection {
     }
 }
 
+/// Returns the text of a pattern of [`Selection::pattern`] as it was typed.
+pub(crate) fn typed(pattern: &str) -> &str {
+    let inside = pattern.strip_prefix("^(?:");
+    let inside = inside.and_then(|text| text.strip_suffix(")$"));
+    inside.unwrap_or(pattern)
+}
+
 /// Patterns of a selection that nothing matches, as they were typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unmatched {
@@ -116,10 +123,7 @@ impl Unmatched {
     /// Gives the patterns as they were typed.
     pub(crate) fn typed(mut self) -> Self {
         for text in self.include.iter_mut().chain(&mut self.exclude) {
-            let typed = text.strip_prefix("^(?:");
-            if let Some(typed) = typed.and_then(|typed| typed.strip_suffix(")$")) {
-                *text = typed.to_owned();
-            }
+            *text = typed(text).to_owned();
         }
         self
     }

@@ -5,6 +5,7 @@ use evenkeel_logical::load::{Plan, Report, Request};
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -27,6 +28,12 @@ pub struct LoadAnswer {
     pub chunks: u64,
     /// Of these, how many this run brought in.
     pub chunks_loaded: u64,
+    /// Databases by their names in the dump, with those that they were loaded under.
+    pub into: BTreeMap<String, String>,
+    /// Of the dump, what was not to be loaded.
+    pub left_out: Vec<String>,
+    /// What is to be looked after: foreign keys to tables that were left out, old names that stayed.
+    pub warnings: Vec<String>,
     /// Objects that could not be made.
     pub failed: Vec<Failure>,
     /// Tables whose rows are not those of the dump; null when it was not asked for.
@@ -48,6 +55,9 @@ impl LoadAnswer {
             coordinates: report.coordinates.clone(),
             chunks: report.chunks,
             chunks_loaded: report.chunks_loaded,
+            into: request.into.iter().cloned().collect(),
+            left_out: report.left_out.iter().map(ToString::to_string).collect(),
+            warnings: report.warnings.clone(),
             failed: report.failed.iter().map(Failure::of).collect(),
             differs: report.differs.clone(),
             seconds: report.seconds,
@@ -74,6 +84,7 @@ impl Answer for LoadAnswer {
                 units::count(self.chunks, "file")
             ));
         }
+        text.push_str(&chosen(&self.into, &self.left_out, &self.warnings));
         match self.differs.as_deref() {
             None => {}
             Some([]) => text.push_str("verified: no table differs from the dump\n"),
@@ -94,6 +105,29 @@ impl Answer for LoadAnswer {
     }
 }
 
+/// How many names of what was left out a text lists.
+const NAMED: usize = 8;
+
+/// Says under which names and without what a dump is loaded.
+fn chosen(into: &BTreeMap<String, String>, left_out: &[String], warnings: &[String]) -> String {
+    let mut text = String::new();
+    for (old, new) in into {
+        text.push_str(&format!("into  {new}, which is {old} in the dump\n"));
+    }
+    if !left_out.is_empty() {
+        let some = left_out[..left_out.len().min(NAMED)].join(", ");
+        let more = match left_out.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        text.push_str(&format!("left out: {some}{more}\n"));
+    }
+    for one in warnings {
+        text.push_str(&format!("warning: {one}\n"));
+    }
+    text
+}
+
 /// What a load would do.
 #[derive(Debug, Serialize)]
 pub struct LoadPlanAnswer {
@@ -109,6 +143,12 @@ pub struct LoadPlanAnswer {
     pub tables: u64,
     /// Rows in them; null where the dump does not say how many there are.
     pub rows: Option<u64>,
+    /// Databases by their names in the dump, with those that they would be loaded under.
+    pub into: BTreeMap<String, String>,
+    /// Of the dump, what would not be loaded.
+    pub left_out: Vec<String>,
+    /// What is to be looked after.
+    pub warnings: Vec<String>,
 }
 
 impl LoadPlanAnswer {
@@ -122,6 +162,9 @@ impl LoadPlanAnswer {
             drops: plan.drops.iter().map(ToString::to_string).collect(),
             tables: plan.tables,
             rows: plan.rows,
+            into: request.into.iter().cloned().collect(),
+            left_out: plan.left_out.iter().map(ToString::to_string).collect(),
+            warnings: plan.warnings,
         }
     }
 }
@@ -145,6 +188,7 @@ impl Answer for LoadPlanAnswer {
             true => ", going on with an earlier run\n",
             false => "\n",
         });
+        text.push_str(&chosen(&self.into, &self.left_out, &self.warnings));
         text.push_str("only a plan: add --execute to do it\n");
         text
     }

@@ -80,6 +80,17 @@ pub enum Definer {
     Map(Account),
 }
 
+impl fmt::Display for Definer {
+    /// Writes what [`Definer::from_str`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Keep => f.write_str("keep"),
+            Self::Drop => f.write_str("drop"),
+            Self::Map(account) => write!(f, "{account}"),
+        }
+    }
+}
+
 impl FromStr for Definer {
     type Err = Error;
 

@@ -3,6 +3,7 @@
 mod definer;
 mod event;
 mod options;
+mod rename;
 mod table;
 mod token;
 mod view;
@@ -13,5 +14,6 @@ pub use table::{SplitTable, split_table};
 pub(super) use definer::with_definer;
 pub(super) use event::event_parts;
 pub(super) use options::without_directories;
-pub(crate) use token::{Kind, Token, Tokens, all_tokens, name_of};
+pub(super) use rename::{About, Doubt, Names, renamed};
+pub(crate) use token::{Kind, Quoting, Token, Tokens, all_tokens, name_of};
 pub(super) use view::{mentions, or_replace};

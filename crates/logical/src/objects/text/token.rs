@@ -45,6 +45,38 @@ impl Token {
     }
 }
 
+/// How the quotes of a text are meant: its `sql_mode` says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Quoting {
+    /// Double quotes are around names.
+    pub(crate) ansi: bool,
+    /// A backslash is one.
+    pub(crate) no_escapes: bool,
+}
+
+impl Quoting {
+    /// Returns what a `sql_mode` means.
+    pub(crate) fn of(sql_mode: &str) -> Self {
+        const ANSI: [&str; 7] = [
+            "ANSI",
+            "ANSI_QUOTES",
+            "DB2",
+            "MAXDB",
+            "MSSQL",
+            "ORACLE",
+            "POSTGRESQL",
+        ];
+        let has = |word: &str| {
+            let mut modes = sql_mode.split(',');
+            modes.any(|mode| mode.trim().eq_ignore_ascii_case(word))
+        };
+        Self {
+            ansi: ANSI.into_iter().any(has),
+            no_escapes: has("NO_BACKSLASH_ESCAPES"),
+        }
+    }
+}
+
 /// Walks over the tokens of a text; comments that no server executes are no tokens.
 ///
 /// Ends early, with [`Tokens::is_broken`], where a literal, name or comment has no end.
@@ -53,6 +85,7 @@ pub(crate) struct Tokens<'a> {
     at: usize,
     gates: usize,
     broken: bool,
+    quoting: Quoting,
 }
 
 impl<'a> Tokens<'a> {
@@ -63,6 +96,7 @@ impl<'a> Tokens<'a> {
             at: 0,
             gates: 0,
             broken: false,
+            quoting: Quoting::default(),
         }
     }
 
@@ -100,11 +134,16 @@ impl<'a> Tokens<'a> {
         self.at = self.text.len();
     }
 
+    /// Returns whether what is in these quotes is a name.
+    fn is_name(&self, quote: u8) -> bool {
+        quote == b'`' || (quote == b'"' && self.quoting.ansi)
+    }
+
     /// Returns where the thing in `quote`s ends that begins here, after its last quote.
     fn quoted(&self, quote: u8) -> Option<usize> {
         let mut at = self.at + 1;
         while let Some(&byte) = self.text.get(at) {
-            if byte == b'\\' && quote != b'`' {
+            if byte == b'\\' && !self.is_name(quote) && !self.quoting.no_escapes {
                 at += 2;
             } else if byte != quote {
                 at += 1;
@@ -148,7 +187,7 @@ impl Iterator for Tokens<'_> {
                 self.give_up();
                 return None;
             };
-            let kind = if first == b'`' {
+            let kind = if self.is_name(first) {
                 Kind::Name
             } else {
                 Kind::Text
@@ -167,7 +206,15 @@ impl Iterator for Tokens<'_> {
 
 /// Returns all tokens of `text`, or `None` when something in it has no end.
 pub(crate) fn all_tokens(text: &[u8]) -> Option<Vec<Token>> {
-    let mut walk = Tokens::new(text);
+    all_tokens_under(text, Quoting::default())
+}
+
+/// The same, for a text whose `sql_mode` is known.
+pub(crate) fn all_tokens_under(text: &[u8], quoting: Quoting) -> Option<Vec<Token>> {
+    let mut walk = Tokens {
+        quoting,
+        ..Tokens::new(text)
+    };
     let tokens: Vec<Token> = walk.by_ref().collect();
     (!walk.is_broken() && walk.gates == 0).then_some(tokens)
 }
@@ -229,6 +276,24 @@ mod tests {
         let sql = "/*!80016 CHECK */ /* 'no */ -- it's\n# it's\n /*M!100108 X*/*/";
         let all = ["/*!80016", "CHECK", "*/", "/*M!100108", "X", "*/", "*", "/"];
         assert_eq!(texts(sql), all);
+    }
+
+    #[test]
+    fn modes_say_what_quotes_mean() {
+        let kinds = |sql: &str, mode: &str| {
+            let all = all_tokens_under(sql.as_bytes(), Quoting::of(mode));
+            all.map(|all| all.iter().map(|one| one.kind).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            kinds("\"a\\\"", "STRICT_ALL_TABLES,ANSI_QUOTES"),
+            Some(vec![Kind::Name])
+        );
+        assert_eq!(
+            kinds("'a\\'", "NO_BACKSLASH_ESCAPES"),
+            Some(vec![Kind::Text])
+        );
+        assert_eq!(kinds("'a\\'", "ANSI"), None);
+        assert_eq!(kinds("\"a\"", ""), Some(vec![Kind::Text]));
     }
 
     #[test]
