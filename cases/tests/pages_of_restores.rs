@@ -52,12 +52,12 @@ fn readme() {
     house.back_up(1);
     house.work();
     let mut page = Page::open(&house, "README.md");
-    page.run("# evenkeel backup");
-    serve_restored(&house, page.printed());
-    page.run("# evenkeel verify");
     installs_elsewhere(&mut page);
     page.before("cp evenkeel", "rm /usr/local/bin/evenkeel");
     page.run("apt-get install");
+    page.run("# evenkeel backup");
+    serve_restored(&house, page.printed());
+    page.run("# evenkeel verify");
     page.pass("generation  kind", DEMO, "shows(\"generation  kind\")");
     page.end();
 }

@@ -349,7 +349,7 @@ fn table(found: &TableFiles) -> String {
     if found.rows_out_of_broken_frames > 0 {
         let _ = writeln!(
             text,
-            "  {} whole, and kept",
+            "  {} intact, and kept",
             match found.rows_out_of_broken_frames {
                 1 => "1 row of a damaged statement is".to_owned(),
                 rows => format!("{rows} rows of damaged statements are"),
