@@ -175,7 +175,7 @@ fn point_in_time() {
     page.run("SET GLOBAL");
     house.run("cp -a /backup/shop /backup/before");
     fail_over(&house);
-    let gone_on = "evenkeel binlog list /backup/shop | grep -q 'goes on from'";
+    let gone_on = "evenkeel binlog list /backup/shop | grep -q 'continues '";
     page.briefly("-h db2", gone_on);
     page.run("evenkeel binlog archive");
     page.does("evenkeel binlog list /backup/before", 0);
@@ -222,7 +222,7 @@ fn mount() {
     let command = named_server(page.printed());
     serve(&house, command, "/mnt/backup/data/mount.sock");
     page.stop("--writable-scratch /var/tmp/scratch", 0);
-    page.stays("--fill", "grep -q 'is full' /var/log/staying-*.out");
+    page.stays("--fill", "grep -q 'is complete' /var/log/staying-*.out");
     page.run("evenkeel mount");
     page.stop("--fill", 0);
     house.run("test -f /srv/restored/data/ibdata1");
