@@ -298,6 +298,16 @@ int ha_queue::optimize(THD *, HA_CHECK_OPT *) {
   return code ? (told(code, fault), HA_ADMIN_FAILED) : HA_ADMIN_OK;
 }
 
+// A queue has no keys, but every dump says this of every table. The server writes the statement to its binary log as one of
+// a transaction, and there is none where nobody takes part: then it gets the number of the one before it, and after a crash
+// the server does not start.
+int ha_queue::disable_indexes(uint) {
+  trans_register_ha(ha_thd(), false, ht, nullptr);
+  return HA_ERR_WRONG_COMMAND;
+}
+
+int ha_queue::enable_indexes(uint mode) { return disable_indexes(mode); }
+
 // What changes no stored row and no name, be it a column's; all else is copied. In place the server gives the table another
 // number in its dictionary: a crash would leave a new name with a note of a number that the dictionary never had.
 enum_alter_inplace_result ha_queue::check_if_supported_inplace_alter(TABLE *, Alter_inplace_info *info) {

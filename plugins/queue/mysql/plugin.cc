@@ -75,6 +75,9 @@ static void post_ddl(THD *thd) {
 // A queue that a crash has left in the directory goes back to its own first.
 static void drop_database(handlerton *, const char *) { are_names_known(current_thd); }
 
+// A transaction of the server's that the engine takes part in has nothing of the engine's to keep or to take back.
+static int end_of_transaction(handlerton *, THD *, bool) { return 0; }
+
 static const char *suffixes[] = {".QUE", nullptr};
 
 static int start(void *plugin) {
@@ -87,6 +90,8 @@ static int start(void *plugin) {
   hton->create = make;
   hton->close_connection = close_connection;
   hton->kill_connection = kill_connection;
+  hton->commit = end_of_transaction;
+  hton->rollback = end_of_transaction;
   hton->file_extensions = suffixes;
   evq_fault fault;
   if (evq_start(&fault)) {
