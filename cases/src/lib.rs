@@ -15,6 +15,7 @@ pub mod image;
 pub mod kinds;
 pub mod leftovers;
 pub mod loads;
+pub mod masked;
 pub mod mounting;
 pub mod pages;
 pub mod points;

@@ -37,6 +37,8 @@ fn dump() {
     page.run("evenkeel dump --output /backup/shop.dump");
     page.before("--history", "rm -r /backup/shop.dump");
     page.run("--history");
+    page.run("/backup/shop.dev");
+    page.run("umask 077");
     page.before(
         "--resume",
         "rm -r /backup/shop.dump; \

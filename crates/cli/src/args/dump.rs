@@ -13,6 +13,7 @@ Examples:
   evenkeel dump --output d --lock none --threads 1         No lock: one connection sees one instant
   evenkeel dump --output /backup/shop.dump --database shop --resume   After it was interrupted
   evenkeel dump --output s3://backups/shop.dump            The same files in a bucket
+  evenkeel dump --output shop.dev --database shop --mask 'shop\\.users\\.email=email'
   evenkeel dump --output - --database shop | mariadb --binary-mode --comments   One script, in order
 
 All connections see one instant, for which writes stand still for a moment. The directory is a dump
@@ -72,6 +73,25 @@ pub struct Dump {
         help_heading = "What to dump"
     )]
     pub conditions: Vec<String>,
+    /// Write other values in the place of those of these columns, which a regular expression matches in
+    /// whole, so that no original is in the dump: null, empty, fixed:TEXT, hash, email
+    /// (user-HASH@example.com), shape (letters stay letters, digits digits) or year (dates become its
+    /// first of January).
+    #[arg(
+        long = "mask",
+        value_name = "SCHEMA.TABLE.COLUMN=WAY",
+        help_heading = "What to dump"
+    )]
+    pub masks: Vec<String>,
+    /// The key of hash, email and shape, so that another dump has the same values: a file of 32 bytes or
+    /// more that only its owner may read [default: a key that nobody has after this run].
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "masks",
+        help_heading = "What to dump"
+    )]
+    pub mask_key_file: Option<PathBuf>,
     /// What becomes of the definers of views, routines, triggers and events: keep, drop, or the
     /// account that takes their place.
     #[arg(

@@ -5,7 +5,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::DumpAnswer;
 use evenkeel_logical::dump::{
-    self, Compression, Directory, Filter, Format, Leftover, Place, Request, Throttling,
+    self, Compression, Directory, Filter, Format, Leftover, Masks, Place, Request, Throttling,
 };
 use evenkeel_logical::objects::Selection;
 use evenkeel_op::{Error, Result, exit};
@@ -95,7 +95,9 @@ fn request(args: &Dump) -> Result<Request> {
     }
     Ok(Request {
         threads: usize::from(args.threads),
-        filter: Filter::new(selection(args)?, &args.conditions)?.with_history(args.history),
+        filter: Filter::new(selection(args)?, &args.conditions)?
+            .with_history(args.history)
+            .with_masks(masks(args)?),
         format: match args.format {
             Some(DumpFormat::Sql) => Format::Sql,
             Some(DumpFormat::Csv) => Format::Csv,
@@ -121,6 +123,18 @@ fn request(args: &Dump) -> Result<Request> {
             replica: None,
         },
     })
+}
+
+fn masks(args: &Dump) -> Result<Masks> {
+    let key = args.mask_key_file.as_deref().map(settings::mask_key);
+    let masks = Masks::new(&args.masks, key.transpose()?)?;
+    if args.resume && !masks.can_be_repeated() {
+        return Err(Error::usage(
+            "--resume needs --mask-key-file: what is there was masked with a key that nobody has any more",
+        )
+        .hint("begin anew with --overwrite-unfinished, or give each run the same --mask-key-file"));
+    }
+    Ok(masks)
 }
 
 fn selection(args: &Dump) -> Result<Selection> {

@@ -201,6 +201,7 @@ cron --log | - | 0 | | cron --log={} -- true
 demo --dir | empty | 1 | create PATH | demo --dir={}
 demo --server-binary | no-program | 14 | PATH is not a MySQL | demo --server-binary={}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
+dump --mask-key-file | statements | 2 | read or change the key file PATH | dump --no-defaults --socket={socket} --output={new} --mask=a.b.c=hash --mask-key-file={}
 fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations
 forget --metrics | - | 0 | "last" | forget {repository} --keep-last=1 --execute --metrics={}
 forget repository | repository | 0 | "last" | forget {} --keep-last=1 --execute

@@ -2,6 +2,7 @@
 
 use super::filter::Filter;
 use super::history::{row_times, until};
+use super::mask::TableMask;
 use super::output::file_name;
 use crate::objects::{
     self, Closeness, Column, Generated, Objects, SYSTEM, UniqueKey, Unmatched, differences,
@@ -39,6 +40,8 @@ pub(super) struct Table {
     pub(super) key: Option<Key>,
     /// What rows must meet.
     pub(super) condition: Option<String>,
+    /// What stands in the place of values.
+    pub(super) mask: Option<TableMask>,
 }
 
 /// Leading columns of a key that order rows as literals compare.
@@ -80,7 +83,27 @@ impl Table {
             condition: filter.condition(schema, &table.name).map(str::to_owned),
             columns,
             history,
+            mask: None,
         }
+    }
+
+    /// Has values masked. Ranges are written down, so no masked column may be what the table is cut by.
+    pub(super) fn set_mask(&mut self, mask: TableMask) {
+        if let Some(key) = &mut self.key {
+            let before = key.columns.len();
+            let masked = key.columns.iter().position(|at| mask.way(*at).is_some());
+            key.columns.truncate(masked.unwrap_or(before));
+            key.whole &= key.columns.len() == before;
+        }
+        // Only of the primary key a part is worth something.
+        let is_worth = |key: &Key| !key.columns.is_empty() && (key.whole || key.name == "PRIMARY");
+        self.key = self.key.take().filter(is_worth);
+        self.mask = Some(mask);
+    }
+
+    /// Returns the name of the way in which the column there is masked.
+    pub(super) fn masked_as(&self, at: usize) -> Option<&'static str> {
+        self.mask.as_ref()?.way(at)
     }
 
     /// Makes a table without a key.
@@ -98,6 +121,7 @@ impl Table {
             history: false,
             key: None,
             condition: None,
+            mask: None,
         }
     }
 
@@ -227,7 +251,8 @@ impl Look {
 
     /// Returns the tables, the largest first.
     ///
-    /// Errors: `Usage` when a table has a condition and is not there.
+    /// Errors: `Usage` when a table has a condition and is not there, or a column is to be masked in a way
+    /// that does not suit it.
     pub(super) fn tables(&self, filter: &Filter) -> Result<Vec<Table>> {
         let databases = self.objects.databases.iter();
         let mut tables: Vec<Table> = databases
@@ -242,12 +267,13 @@ impl Look {
                 .then_with(|| a.shown().cmp(&b.shown()))
         });
         let unknown = |name: &&String| !tables.iter().any(|table| table.shown() == **name);
-        match filter.named().find(unknown) {
-            Some(name) => Err(Error::usage(format!(
+        if let Some(name) = filter.named().find(unknown) {
+            return Err(Error::usage(format!(
                 "--where names '{name}', which is not a table of this dump"
-            ))),
-            None => Ok(tables),
+            )));
         }
+        filter.masks.apply(&self.objects, &mut tables)?;
+        Ok(tables)
     }
 
     /// Returns what a table looks like and is read by, as a hash.
@@ -262,9 +288,12 @@ impl Look {
             hasher.update(&uncounted(&found.create));
         }
         let made = self.made.get(&table.shown());
+        // Not the condition itself: it may have a masked value, which its hash would let others guess at.
+        let is_whole = table.condition.is_none();
+        let mask = table.mask.as_ref().map(TableMask::mark);
         let rest = format!(
-            "{made:?} {} {:?} {:?} {:?}",
-            table.engine, table.columns, table.key, table.condition
+            "{made:?} {} {:?} {:?} {is_whole} {mask:?}",
+            table.engine, table.columns, table.key
         );
         hasher.update(rest.as_bytes());
         hasher.finalize().to_hex().to_string()
@@ -302,7 +331,7 @@ fn still(objects: &Objects) -> Objects {
 }
 
 /// Returns a table's statement without the next automatic number.
-fn uncounted(create: &[u8]) -> Vec<u8> {
+pub(super) fn uncounted(create: &[u8]) -> Vec<u8> {
     static COUNTER: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r" AUTO_INCREMENT=\d+").ok());
     match &*COUNTER {

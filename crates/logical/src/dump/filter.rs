@@ -1,5 +1,6 @@
 //! Which objects are meant, and which rows of tables.
 
+use super::mask::Masks;
 use crate::objects::Selection;
 use evenkeel_op::{Error, Result};
 use std::collections::BTreeMap;
@@ -11,6 +12,8 @@ pub struct Filter {
     conditions: BTreeMap<String, String>,
     /// Old rows of system-versioned tables too.
     pub(super) history: bool,
+    /// What stands in the place of values.
+    pub(super) masks: Masks,
 }
 
 impl Filter {
@@ -30,6 +33,7 @@ impl Filter {
             selection,
             conditions: split,
             history: false,
+            masks: Masks::default(),
         })
     }
 
@@ -37,6 +41,12 @@ impl Filter {
     #[must_use]
     pub fn with_history(self, history: bool) -> Self {
         Self { history, ..self }
+    }
+
+    /// Has columns masked.
+    #[must_use]
+    pub fn with_masks(self, masks: Masks) -> Self {
+        Self { masks, ..self }
     }
 
     /// Returns the condition that a table's rows must meet.

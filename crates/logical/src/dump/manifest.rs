@@ -116,7 +116,7 @@ pub struct TableEntry {
     pub columns: Vec<ColumnEntry>,
     /// The columns by which chunks are cut and in whose order rows are; none: as the server had them.
     pub key: Vec<String>,
-    /// The condition that rows had to meet.
+    /// The condition that rows had to meet; of a dump with masked columns only that there was one.
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
     /// Rows in all chunks.
@@ -145,6 +145,9 @@ pub struct ColumnEntry {
     /// It says when a row of a system-versioned table began or ended to hold: files have old rows too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_time: Option<RowTime>,
+    /// How its values were masked, so that files have none of them: `hash`, `email`, …
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masked: Option<String>,
 }
 
 /// What a time is of a row.
@@ -160,7 +163,13 @@ pub enum RowTime {
 impl ColumnEntry {
     /// Describes what a table's files hold.
     fn of(table: &Table) -> Vec<Self> {
-        let mut all: Vec<Self> = table.columns.iter().map(Self::plain).collect();
+        let columns = table.columns.iter().enumerate();
+        let mut all: Vec<Self> = columns
+            .map(|(at, column)| Self {
+                masked: table.masked_as(at).map(str::to_owned),
+                ..Self::plain(column)
+            })
+            .collect();
         if let [.., start, end] = &mut all[..]
             && table.history
         {
@@ -177,6 +186,7 @@ impl ColumnEntry {
             by_number: column.is_by_number(),
             generated: column.is_computed(),
             row_time: None,
+            masked: None,
         }
     }
 }
@@ -199,6 +209,9 @@ pub struct ChunkEntry {
     pub range: Option<String>,
 }
 
+/// What stands in the place of a condition that may have a masked value in it.
+const WITHHELD: &str = "withheld, because columns are masked";
+
 /// What a manifest is made of, beside the catalog.
 pub(super) struct Facts<'a> {
     pub(super) request: &'a Request,
@@ -214,6 +227,7 @@ pub(super) struct Facts<'a> {
 
 impl Manifest {
     pub(super) fn of(tables: &[Table], facts: Facts<'_>) -> Self {
+        let is_masked = !facts.request.filter.masks.is_empty();
         let mut tables: Vec<TableEntry> = tables
             .iter()
             .zip(facts.chunks)
@@ -231,7 +245,10 @@ impl Manifest {
                         let columns = key.columns.iter();
                         columns.map(|at| table.columns[*at].name.clone()).collect()
                     }),
-                    condition: table.condition.clone(),
+                    condition: match is_masked {
+                        true => table.condition.as_ref().map(|_| WITHHELD.to_owned()),
+                        false => table.condition.clone(),
+                    },
                     rows: chunks.iter().map(|chunk| chunk.rows).sum(),
                     chunks,
                 }

@@ -2,24 +2,28 @@
 
 /// Returns whether one of the members is the empty text, in a type such as `enum('a','it''s','')`.
 pub(crate) fn has_empty_member(column_type: &str) -> bool {
-    let mut bytes = column_type.bytes().peekable();
-    let mut length: Option<usize> = None;
-    while let Some(byte) = bytes.next() {
-        length = match (length, byte) {
-            (None, b'\'') => Some(0),
-            (None, _) => None,
+    members(column_type).iter().any(String::is_empty)
+}
+
+/// Returns the members in order; what a backslash stands for is left as it is printed.
+pub(super) fn members(column_type: &str) -> Vec<String> {
+    let mut letters = column_type.chars().peekable();
+    let (mut all, mut member) = (Vec::new(), None::<String>);
+    while let Some(letter) = letters.next() {
+        match (&mut member, letter) {
+            (None, '\'') => member = Some(String::new()),
+            (None, _) => {}
             // A quote is doubled within a member; alone it ends one.
-            (Some(length), b'\'') if bytes.next_if_eq(&b'\'').is_some() => Some(length + 1),
-            (Some(0), b'\'') => return true,
-            (Some(_), b'\'') => None,
-            (Some(length), b'\\') => {
-                bytes.next();
-                Some(length + 1)
+            (Some(text), '\'') if letters.next_if_eq(&'\'').is_some() => text.push('\''),
+            (Some(_), '\'') => all.extend(member.take()),
+            (Some(text), '\\') => {
+                text.push('\\');
+                text.extend(letters.next());
             }
-            (Some(length), _) => Some(length + 1),
-        };
+            (Some(text), other) => text.push(other),
+        }
     }
-    false
+    all
 }
 
 #[cfg(test)]

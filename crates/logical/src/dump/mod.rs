@@ -10,6 +10,7 @@
 //! | `chunks`, `predicate` | ranges of a table's key, sized by the rows seen |
 //! | `history` | old rows of system-versioned tables |
 //! | `encode` | a row's cells as tab-separated text or as INSERT |
+//! | `mask` | other values in the place of those that are not to be seen |
 //! | `write` | one chunk: encoded, hashed, compressed |
 //! | `work` | N threads, the largest tables first |
 //! | `pour` | rows as encoded bytes, however long a row is |
@@ -32,6 +33,7 @@ mod history;
 mod journal;
 mod kept;
 mod manifest;
+mod mask;
 mod members;
 mod output;
 mod place;
@@ -57,6 +59,7 @@ pub use manifest::{
     ChunkEntry, ColumnEntry, MANIFEST, MANIFEST_SCHEMA, Manifest, ObjectsEntry, RowTime,
     SchemaEntry, ServerEntry, TableEntry,
 };
+pub use mask::{MaskKey, Masked, Masks};
 pub(crate) use members::has_empty_member;
 pub use place::Place;
 pub(crate) use sum::{Sum, count};
@@ -147,6 +150,17 @@ pub struct Report {
     pub history_left_out: Vec<String>,
     /// What became of what was there, when a dump was gone on with.
     pub resumed: Option<Resumed>,
+    /// What was masked; none: nothing was to be.
+    pub masked: Option<Masked>,
+}
+
+impl Report {
+    /// Adds what was left out, and what was masked.
+    fn beside(mut self, look: &Look, request: &Request, tables: &[Table]) -> Self {
+        self.history_left_out = history::left_out(&look.objects, request.filter.history);
+        self.masked = request.filter.masks.told(tables);
+        self
+    }
 }
 
 /// Tries at a snapshot during which no table changed its shape.
@@ -204,6 +218,7 @@ fn begin(
     let (snapshot, mut look) = one_instant(options, looked, request, progress, cancel)?;
     look.objects.set_definer(&request.definer);
     let tables = look.tables(&request.filter)?;
+    request.filter.masks.clean(&mut look.objects, &tables);
     progress.note(format!(
         "one view over {}, locked for {}",
         evenkeel_op::units::count(request.threads, "connection"),
@@ -295,8 +310,7 @@ pub fn dump(
     output.finish(&manifest)?;
     let mut report = report(&manifest, begun, &throttle, snapshot.held);
     report.resumed = is_left.then_some(resumed);
-    report.history_left_out = history::left_out(&look.objects, request.filter.history);
-    Ok(report)
+    Ok(report.beside(&look, request, &tables))
 }
 
 /// Begins the journal of a dump in a directory; elsewhere there is none.
@@ -330,6 +344,7 @@ fn report(manifest: &Manifest, begun: Instant, throttle: &Throttle, held: Held) 
         coordinates: manifest.coordinates.clone(),
         history_left_out: Vec::new(),
         resumed: None,
+        masked: None,
     }
 }
 
@@ -392,9 +407,11 @@ pub fn stream(
         rested: throttle.rested().as_secs_f64(),
         held: snapshot.held,
         coordinates: snapshot.coordinates,
-        history_left_out: history::left_out(&look.objects, request.filter.history),
+        history_left_out: Vec::new(),
         resumed: None,
-    })
+        masked: None,
+    }
+    .beside(&look, request, &tables))
 }
 
 /// Takes a snapshot between two equal looks at what there is: nothing was made, dropped or changed

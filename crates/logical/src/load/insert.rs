@@ -302,6 +302,7 @@ mod tests {
             by_number: false,
             generated: false,
             row_time: None,
+            masked: None,
         }
     }
 

@@ -41,6 +41,7 @@ impl ErrorValues {
                 by_number: false,
                 generated: false,
                 row_time: None,
+                masked: None,
             })
             .collect();
         Self::of_entries(&entries)
@@ -255,6 +256,7 @@ mod tests {
             by_number,
             generated: false,
             row_time: None,
+            masked: None,
         };
         ErrorValues::of_entries(&[
             entry("i", "int(11)", false),

@@ -1,7 +1,7 @@
 //! What `dump` says when it is done.
 
 use super::Answer;
-use evenkeel_logical::dump::{Report, Resumed};
+use evenkeel_logical::dump::{Masked, Report, Resumed};
 use evenkeel_op::units;
 use evenkeel_server::coordinates::Coordinates;
 use serde::Serialize;
@@ -37,6 +37,26 @@ pub struct DumpAnswer {
     pub history_left_out: Vec<String>,
     /// What became of the files that were there; null where none were.
     pub resumed: Option<ResumedDump>,
+    /// What was masked; null: nothing was to be.
+    pub masked: Option<MaskedDump>,
+}
+
+/// What was masked.
+#[derive(Debug, Clone, Serialize)]
+pub struct MaskedDump {
+    /// The columns.
+    pub columns: Vec<MaskedColumn>,
+    /// Where the key came from: `file`, or `random`, which nobody has any more; null where none was needed.
+    pub key: Option<&'static str>,
+}
+
+/// A column that was masked.
+#[derive(Debug, Clone, Serialize)]
+pub struct MaskedColumn {
+    /// `schema.table.column`.
+    pub column: String,
+    /// How.
+    pub way: &'static str,
 }
 
 /// What became of the files of a dump that was gone on with.
@@ -79,6 +99,7 @@ impl DumpAnswer {
             coordinates: report.coordinates,
             history_left_out: report.history_left_out,
             resumed: report.resumed.map(ResumedDump::from),
+            masked: report.masked.map(MaskedDump::from),
         }
     }
 }
@@ -105,6 +126,35 @@ impl From<Resumed> for ResumedDump {
             bytes_kept: resumed.bytes,
             again: again.map(|(why, chunks)| Again { why, chunks }).collect(),
         }
+    }
+}
+
+impl From<Masked> for MaskedDump {
+    fn from(masked: Masked) -> Self {
+        let columns = masked.columns.into_iter();
+        Self {
+            columns: columns
+                .map(|(column, way)| MaskedColumn { column, way })
+                .collect(),
+            key: masked.key_lasts.map(|lasts| match lasts {
+                true => "file",
+                false => "random",
+            }),
+        }
+    }
+}
+
+impl MaskedDump {
+    fn text(&self) -> String {
+        let key = match self.key {
+            Some("random") => ", with a key that nobody has any more",
+            Some(_) => ", with the key of the file",
+            None => "",
+        };
+        format!(
+            "masked: {}{key}\n",
+            units::count(self.columns.len(), "column")
+        )
     }
 }
 
@@ -146,8 +196,12 @@ impl Answer for DumpAnswer {
             .as_ref()
             .map_or_else(String::new, ResumedDump::text);
         let history = self.history_text();
+        let masked = self
+            .masked
+            .as_ref()
+            .map_or_else(String::new, MaskedDump::text);
         format!(
-            "{place}: {} of {}, {} in {} of {}, in {}; writes stood still for {}{rested}\n{resumed}{history}",
+            "{place}: {} of {}, {} in {} of {}, in {}; writes stood still for {}{rested}\n{resumed}{masked}{history}",
             units::count(self.rows, "row"),
             units::count(self.tables, "table"),
             units::bytes(self.bytes),

@@ -5,6 +5,7 @@ mod sql;
 mod tab;
 
 use super::catalog::Table;
+use super::mask::RowMask;
 use evenkeel_wire::{CellPart, Malformed, Pieces, Row};
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,7 @@ impl Format {
 #[derive(Debug)]
 pub(super) struct Encoder {
     how: How,
+    mask: Option<RowMask>,
     /// The cells of a long row.
     pieces: Pieces,
 }
@@ -59,6 +61,7 @@ impl Encoder {
                 Format::Csv => How::Csv(csv::Csv::new(table, false)),
                 Format::CsvHeader => How::Csv(csv::Csv::new(table, true)),
             },
+            mask: table.mask.as_ref().map(RowMask::new),
             pieces: Pieces::default(),
         }
     }
@@ -75,6 +78,10 @@ impl Encoder {
     /// Adds a row.
     #[inline]
     pub(super) fn row(&mut self, row: Row<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let row = match &mut self.mask {
+            Some(mask) => mask.row(row)?,
+            None => row,
+        };
         match &mut self.how {
             How::Tab(tab) => tab.row(row, out),
             How::Sql(sql) => sql.row(row, out),
@@ -84,6 +91,9 @@ impl Encoder {
 
     /// Begins a row that comes in pieces.
     pub(super) fn begin_long(&mut self, out: &mut Vec<u8>) {
+        if let Some(mask) = &mut self.mask {
+            mask.begin_long();
+        }
         match &mut self.how {
             How::Tab(tab) => tab.begin_long(),
             How::Sql(sql) => sql.begin_long(out),
@@ -94,17 +104,12 @@ impl Encoder {
     /// Adds a piece of a row.
     pub(super) fn piece(&mut self, mut piece: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         while let Some(part) = self.pieces.next(&mut piece)? {
-            self.part(part, out)?;
+            match &mut self.mask {
+                Some(mask) => mask.part(part, &mut |part| self.how.part(part, out))?,
+                None => self.how.part(part, out)?,
+            }
         }
         Ok(())
-    }
-
-    fn part(&mut self, part: CellPart<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        match &mut self.how {
-            How::Tab(tab) => tab.part(part, out),
-            How::Sql(sql) => sql.part(part, out),
-            How::Csv(csv) => csv.part(part, out),
-        }
     }
 
     /// Ends a row that came in pieces.
@@ -123,6 +128,16 @@ impl Encoder {
     pub(super) fn end(&mut self, out: &mut Vec<u8>) {
         if let How::Sql(sql) = &mut self.how {
             sql.end(out);
+        }
+    }
+}
+
+impl How {
+    fn part(&mut self, part: CellPart<'_>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        match self {
+            Self::Tab(tab) => tab.part(part, out),
+            Self::Sql(sql) => sql.part(part, out),
+            Self::Csv(csv) => csv.part(part, out),
         }
     }
 }
