@@ -14,7 +14,7 @@ const LETTERS: [&str; 14] = [
     "a", "B", "_", "0", "$", " x", "`", "'", "\"", "\\", "%", ".", "é", "表",
 ];
 /// What texts are made of: each is lost or changed by some way of writing them down.
-const PIECES: [&str; 22] = [
+pub(crate) const PIECES: [&str; 22] = [
     "a",
     "Z",
     "7",
@@ -93,7 +93,7 @@ struct Column {
     nullable: bool,
 }
 
-fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
+pub(crate) fn pick<T: Copy>(random: &mut Rng, all: &[T]) -> T {
     all[random.usize(0..all.len())]
 }
 
@@ -249,7 +249,7 @@ impl Kind {
     }
 }
 
-fn decimal(digits: u32, after: u32, random: &mut Rng) -> String {
+pub(crate) fn decimal(digits: u32, after: u32, random: &mut Rng) -> String {
     let mut text = String::new();
     if random.bool() {
         text.push('-');
@@ -265,14 +265,14 @@ fn decimal(digits: u32, after: u32, random: &mut Rng) -> String {
     text.trim_end_matches('.').to_owned()
 }
 
-fn double(random: &mut Rng) -> String {
+pub(crate) fn double(random: &mut Rng) -> String {
     let drawn = f64::from_bits(random.u64(..));
     let drawn = if drawn.is_finite() { drawn } else { 0.1 };
     let all = [0.0, -0.0, 0.1, f64::MAX, f64::MIN_POSITIVE, -5e-324, drawn];
     format!("{:e}", pick(random, &all))
 }
 
-fn date(random: &mut Rng) -> String {
+pub(crate) fn date(random: &mut Rng) -> String {
     let drawn = format!(
         "{:04}-{:02}-{:02}",
         random.u32(1000..9999),
@@ -292,7 +292,7 @@ fn date(random: &mut Rng) -> String {
     .to_owned()
 }
 
-fn moment(random: &mut Rng) -> String {
+pub(crate) fn moment(random: &mut Rng) -> String {
     let day = date(random);
     match day.as_str() {
         // A day that is none has no time of its own.
@@ -302,7 +302,7 @@ fn moment(random: &mut Rng) -> String {
 }
 
 /// The digits behind a second.
-fn rest(after: u32, random: &mut Rng) -> String {
+pub(crate) fn rest(after: u32, random: &mut Rng) -> String {
     match after {
         0 => String::new(),
         digits => {
@@ -313,7 +313,7 @@ fn rest(after: u32, random: &mut Rng) -> String {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
@@ -329,7 +329,7 @@ fn text(length: Option<u32>, random: &mut Rng) -> String {
     format!("_utf8mb4 X'{}'", hex(drawn.as_bytes()))
 }
 
-fn bytes(most: u32, random: &mut Rng) -> String {
+pub(crate) fn bytes(most: u32, random: &mut Rng) -> String {
     let length = match random.u32(0..4) {
         0 => 0,
         1 => most,
@@ -344,7 +344,7 @@ fn bytes(most: u32, random: &mut Rng) -> String {
     format!("X'{}'", hex(&drawn))
 }
 
-fn json(random: &mut Rng) -> String {
+pub(crate) fn json(random: &mut Rng) -> String {
     let drawn = pick(
         random,
         &[

@@ -5,6 +5,7 @@ pub mod bucket;
 pub mod checking;
 pub mod dumps;
 pub mod engines;
+pub mod exact;
 pub mod failpoints;
 pub mod far;
 pub mod faults;

@@ -14,6 +14,7 @@ use evenkeel_op::{Cancel, Context, Progress, Result};
 use evenkeel_wire::Connection;
 use std::collections::HashMap;
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -177,11 +178,13 @@ pub(super) fn all(
 
 impl<'a> Shared<'a, '_> {
     fn work(&self, mut connection: Connection) -> Result<()> {
-        let result = self.until_nothing_is_left(&mut connection);
-        if result.is_err() {
+        // Also after a panic: the others would wait for this thread's turn to pass.
+        let work = AssertUnwindSafe(|| self.until_nothing_is_left(&mut connection));
+        let result = catch_unwind(work);
+        if !matches!(result, Ok(Ok(()))) {
             self.stop.store(true, Ordering::SeqCst);
         }
-        result
+        result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn until_nothing_is_left(&self, connection: &mut Connection) -> Result<()> {
@@ -293,6 +296,7 @@ impl<'a> Shared<'a, '_> {
         ticket: u64,
         range: &Range,
     ) -> Result<bool> {
+        fail::fail_point!("dump.stream-range");
         let mut poured = Poured {
             encoder: Encoder::new(Format::Sql, table),
             out: Vec::with_capacity(GATHERED * 2),

@@ -189,6 +189,7 @@ impl<'a> Driver<'a> {
 
     pub(super) fn statement(&mut self, statement: &Statement<'_>) -> Result<bool> {
         let text = statement.text;
+        fail::fail_point!("import.statement");
         // What looks like a quote may be half a character.
         let told = self.quoting.wide == Wide::No || text.is_ascii();
         let again = |(head, _): &mut (Head, usize)| told && head.begins(text);

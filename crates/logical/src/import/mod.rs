@@ -37,6 +37,7 @@ pub use source::Input;
 use driver::Driver;
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 use evenkeel_server::options::ConnectOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use work::{Pool, Worker};
 
@@ -138,12 +139,14 @@ pub fn import(
                 scope.spawn(|| worker.work())
             })
             .collect();
-        let outcome = driver.run(input);
+        // A panic that left this scope would wait for the connections, and they for what comes next.
+        let outcome = catch_unwind(AssertUnwindSafe(|| driver.run(input)));
+        let outcome = outcome.unwrap_or_else(|_| Err(panicked()));
         pool.close(!matches!(outcome, Ok(true)));
-        let panicked = workers.into_iter().any(|worker| worker.join().is_err());
-        match panicked {
-            true => Err(Error::failed("a thread of the import panicked")),
-            false => outcome,
+        let broken = workers.into_iter().filter_map(|worker| worker.join().err());
+        match broken.count() {
+            0 => outcome,
+            _ => Err(panicked()),
         }
     });
     progress.end();
@@ -169,4 +172,9 @@ pub fn import(
         Ok(false) => Err(end::failed(&driver, None)),
         Err(error) => Err(end::failed(&driver, Some(error))),
     }
+}
+
+fn panicked() -> Error {
+    Error::failed("a thread of the import panicked")
+        .hint("this is a fault of evenkeel: what it said before, and the statement at that place, show it")
 }

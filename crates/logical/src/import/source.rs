@@ -73,6 +73,8 @@ pub(super) fn unpacked(mut from: Box<dyn Read + Send>) -> io::Result<Box<dyn Rea
 pub(super) struct Ahead {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Cursor<Vec<u8>>,
+    /// The thread has said that nothing more comes.
+    ended: bool,
     cancel: Cancel,
     /// How much of the packed file was read, in bytes.
     pub(super) read: Arc<AtomicU64>,
@@ -100,6 +102,7 @@ impl Ahead {
         Ok(Self {
             pieces,
             piece: Cursor::default(),
+            ended: false,
             cancel: cancel.clone(),
             read,
         })
@@ -156,6 +159,8 @@ fn feed(counted: Counted, binary: bool, to: &SyncSender<io::Result<Vec<u8>>>) ->
         }
         done?;
         if read == 0 {
+            // Silence alone could be that of a thread that broke off.
+            let _ = to.send(Ok(Vec::new()));
             return Ok(());
         }
     }
@@ -165,12 +170,18 @@ impl Read for Ahead {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = self.piece.read(into)?;
-            if read > 0 || into.is_empty() {
+            if read > 0 || into.is_empty() || self.ended {
                 return Ok(read);
             }
             match self.pieces.recv_timeout(TICK) {
-                Ok(piece) => self.piece = Cursor::new(piece?),
-                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Ok(piece) => {
+                    let piece = piece?;
+                    self.ended = piece.is_empty();
+                    self.piece = Cursor::new(piece);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("what reads it broke off before its end"));
+                }
                 Err(RecvTimeoutError::Timeout) if self.cancel.is_cancelled() => {
                     return Err(io::Error::other("stopped on request"));
                 }
@@ -220,6 +231,30 @@ mod tests {
                 assert!(read(whole[..cut].to_vec()).is_err(), "{cut}");
             }
         }
+    }
+
+    /// Breaks off after its first bytes.
+    struct Broken(bool);
+
+    impl Read for Broken {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            assert!(!std::mem::replace(&mut self.0, true), "broken on purpose");
+            into.fill(b'x');
+            Ok(into.len())
+        }
+    }
+
+    #[test]
+    fn a_thread_that_breaks_off_is_no_end() {
+        let input = Input {
+            name: "x".to_owned(),
+            bytes: None,
+            path: None,
+            from: Box::new(Broken(false)),
+        };
+        let mut ahead = Ahead::start(input, true, &Cancel::new()).unwrap();
+        let error = ahead.read_to_end(&mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("broke off"), "{error}");
     }
 
     #[test]

@@ -211,6 +211,11 @@ impl Pool {
         self.changed.notify_all();
     }
 
+    /// Returns what says so when the thread that has it panics: the others would wait for it for ever.
+    pub(super) fn alarm(&self) -> Alarm<'_> {
+        Alarm(self)
+    }
+
     /// Returns the smallest line of work that is not done.
     pub(super) fn first_line(&self) -> Option<u64> {
         self.state().schedule.first_line()
@@ -258,6 +263,17 @@ impl Pool {
     }
 }
 
+/// Stops all work when a thread ends by a panic.
+pub(super) struct Alarm<'p>(&'p Pool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.close(true);
+        }
+    }
+}
+
 /// Opens a connection for statements of a file.
 pub(super) fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Connection> {
     let mut connection = Connection::open(options, cancel)?;
@@ -291,6 +307,7 @@ impl<'p> Worker<'p> {
 
     /// Works until there is no more to come.
     pub(super) fn work(mut self) {
+        let _alarm = self.pool.alarm();
         while let Some((id, job)) = self.next() {
             let done = match &job {
                 Job::Rows(batch) => self.rows(batch),

@@ -1,6 +1,7 @@
 //! What the target cannot hold is said before anything is made there.
 
 use super::Request;
+use super::lost::lost;
 use super::source::{Source, listed};
 use super::target::HISTORY;
 use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
@@ -109,8 +110,17 @@ fn known(session: &mut Session) -> Result<BTreeSet<String>> {
         .collect())
 }
 
+/// What became of a table that was tried.
+#[derive(Default)]
+struct Tried {
+    /// What this server cannot hold, a sentence each.
+    problems: Vec<String>,
+    /// What it does not keep of what it holds.
+    lost: Vec<String>,
+}
+
 /// Says what this server cannot hold: by what it is known for, and by trying each table where it
-/// comes from another version.
+/// comes from another version. Returns what it would not keep of what it holds, a sentence each.
 ///
 /// Errors: `Refused` with each of the objects and what the server says of it.
 pub(super) fn all(
@@ -118,10 +128,10 @@ pub(super) fn all(
     objects: &Objects,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<()> {
+) -> Result<Vec<String>> {
     let abilities = Abilities::probe(session)?;
     if abilities.version_text == objects.version_text {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let mut problems = Vec::new();
     if abilities.flavour == Flavour::MySql {
@@ -141,9 +151,10 @@ pub(super) fn all(
             }
         }
     }
-    problems.extend(tables(session, objects, progress, cancel)?);
+    let tried = tables(session, objects, progress, cancel)?;
+    problems.extend(tried.problems);
     match problems.len() {
-        0 => Ok(()),
+        0 => Ok(tried.lost),
         count => Err(Error::refused(format!(
             "this server cannot hold {count} of the objects: {}",
             listed(&problems)
@@ -157,7 +168,7 @@ fn tables(
     objects: &Objects,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<Vec<String>> {
+) -> Result<Tried> {
     let whole = Rendering {
         split_tables: false,
         directories: false,
@@ -183,8 +194,8 @@ fn try_all(
     statements: Vec<Statement>,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<Vec<String>> {
-    let mut problems = Vec::new();
+) -> Result<Tried> {
+    let mut found = Tried::default();
     let mut runner = Runner::new(session, objects)?;
     for statement in statements {
         cancel.check()?;
@@ -198,15 +209,22 @@ fn try_all(
             ..tried.clone()
         };
         match runner.run(&tried) {
-            Ok(()) => runner.run(&dropped)?,
+            Ok(()) => {
+                let made = runner.table(&object.name)?;
+                for what in lost(&tried.sql, made.as_bytes()) {
+                    let text = format!("{object}: this server does not keep {what}");
+                    found.lost.push(text);
+                }
+                runner.run(&dropped)?;
+            }
             Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
             // Sequences are not tried.
             Err(error) if Refusal::of(&error) == Some(Refusal::NoSequence) => {}
-            Err(error) => problems.push(format!("{object}: {}", said(&error))),
+            Err(error) => found.problems.push(format!("{object}: {}", said(&error))),
         }
         progress.advance(1);
     }
-    Ok(problems)
+    Ok(found)
 }
 
 /// Returns what the server said, without the statement.

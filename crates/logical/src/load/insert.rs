@@ -1,10 +1,7 @@
 //! Rows as INSERT statements, for servers that forbid LOAD DATA LOCAL and for dumps that are made of
 //! such.
 
-use super::chunk::ChunkReader;
-use super::source::Chunk;
 use crate::dump::{ColumnEntry, RowTime};
-use crate::objects::text::{all_tokens, name_of};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::quote_name;
 use std::io::{BufRead, BufReader, Read};
@@ -13,11 +10,9 @@ use std::io::{BufRead, BufReader, Read};
 const STATEMENT: usize = 1_000_000;
 /// How much is read at a time.
 const READ: usize = 1 << 18;
-/// How much of a file that only names other files is read, in bytes.
-const STATEMENTS_MAX: u64 = 1 << 20;
 
 /// Types that take text and no bytes.
-const TEXT_ONLY: [&str; 4] = ["json", "uuid", "inet4", "inet6"];
+pub(super) const TEXT_ONLY: [&str; 4] = ["json", "uuid", "inet4", "inet6"];
 
 /// Returns whether a column takes text and no bytes.
 pub(super) fn is_text_only(column: &ColumnEntry) -> bool {
@@ -208,13 +203,13 @@ const VERBS: [&[u8]; 4] = [
 ];
 
 /// Returns what rows begin with, and how long that is.
-fn verb(statement: &[u8]) -> Option<(&'static [u8], usize)> {
+pub(super) fn verb(statement: &[u8]) -> Option<(&'static [u8], usize)> {
     let found = VERBS.into_iter().find(|verb| statement.starts_with(verb))?;
     Some((found, found.len()))
 }
 
 /// Returns a setting in an executed comment, in capitals and without blanks.
-fn setting(statement: &[u8]) -> Option<String> {
+pub(super) fn setting(statement: &[u8]) -> Option<String> {
     let inside = ["/*!", "/*M!"]
         .into_iter()
         .find_map(|gate| statement.strip_prefix(gate.as_bytes()))?
@@ -235,7 +230,7 @@ fn is_mode(set: &str) -> bool {
         && !reads_otherwise.iter().any(|mode| set.contains(mode))
 }
 
-fn is_set_already(set: &str) -> bool {
+pub(super) fn is_set_already(set: &str) -> bool {
     let parts = set.trim_start_matches("SET").split(',');
     // A list in quotes is one value.
     SET_ALREADY.contains(&set)
@@ -243,51 +238,6 @@ fn is_set_already(set: &str) -> bool {
         || parts
             .map(|part| format!("SET{part}"))
             .all(|part| SET_ALREADY.contains(&part.as_str()))
-}
-
-/// Returns the names of the files that a file's LOAD DATA statements load, each with its statement;
-/// `None` when the file holds rows itself.
-///
-/// Errors: `Failed` when it cannot be read; `Refused` for a statement that does not say what it has
-/// to.
-pub(super) fn loaded_files(chunk: &Chunk) -> Result<Option<Vec<(String, String)>>> {
-    let mut lines = BufReader::new(ChunkReader::open(chunk)?.take(STATEMENTS_MAX));
-    let (mut statement, mut found) = (Vec::new(), Vec::new());
-    while lines
-        .read_until(b'\n', &mut statement)
-        .context(|| "failed to read")?
-        > 0
-    {
-        // Rows are not read here: the first line tells.
-        if verb(statement.trim_ascii_start()).is_some() {
-            return Ok(None);
-        }
-        let Some(whole) = statement.trim_ascii().strip_suffix(b";") else {
-            continue;
-        };
-        let whole = String::from_utf8_lossy(whole).into_owned();
-        if whole.starts_with("LOAD DATA") {
-            found.push(loaded_file(&whole).ok_or_else(|| {
-                Error::refused(format!("a statement is not understood: {whole}"))
-                    .hint("load knows LOAD DATA statements that name a file and a character set")
-            })?);
-        }
-        statement.clear();
-    }
-    Ok((!found.is_empty()).then_some(found))
-}
-
-/// Returns the file of a LOAD DATA statement, and the statement without what it says of rows that are
-/// there: there are none.
-fn loaded_file(sql: &str) -> Option<(String, String)> {
-    let text = sql.as_bytes();
-    let tokens = all_tokens(text)?;
-    let at = |word: &str| tokens.iter().position(|token| token.is_word(text, word));
-    let file = tokens.get(at("INFILE")? + 1)?;
-    let into = tokens.get(at("INTO")?)?;
-    at("CHARACTER")?;
-    let local = format!("LOAD DATA LOCAL INFILE 'rows' {}", &sql[into.start..]);
-    Some((name_of(file.of(text)), local))
 }
 
 #[cfg(test)]
@@ -362,18 +312,6 @@ mod tests {
             sizes.iter().all(|size| *size <= STATEMENT + 100),
             "{sizes:?}"
         );
-    }
-
-    #[test]
-    fn files_that_name_files_are_understood() {
-        let sql = "LOAD DATA LOCAL INFILE 's.t.00000.dat' REPLACE INTO TABLE `t` CHARACTER SET binary \
-                   FIELDS TERMINATED BY '\\t' ESCAPED BY '\\\\' LINES TERMINATED BY '\\n' (`a`, @j) \
-                   SET `j` = CONVERT(@j USING UTF8MB4)";
-        let (file, local) = loaded_file(sql).unwrap();
-        assert_eq!(file, "s.t.00000.dat");
-        let (_, rest) = sql.split_once("REPLACE ").unwrap();
-        assert_eq!(local, format!("LOAD DATA LOCAL INFILE 'rows' {rest}"));
-        assert!(loaded_file("LOAD DATA LOCAL INFILE 'x' INTO TABLE `t` (`a`)").is_none());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | `into` | which schema is loaded under which name |
 //! | `foreign` | directories that other programs wrote |
 //! | `target` | sessions, what is in the way, `local_infile` |
+//! | `lost` | what the target reads and does not keep, told of too |
 //! | `fits` | what the target cannot hold, said before anything is made |
 //! | `state` | how far it has come, in the target |
 //! | `queue` | who loads which chunk |
@@ -25,6 +26,7 @@ mod fits;
 mod foreign;
 mod insert;
 mod into;
+mod lost;
 mod queue;
 mod rows;
 mod source;
@@ -202,6 +204,8 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Objects that could not be made: everything else is there.
     pub failed: Vec<Error>,
+    /// What this server reads in definitions and does not keep, a sentence each: known to the run that begins.
+    pub lost: Vec<String>,
     /// Tables whose rows are not those of the dump, a sentence each; `None` when it was not asked for.
     pub differs: Option<Vec<String>>,
     /// Wall clock time in seconds.
@@ -250,10 +254,10 @@ pub fn load(
     tell(&mut session, &mut source, progress)?;
     fits::collations(&mut session, &mut source.objects, request)?;
     let resumed = earlier.is_some();
-    let state = match earlier {
+    let (state, lost) = match earlier {
         Some(state) => {
             progress.note("going on with an earlier run of this load".to_owned());
-            state
+            (state, Vec::new())
         }
         None => begin(&mut session, &source, request, progress, cancel)?,
     };
@@ -298,6 +302,7 @@ pub fn load(
         left_out: source.left_out,
         warnings: source.warnings,
         failed: done.failed,
+        lost,
         differs: done.differs,
         seconds: begun.elapsed().as_secs_f64(),
     })
@@ -365,13 +370,16 @@ fn begin(
     request: &Request,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<State> {
+) -> Result<(State, Vec<String>)> {
     let found = target::in_the_way(session, &source.objects)?;
     if !found.is_empty() && !request.replace {
         return Err(target::refuse(&found));
     }
     fits::history(session, source)?;
-    fits::all(session, &source.objects, progress, cancel)?;
+    let lost = fits::all(session, &source.objects, progress, cancel)?;
+    for what in &lost {
+        progress.warn(what.clone());
+    }
     session.run("SET SESSION foreign_key_checks = 0")?;
     for object in &found {
         session.run(&target::drop_statement(object))?;
@@ -379,7 +387,7 @@ fn begin(
     }
     let state = State::begin(session, source, &request.choices())?;
     fail::fail_point!("load::begun");
-    Ok(state)
+    Ok((state, lost))
 }
 
 /// What a run has done.

@@ -13,6 +13,8 @@ use std::io::{self, Read};
 
 /// What the server says of each error value: "Data truncated for column".
 const TRUNCATED: &str = "1265";
+/// What it says of bytes that are no text of the column's character set: "Incorrect string value".
+const NO_TEXT: &str = "1366";
 /// How many warnings a message quotes.
 const QUOTED: usize = 3;
 
@@ -223,11 +225,20 @@ pub(super) fn clean(connection: &mut Connection, warnings: u16, error_values: u6
         .take(QUOTED)
         .map(|row| format!("{}: {}", row[1], row[2]))
         .collect();
-    Err(Error::failed(format!(
+    let error = Error::failed(format!(
         "the server would change values: {}",
         quoted.join("; ")
-    ))
-    .hint("this server cannot hold these rows as they are; nothing of this file was loaded"))
+    ));
+    let is_text = said.iter().any(|row| row[1] == NO_TEXT);
+    let error = match is_text {
+        true => error.hint(
+            "texts whose bytes are none of their character set can be stored, and no statement stores them again: \
+             repair them where they come from, or dump that column as bytes",
+        ),
+        false => error,
+    };
+    Err(error
+        .hint("this server cannot hold these rows as they are; nothing of this file was loaded"))
 }
 
 /// Returns the first three cells of each row.

@@ -62,6 +62,16 @@ impl<'a> Runner<'a> {
             .context(|| format!("failed to make {}", statement.object))
     }
 
+    /// Returns the definition of a table of the current schema, as the server prints it.
+    ///
+    /// Errors: those of the session.
+    pub fn table(&mut self, name: &str) -> Result<String> {
+        let sql = format!("SHOW CREATE TABLE {}", quote_name(name));
+        let row = self.session.one(&sql)?;
+        let text = row.and_then(|row| row.at(1).map(str::to_owned));
+        Ok(text.unwrap_or_default())
+    }
+
     fn prepare(&mut self, statement: &Statement) -> Result<()> {
         if let Some(database) = &statement.database
             && self.database.as_ref() != Some(database)

@@ -36,6 +36,8 @@ pub struct LoadAnswer {
     pub warnings: Vec<String>,
     /// Objects that could not be made.
     pub failed: Vec<Failure>,
+    /// What this server reads in definitions and does not keep.
+    pub lost: Vec<String>,
     /// Tables whose rows are not those of the dump; null when it was not asked for.
     pub differs: Option<Vec<String>>,
     /// Wall clock time.
@@ -59,6 +61,7 @@ impl LoadAnswer {
             left_out: report.left_out.iter().map(ToString::to_string).collect(),
             warnings: report.warnings.clone(),
             failed: report.failed.iter().map(Failure::of).collect(),
+            lost: report.lost.clone(),
             differs: report.differs.clone(),
             seconds: report.seconds,
         }
@@ -91,6 +94,9 @@ impl Answer for LoadAnswer {
             Some(list) => list
                 .iter()
                 .for_each(|one| text.push_str(&format!("differs: {one}\n"))),
+        }
+        for one in &self.lost {
+            text.push_str(&format!("lost: {one}\n"));
         }
         for one in &self.failed {
             text.push_str(&format!("not made: {}\n", one.message));

@@ -5,6 +5,7 @@
 //! | `files` | what lies in the directory, and what of it was not understood |
 //! | `script` | files of definitions, read as objects |
 //! | `settings` | what a file sets before it makes something |
+//! | `loads` | files that only name files of rows |
 //! | `mydumper` | its file names and its `metadata` |
 //! | `shell` | the JSON files of MySQL Shell's dumps |
 //!
@@ -12,6 +13,7 @@
 //! when and where in the binary log), and the names and sizes of the files of rows.
 
 mod files;
+mod loads;
 mod mydumper;
 mod script;
 mod settings;

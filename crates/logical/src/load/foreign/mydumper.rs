@@ -2,11 +2,11 @@
 //! says which versions were seen.
 
 use super::files::{Files, Found};
+use super::loads::loaded_files;
 use super::script::{Cut, Drafts, of_file};
 use super::{Found as Whole, objects};
-use crate::load::insert::loaded_files;
 use crate::load::source::{Shape, Table, is_transactional, listed};
-use crate::objects::{Database, Kind, ObjectName};
+use crate::objects::{Column, Database, Kind, ObjectName};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;
 use std::collections::BTreeMap;
@@ -64,7 +64,15 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
         }
     }
     let mut tables = tables(&mut drafts.databases, &named, &metadata);
-    rows(&mut files, &named, &mut tables, &mut identity)?;
+    let described = |one: &Named| -> Vec<Column> {
+        let databases = drafts.databases.iter();
+        let home = databases.filter(|it| it.name == one.object.database);
+        let mut tables = home.flat_map(|it| &it.tables);
+        let table = tables.find(|it| it.name == one.object.name);
+        table.map_or_else(Vec::new, |it| it.columns.clone())
+    };
+    let columns: Vec<Vec<Column>> = named.iter().map(described).collect();
+    rows(&mut files, (&named, &columns), &mut tables, &mut identity)?;
     files.all_taken()?;
     Ok(Whole {
         objects: objects(drafts.databases, String::new()),
@@ -272,7 +280,7 @@ fn of_table(named: &[Named], base: &str) -> Option<(usize, Vec<u64>)> {
 /// Gives each table its files of rows, in the order of their numbers.
 fn rows(
     files: &mut Files,
-    named: &[Named],
+    (named, columns): (&[Named], &[Vec<Column>]),
     tables: &mut [Table],
     identity: &mut Vec<u8>,
 ) -> Result<()> {
@@ -296,7 +304,7 @@ fn rows(
     for (at, _, base, found) in all {
         identity.extend_from_slice(format!("{base} {}\n", found.bytes).as_bytes());
         let loaded = of_file(
-            loaded_files(&found.chunk(0, Shape::Statements, None)),
+            loaded_files(&found.chunk(0, Shape::Statements, None), &columns[at]),
             &found.path,
         )?;
         let Some(loaded) = loaded else {
@@ -351,14 +359,20 @@ fn metadata(text: &str) -> Metadata {
         if value.is_empty() {
             continue;
         }
-        match name.trim().to_ascii_lowercase().as_str() {
+        // Version 1.0 has them as comments.
+        let name = name.trim().trim_start_matches("# ");
+        match name.to_ascii_lowercase().as_str() {
             "rows" => drop(
                 value
                     .parse()
                     .map(|rows| found.rows.insert(section.clone(), rows)),
             ),
-            "log" | "file" if own => found.coordinates.binlog_file = Some(value.to_owned()),
-            "pos" | "position" if own => found.coordinates.binlog_position = value.parse().ok(),
+            "log" | "file" | "source_log_file" if own => {
+                found.coordinates.binlog_file = Some(value.to_owned())
+            }
+            "pos" | "position" | "source_log_pos" if own => {
+                found.coordinates.binlog_position = value.parse().ok()
+            }
             "gtid" | "executed_gtid_set" if own => {
                 found.coordinates.gtid = Some(value.split_whitespace().collect());
                 gtid_goes_on = value.ends_with(',');
@@ -382,7 +396,10 @@ mod tests {
                    [source]\n# Channel_Name = ''\nFile = b.000007\nPosition = 99\n\
                    Executed_Gtid_Set = u:1-3,v:1-2\n\n[`a``b`.`c.d`]\nreal_table_name=c.d\nrows = 12\n\
                    # Finished dump at: 2026-01-01 00:00:01\n";
-        for text in [old, new] {
+        let newest = "# Started dump at: 2026-01-01 00:00:00\n[config]\n[source]\n# Channel_Name = '' # for\n\
+                      # executed_gtid_set = \"u:1-3,v:1-2\"\n# SOURCE_LOG_FILE = \"b.000007\"\n# SOURCE_LOG_POS = 99\n\
+                      [`d`.`t`]\nrows = 12\n# Finished dump at: 2026-01-01 00:00:01\n";
+        for text in [old, new, newest] {
             let found = metadata(text);
             let there = &found.coordinates;
             assert_eq!(there.binlog_file.as_deref(), Some("b.000007"));
