@@ -102,8 +102,9 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            // An engine that is not there is an error, never another engine.
-            sql_mode: "NO_ENGINE_SUBSTITUTION".to_owned(),
+            // An engine that is not there is an error, never another engine. A key may be added by a copy of the
+            // table, which stores each row anew: zeros and dates are to stay what they are.
+            sql_mode: "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES".to_owned(),
             character_set_client: "utf8mb4".to_owned(),
             collation_connection: None,
             time_zone: "+00:00".to_owned(),
