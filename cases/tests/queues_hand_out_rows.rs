@@ -91,6 +91,31 @@ fn to_their_owners(site: QueueSite) -> QueueSite {
     site
 }
 
+/// A wait for what cannot be waited for leaves the row with its owner.
+fn to_whom_owns_them_while_waits_fail(site: QueueSite) -> QueueSite {
+    let mut session = site.session();
+    queue(&mut session, "letters", 2);
+    session.run("CREATE TABLE plain (id INT)").unwrap();
+    assert_eq!(number(&mut session, "queue_wait('letters', 0)"), Some(1));
+    assert_eq!(number(&mut session, "queue_wait('leters', 0)"), None);
+    assert_eq!(
+        number(&mut session, "queue_wait('letters', 'leters', 0)"),
+        None
+    );
+    assert_eq!(number(&mut session, "queue_wait('plain', 0)"), None);
+    assert_eq!(number(&mut session, "queue_wait_n('leters', 5, 0)"), None);
+    refused(
+        &mut session,
+        "SELECT queue_wait('letters:none > 1', 0)",
+        "there is no column",
+    );
+    assert_eq!(ids(&mut session, "letters"), [1], "it is owned still");
+    assert_eq!(number(&mut session, "queue_abort()"), Some(1));
+    assert_eq!(ids(&mut session, "letters"), [1, 2]);
+    session.run("DROP TABLE plain, letters").unwrap();
+    site
+}
+
 /// `SELECT … WHERE queue_wait(…)` takes one row, however many there are, and waits where there is none.
 fn in_one_statement(one: &mut Session, other: &mut Session) {
     let take = "SELECT id FROM mails WHERE queue_wait('mails', 0.1)";
@@ -378,8 +403,9 @@ fn these_are_no_conditions(session: &mut Session) {
 }
 
 /// What is asked of each server.
-const QUESTIONS: [fn(QueueSite) -> QueueSite; 5] = [
+const QUESTIONS: [fn(QueueSite) -> QueueSite; 6] = [
     to_their_owners,
+    to_whom_owns_them_while_waits_fail,
     to_those_who_wait,
     as_they_were_put_in,
     to_nobody_else,

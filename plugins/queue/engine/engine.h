@@ -83,6 +83,8 @@ void evq_connection_kill(const evq_connection *);
 // there is no such table. A condition is null for any row.
 int evq_wait(evq_connection *, const char *const *paths, const char *const *conditions, size_t count, uint64_t most, double timeout_s,
              int (*is_killed)(void *), void *of, int64_t *answer, evq_fault *);
+// Whether a wait would ask: fails as it would for a condition that is none; `*is_there` is 0 when there is no such table.
+int evq_look(const char *const *paths, const char *const *conditions, size_t count, int *is_there, evq_fault *);
 // Removes what is owned, as evq_wait begins; whether there is any.
 int evq_consume(evq_connection *, evq_fault *);
 int evq_holds(const evq_connection *);

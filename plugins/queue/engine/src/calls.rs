@@ -6,7 +6,7 @@
 
 mod names;
 
-use crate::connection::{Asked, Connection, Ended};
+use crate::connection::{Asked, Connection, Ended, look};
 use crate::cursor::Cursor;
 use crate::fault::{Code, Fault};
 use crate::keeper::Keeper;
@@ -348,14 +348,8 @@ unsafe extern "C" fn evq_wait(
     guard(fault, || {
         // SAFETY: the caller's promise.
         let (own, asked) = unsafe {
-            let names = std::slice::from_raw_parts(names, count);
-            let conditions = std::slice::from_raw_parts(conditions, count);
-            let asked = names.iter().zip(conditions).map(|(name, condition)| Asked {
-                path: path(*name),
-                condition: (!condition.is_null())
-                    .then(|| CStr::from_ptr(*condition).to_string_lossy().into_owned()),
-            });
-            (&mut (*connection).own, asked.collect::<Vec<_>>())
+            let asked = all_asked(names, conditions, count);
+            (&mut (*connection).own, asked)
         };
         let timeout = Duration::try_from_secs_f64(timeout_s.max(0.0)).unwrap_or(Duration::MAX);
         let killed = || is_killed(of) != 0;
@@ -370,6 +364,46 @@ unsafe extern "C" fn evq_wait(
                 Ended::Missing => MISSING,
             });
         }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// `names` are `count` strings, `conditions` as many strings or null.
+unsafe fn all_asked(
+    names: *const *const c_char,
+    conditions: *const *const c_char,
+    count: usize,
+) -> Vec<Asked> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let names = std::slice::from_raw_parts(names, count);
+        let conditions = std::slice::from_raw_parts(conditions, count);
+        let asked = names.iter().zip(conditions).map(|(name, condition)| Asked {
+            path: path(*name),
+            condition: (!condition.is_null())
+                .then(|| CStr::from_ptr(*condition).to_string_lossy().into_owned()),
+        });
+        asked.collect()
+    }
+}
+
+/// # Safety
+/// As [`evq_wait`]; `is_there` is room for an answer.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_look(
+    names: *const *const c_char,
+    conditions: *const *const c_char,
+    count: usize,
+    is_there: *mut c_int,
+    fault: *mut CFault,
+) -> c_int {
+    guard(fault, || {
+        // SAFETY: the caller's promise.
+        let asked = unsafe { all_asked(names, conditions, count) };
+        let found = look(&*tables()?, &asked)?;
+        // SAFETY: the caller's promise.
+        unsafe { is_there.write(c_int::from(found)) };
         Ok(())
     })
 }

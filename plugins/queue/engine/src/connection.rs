@@ -89,6 +89,23 @@ pub enum Ended {
     Missing,
 }
 
+/// Returns whether there are all the tables that a wait would ask: one that cannot wait consumes nothing.
+///
+/// # Errors
+///
+/// A table cannot be read; `Misuse` for a condition that is none.
+pub fn look(tables: &Tables, asked: &[Asked]) -> Result<bool, Fault> {
+    let until = Instant::now() + GRACE;
+    for one in asked {
+        match tables.wanted(&one.path, one.condition.as_deref(), until) {
+            Err(fault) if fault.code == Code::Missing => return Ok(false),
+            Err(fault) => return Err(fault),
+            Ok(_) => {}
+        }
+    }
+    Ok(true)
+}
+
 impl Connection {
     /// One that owns nothing. `id` is the server's number of it.
     #[must_use]
