@@ -1,4 +1,4 @@
-//! Does a masked dump that was interrupted anywhere go on with the same masks or not at all, and has
+//! Does a masked dump that was interrupted anywhere resume with the same masks or not at all, and has
 //! nothing of the originals on the disk meanwhile?
 
 use evenkeel_cases::SMALL;

@@ -172,7 +172,7 @@ fn triggers_go_with_their_tables() {
     );
 }
 
-/// A load that was killed goes on with the options that it was begun with, and with no others.
+/// A load that was killed resumes with the options that it was begun with, and with no others.
 #[test]
 fn killed_loads_go_on_as_they_were_begun() {
     let scratch = Scratch::new();

@@ -132,7 +132,7 @@ fn masks(args: &Dump) -> Result<Masks> {
         return Err(Error::usage(
             "--resume needs --mask-key-file: what is there was masked with a key that nobody has any more",
         )
-        .hint("begin anew with --overwrite-unfinished, or give each run the same --mask-key-file"));
+        .hint("start again with --overwrite-unfinished, or give each run the same --mask-key-file"));
     }
     Ok(masks)
 }

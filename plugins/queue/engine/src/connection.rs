@@ -94,7 +94,7 @@ pub enum Ended {
 /// # Errors
 ///
 /// A table cannot be read; `Misuse` for a condition that is none.
-pub fn look(tables: &Tables, asked: &[Asked]) -> Result<bool, Fault> {
+pub(crate) fn look(tables: &Tables, asked: &[Asked]) -> Result<bool, Fault> {
     let until = Instant::now() + GRACE;
     for one in asked {
         match tables.wanted(&one.path, one.condition.as_deref(), until) {

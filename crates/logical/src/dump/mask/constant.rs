@@ -202,7 +202,8 @@ fn json(text: &str) -> Option<String> {
         serde_json::Value::Number(number) => number.is_i64(),
         _ => true,
     };
-    (is_plain && value.to_string() == text).then(|| text.to_owned())
+    let printed = value.to_string();
+    (is_plain && printed == text).then_some(printed)
 }
 
 fn uuid(text: &str) -> Option<String> {

@@ -369,11 +369,8 @@ fn places(text: &[u8], tokens: &[Token], kind: Kind) -> Vec<Place> {
             }
             TokenKind::Sign(b')') if depth > 0 => drop(frames.pop()),
             TokenKind::Sign(b';') => frames = vec![(Place::Values, false)],
-            TokenKind::Word if is_head => {
-                if token.is_word(text, "EACH") {
-                    (is_head, frames[0].0) = (false, Place::Values);
-                }
-            }
+            TokenKind::Word if is_head && !token.is_word(text, "EACH") => {}
+            TokenKind::Word if is_head => (is_head, frames[0].0) = (false, Place::Values),
             TokenKind::Word if !dotted(before) && !dotted(tokens.get(at + 1)) => {
                 let calls = tokens.get(at + 1).is_some_and(|one| one.is_sign(b'('));
                 if let Some(next) = turns(text, token, (calls, own_from), &behind) {
