@@ -1,4 +1,4 @@
-//! Does a dump go into an object store and come back from there whole, and not at all when it did not exit?
+//! Does a dump go into an object store and come back from there whole, and not at all when it did not end?
 
 use evenkeel_cases::SMALL;
 use evenkeel_cases::bucket::Bucket;

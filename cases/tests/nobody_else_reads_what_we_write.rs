@@ -86,7 +86,7 @@ fn neither_backups_nor_dumps_nor_logs() {
     assert_eq!(
         told(&here),
         (
-            "repository does not exist yet; the first backup makes it, closed to others".to_owned(),
+            "repository does not exist; the first backup creates it, closed to other users".to_owned(),
             false
         )
     );
@@ -114,11 +114,11 @@ fn neither_backups_nor_dumps_nor_logs() {
 
     // What an earlier version left open is closed by the next run.
     fs::set_permissions(site.fs.join("repository"), everybody).unwrap();
-    let open = "repository can be read by others (0755); the next backup closes it";
+    let open = "repository can be read by other users (0755); the next backup closes it";
     assert_eq!(told(&here), (open.to_owned(), true));
     here.ask(&["backup", "repository"]);
     assert_eq!(read_by_nobody(&site.fs.join("repository")), "");
-    let closed = "repository is closed to others (0700)";
+    let closed = "repository is closed to other users (0700)";
     assert_eq!(told(&here), (closed.to_owned(), false));
 }
 

@@ -261,7 +261,7 @@ fn gives_way_to_another(site: &Site, other: &str) {
     let install = [&install[..], &["--execute"]].concat();
     let mut consumer = site.session();
     consumer.run("SELECT queue_wait('shop.jobs', 0)").unwrap();
-    site.refused(&install, "of shop.jobs 1 rows are owned");
+    site.refused(&install, "shop.jobs has 1 owned rows");
     let status = site.done(&["plugin", "status", "queue"]);
     assert_eq!(status["state"], "working", "{status}");
     drop(consumer);

@@ -59,7 +59,7 @@ fn on_xfs_every_server_is_ready_and_a_poor_account_is_told_what_to_grant() {
         let stops = reflink.unwrap()["reason"]
             .as_str()
             .unwrap()
-            .contains("process is stopped while the files are cloned");
+            .contains("process is paused while the files are cloned");
         // Neither has files that hold still without it: tables in the one, the redo log in the other.
         let has_to = matches!(server.id, "mysql-5.7.22" | "mysql-9");
         assert_eq!(stops, has_to, "{}: {json:#}", server.name);

@@ -106,7 +106,7 @@ fn at_the_deadline_and_the_work_counts_for_nothing() {
         Ok(())
     });
     let told = result.unwrap_err().chain();
-    assert!(told.contains("ran over its deadline of 200 ms"), "{told}");
+    assert!(told.contains("exceeded its deadline of 200 ms"), "{told}");
 }
 
 /// The process that is killed in the middle of a pause; nothing unless another test started it.

@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(for_library(&library).unwrap().id(), built_in.id());
         std::fs::write(&table, &built_in.file()[..1000]).unwrap();
         let why = for_library(&library).unwrap_err();
-        assert!(why.contains("cut") && why.len() <= 80, "{why}");
+        assert!(why.contains("truncated") && why.len() <= 80, "{why}");
         std::fs::remove_file(&table).unwrap();
         std::fs::create_dir(&table).unwrap();
         for_library(&library).unwrap_err();

@@ -85,7 +85,7 @@ mod tests {
         let of = |version| told(version, Atomicity::PerFile).unwrap();
         assert_eq!(
             of("9.7.0"),
-            "the server's process is stopped while the files are cloned, because its redo log \
+            "the server's process is paused while the files are cloned, because its redo log \
              files are created and removed"
         );
         assert!(of("5.7.22").ends_with("renamed meanwhile"));

@@ -196,7 +196,7 @@ mod tests {
         assert!(
             says("/bin/true")
                 .chain()
-                .contains("does not say what it is")
+                .contains("does not report its version")
         );
         assert!(says("/etc/passwd").chain().contains("failed to run"));
     }

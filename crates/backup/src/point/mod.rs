@@ -174,8 +174,8 @@ mod tests {
         let vienna = "CET-1CEST,M3.5.0,M10.5.0/3";
         let zone = TimeZone::posix(vienna).unwrap();
         for (text, what) in [
-            ("2026-10-25 02:30:00", "two moments"),
-            ("2026-03-29 02:30:00", "no moment"),
+            ("2026-10-25 02:30:00", "occurs twice"),
+            ("2026-03-29 02:30:00", "does not occur"),
         ] {
             let error = Point::parse(text, &zone).unwrap_err();
             assert!(error.to_string().contains(what), "{error}");

@@ -275,7 +275,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_before_anything_runs() {
         let twice = "[[server]]\nname='a'\nrepository='/r'\n[[server]]\nname='b'\nrepository='/r'";
         for (list, command, told) in [
-            (LIST, "restore", "not for many servers"),
+            (LIST, "restore", "fleet cannot run 'restore'"),
             (LIST, "backup -psecret", "process list"),
             (LIST, "backup --password", "process list"),
             (LIST, "backup --nonsense", "server 'shop'"),

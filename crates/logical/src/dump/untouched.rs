@@ -259,10 +259,10 @@ impl<'a> Reading<'a> {
             self.mapped.clear();
             let begun = self.format.is_none();
             self.format = Some(Format::parse(event)?);
-            // Else it is a log that was begun anew under the same name.
+            // Else it is a log that was reset and began again under the same name.
             if begun && u64::from(header.time) >= self.first.time {
                 return Ok(Err(
-                    "the binary log was begun anew since the first view".to_owned()
+                    "the binary log was reset since the first view".to_owned()
                 ));
             }
             let content = body(event, self.format.as_ref());

@@ -273,7 +273,7 @@ mod tests {
         let listed = |path: &str| BTreeSet::from([PathBuf::from(path)]);
         for path in ["./odd.ibd", "odd.ibd", "/data/odd.ibd", "./tmp/t.ibd"] {
             let error = refuse_lacking(&listed(path), &files).unwrap_err();
-            assert!(error.to_string().contains("was taken for"), "{error}");
+            assert!(error.to_string().contains("looks like"), "{error}");
         }
         refuse_lacking(&listed("./shop/odd.ibd"), &files).unwrap();
     }

@@ -223,11 +223,11 @@ mod tests {
         let server = ground.run("mysqld", 0o755, true);
         for owner in [0, SOMEBODY + 1] {
             chown(ground.datadir(), Some(owner), None).unwrap();
-            refused(ground.judge(&server), "while the directory is");
+            refused(ground.judge(&server), "while the directory belongs");
         }
         chown(ground.datadir(), Some(0), None).unwrap();
         fs::set_permissions(ground.datadir(), Permissions::from_mode(0o775)).unwrap();
-        refused(ground.judge(&server), "others can write");
+        refused(ground.judge(&server), "other users can write");
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn said(path: &Path, mode: u32, owner: u32, own: u32) -> Check {
             return fine(NAME, found);
         }
         (0, _) => "its group",
-        _ => "others",
+        _ => "other users",
     };
     // A backup closes what is its own account's, and nothing else.
     let (then, hint) = match owner == own {
@@ -89,18 +89,18 @@ mod tests {
         let path = scratch.path().join("shop");
         let absent = check(&path);
         assert!(absent.ok && !absent.warning, "{absent:?}");
-        assert!(absent.found.contains("does not exist yet"), "{absent:?}");
+        assert!(absent.found.contains("does not exist;"), "{absent:?}");
         assert!(!path.exists());
 
         fs::create_dir(&path).unwrap();
         let closed = with_mode(&path, 0o700);
         assert!(closed.ok && !closed.warning, "{closed:?}");
         assert!(
-            closed.found.ends_with("shop is closed to others (0700)"),
+            closed.found.ends_with("shop is closed to other users (0700)"),
             "{closed:?}"
         );
         for (mode, told) in [
-            (0o755, "can be read by others (0755); the next backup"),
+            (0o755, "can be read by other users (0755); the next backup"),
             (0o750, "can be read by its group (0750); the next backup"),
         ] {
             let open = with_mode(&path, mode);

@@ -160,7 +160,7 @@ mod tests {
         let seen = seen(&lines);
         let told: Vec<&str> = seen.lines().collect();
         assert_eq!(told.len(), 2, "{seen}");
-        assert!(told[0].starts_with("evenkeel: at work"), "{seen}");
+        assert!(told[0].starts_with("evenkeel: working"), "{seen}");
         assert!(told[1].starts_with("evenkeel: reading: 1 file, "), "{seen}");
     }
 
