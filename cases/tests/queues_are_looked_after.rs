@@ -138,7 +138,7 @@ fn from_its_first_day_to_its_last() {
 }
 
 fn is_refused_where_it_cannot_be(site: &Site, install: &[&str]) {
-    site.refused(install, "mature");
+    site.refused(install, "only plugins of maturity");
     let wrong = site.scratch.join("evenkeel_queue-mariadb-10.11.1.so");
     fs::write(&wrong, "").unwrap();
     let wrong = [

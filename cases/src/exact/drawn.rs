@@ -157,11 +157,18 @@ fn mixed(number: usize, negative_zero: bool, charsets: &Charsets, random: &mut R
         _ => {}
     }
     let has_id = !draft.more.is_empty();
-    for computed in [
-        "made INT GENERATED ALWAYS AS (c0 IS NULL) VIRTUAL",
-        "kept BIGINT GENERATED ALWAYS AS (c0 IS NULL) STORED",
-    ] {
-        draft.more.push(computed.to_owned());
+    // MariaDB stores nothing that is computed from a CHAR: its blanks depend on the sql_mode.
+    let mut columns = draft.columns.iter().map(|(one, _)| one);
+    let source = columns.find(|one| !one.sql.starts_with("CHAR("));
+    let source = source.map_or("1", |one| &one.name).to_owned();
+    for computed in ["made INT", "kept BIGINT"] {
+        let kind = if computed.starts_with("made") {
+            "VIRTUAL"
+        } else {
+            "STORED"
+        };
+        let text = format!("{computed} GENERATED ALWAYS AS ({source} IS NULL) {kind}");
+        draft.more.push(text);
     }
     draft.options = match random.u32(0..9) {
         0 => "ROW_FORMAT=REDUNDANT COMMENT='it''s'",

@@ -133,7 +133,7 @@ fn a_generation_that_rests_on_another_one_of_that_number() {
     check(&repo, 2, &other).unwrap();
     let why = check(&repo, 3, &model).unwrap_err();
     assert!(
-        why.contains("not the one that generation 3 rests on"),
+        why.contains("not the one that generation 3 is based on"),
         "{why}"
     );
     refused(mixed, &model, "generation 2 of a fork");

@@ -127,7 +127,7 @@ mod tests {
         let long = std::fs::File::create(&link).unwrap();
         long.set_len(1 << 40).unwrap();
         let error = target(&link).unwrap_err();
-        assert!(error.to_string().contains("t.isl is longer"), "{error}");
+        assert!(error.to_string().contains("t.isl is too long"), "{error}");
     }
 
     #[test]
