@@ -73,7 +73,7 @@ fn stands_still(site: &QueueSite, consumes: &'static str, left: i64) {
 
 fn stand_still(site: &QueueSite) {
     stands_still(site, "queue_end()", 2);
-    stands_still(site, "queue_wait('shop.none', 0)", 1);
+    stands_still(site, "queue_wait('shop.mails', 0)", 1);
     // Who waits for rows holds nothing up.
     let (mut backup, mut waits) = (site.session(), worker(site));
     backup.run("TRUNCATE mails").unwrap();

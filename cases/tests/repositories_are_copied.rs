@@ -143,7 +143,7 @@ fn from_place_to_place() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     command.args(["repository", "copy", &disk, &there]);
     let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    assert_eq!(text, "0 generations copied, 3 there already: 0 B sent\n");
+    assert_eq!(text, "0 generations copied, 3 already there: 0 B sent\n");
 }
 
 #[test]
