@@ -278,7 +278,7 @@ fn what_a_tool_cannot_do_is_refused_before_anything_is_done() {
     };
     let error = evenkeel_backup::restore::restore(&restore, quiet(&Cancel::new())).unwrap_err();
     assert!(
-        error.chain().contains("copied by mariadb-backup"),
+        error.chain().contains("mariadb-backup copied the files"),
         "{}",
         error.chain()
     );
