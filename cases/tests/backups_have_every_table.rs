@@ -255,7 +255,10 @@ fn case(server: TestServer) {
     let [problem] = &booted.problems[..] else {
         panic!("{booted:?}");
     };
-    assert!(problem.contains("`kinds`.`phantom` existed when"), "{problem}");
+    assert!(
+        problem.contains("`kinds`.`phantom` existed when"),
+        "{problem}"
+    );
     assert_eq!(booted.tables_recorded, Some(left + 1));
 }
 

@@ -86,7 +86,8 @@ fn neither_backups_nor_dumps_nor_logs() {
     assert_eq!(
         told(&here),
         (
-            "repository does not exist; the first backup creates it, closed to other users".to_owned(),
+            "repository does not exist; the first backup creates it, closed to other users"
+                .to_owned(),
             false
         )
     );

@@ -327,7 +327,11 @@ fn a_server_that_died_meanwhile_was_not_paused() {
 fn a_process_that_is_not_the_one_meant_is_left_alone() {
     let busy = Busy::start();
     let error = Target::started_at(busy.pid(), 1).unwrap_err();
-    assert!(error.chain().contains("another one"), "{}", error.chain());
+    assert!(
+        error.chain().contains("a different process"),
+        "{}",
+        error.chain()
+    );
     for pid in [0, 1, -1, std::process::id() as i32] {
         assert!(Target::now(pid).is_err(), "{pid}");
     }

@@ -96,7 +96,9 @@ mod tests {
         let closed = with_mode(&path, 0o700);
         assert!(closed.ok && !closed.warning, "{closed:?}");
         assert!(
-            closed.found.ends_with("shop is closed to other users (0700)"),
+            closed
+                .found
+                .ends_with("shop is closed to other users (0700)"),
             "{closed:?}"
         );
         for (mode, told) in [

@@ -144,7 +144,10 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
     let files = files_by(Maker::MariaDbBackup, &goes_on.concat()).unwrap();
     assert_eq!(files["log"], b"header OF seven, and more!");
     for (stream, says) in [
-        ([log.clone(), step("log", 26), end("log")], "its last byte was 25"),
+        (
+            [log.clone(), step("log", 26), end("log")],
+            "its last byte was 25",
+        ),
         (
             [log.clone(), step("log", 7), payload("log", 8, b"f")],
             "ended at byte 7",
