@@ -226,19 +226,7 @@ impl Kind {
                 );
                 quote(&format!("{at}{}", rest(after, random)))
             }
-            Self::Time(after) => {
-                let at = pick(
-                    random,
-                    &[
-                        "-838:59:58",
-                        "838:59:58",
-                        "00:00:00",
-                        "-00:00:01",
-                        "23:59:59",
-                    ],
-                );
-                quote(&format!("{at}{}", rest(after, random)))
-            }
+            Self::Time(after) => time(after, random),
             Self::Text(length, _) => text(length, random),
             Self::Bytes(length, _) => bytes(length.unwrap_or(3000), random),
             Self::Enum => random.u32(1..=5).to_string(),
@@ -299,6 +287,18 @@ pub(crate) fn moment(random: &mut Rng) -> String {
         "0000-00-00" => format!("{day} 00:00:00"),
         _ => format!("{day} {:02}:{:02}:59", random.u32(0..24), random.u32(0..60)),
     }
+}
+
+/// A TIME with so many digits behind its seconds, as a literal.
+pub(crate) fn time(after: u32, random: &mut Rng) -> String {
+    const TIMES: [&str; 5] = [
+        "-838:59:58",
+        "838:59:58",
+        "00:00:00",
+        "-00:00:01",
+        "23:59:59",
+    ];
+    quote(&format!("{}{}", pick(random, &TIMES), rest(after, random)))
 }
 
 /// The digits behind a second.
@@ -506,20 +506,28 @@ impl Generated {
 
     /// Makes it.
     pub fn make(&self, session: &mut Session) {
-        let schema = quote_name(&self.schema);
-        let mut run = |sql: &str| {
-            session
-                .run(sql)
-                .unwrap_or_else(|e| panic!("{} in {sql:.600}", e.chain()));
-        };
-        run(
-            "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = '+00:00'",
-        );
-        run("SET NAMES utf8mb4");
-        run(&format!(
-            "CREATE DATABASE {schema} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
-        ));
-        run(&format!("USE {schema}"));
-        self.statements.iter().for_each(|sql| run(sql));
+        make(session, &self.schema, &self.statements);
     }
+}
+
+/// Makes a schema and all that is in it, under settings that take each value that can be stored. What fails is told
+/// together, at the end.
+pub(crate) fn make(session: &mut Session, schema: &str, statements: &[String]) {
+    let schema = quote_name(schema);
+    for sql in [
+        "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = '+00:00'",
+        "SET NAMES utf8mb4",
+        &format!("CREATE DATABASE {schema} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"),
+        &format!("USE {schema}"),
+    ] {
+        session
+            .run(sql)
+            .unwrap_or_else(|e| panic!("{} in {sql}", e.chain()));
+    }
+    let failed = statements.iter().filter_map(|sql| {
+        let error = session.run(sql).err()?;
+        Some(format!("{} in {sql:.900}", error.chain()))
+    });
+    let failed: Vec<String> = failed.collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }

@@ -198,19 +198,7 @@ pub(super) fn times() -> Vec<Column> {
         all.push(Column::new(
             format!("TIME({after})"),
             Key::Whole,
-            move |random| {
-                let at = pick(
-                    random,
-                    &[
-                        "-838:59:58",
-                        "838:59:58",
-                        "00:00:00",
-                        "-00:00:01",
-                        "23:59:59",
-                    ],
-                );
-                quote(&format!("{at}{}", rest(after, random)))
-            },
+            move |random| generated::time(after, random),
         ));
     }
     all

@@ -2,7 +2,7 @@
 
 use super::columns::{self, Column, Key};
 use super::limits::{LIMITS, Only};
-use crate::generated::pick;
+use crate::generated::{self, pick};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_testkit::TestServer;
 use fastrand::Rng;
@@ -292,24 +292,6 @@ impl Drawn {
 
     /// Makes it.
     pub fn make(&self, session: &mut Session) {
-        let schema = quote_name(&self.schema);
-        let mut run = |sql: &str| {
-            let done = session.run(sql);
-            done.unwrap_or_else(|e| panic!("{} in {sql:.900}", e.chain()));
-        };
-        run(
-            "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = '+00:00'",
-        );
-        run("SET NAMES utf8mb4");
-        run(&format!(
-            "CREATE DATABASE {schema} CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
-        ));
-        run(&format!("USE {schema}"));
-        let failed = self.statements.iter().filter_map(|sql| {
-            let error = session.run(sql).err()?;
-            Some(format!("{} in {sql:.900}", error.chain()))
-        });
-        let failed: Vec<String> = failed.collect();
-        assert!(failed.is_empty(), "{}", failed.join("\n"));
+        generated::make(session, &self.schema, &self.statements);
     }
 }

@@ -87,11 +87,12 @@ impl Column {
 #[cfg(test)]
 impl Column {
     /// Makes a column that nothing else is known of.
-    pub(super) fn for_tests(name: &str, data_type: &str, charset: Option<&str>) -> Self {
+    pub(super) fn for_tests(name: &str, full_type: &str, charset: Option<&str>) -> Self {
+        let end = full_type.find(['(', ' ']).unwrap_or(full_type.len());
         Self {
             name: name.to_owned(),
-            data_type: data_type.to_owned(),
-            column_type: data_type.to_owned(),
+            data_type: full_type[..end].to_owned(),
+            column_type: full_type.to_owned(),
             charset: charset.map(str::to_owned),
             collation: None,
             nullable: true,

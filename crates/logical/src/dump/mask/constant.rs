@@ -216,10 +216,7 @@ mod tests {
     use super::*;
 
     fn column(full_type: &str, charset: Option<&str>) -> Column {
-        let end = full_type.find(['(', ' ']).unwrap_or(full_type.len());
-        let mut column = Column::for_tests("c", &full_type[..end], charset);
-        column.column_type = full_type.to_owned();
-        column
+        Column::for_tests("c", full_type, charset)
     }
 
     #[test]
