@@ -13,6 +13,8 @@ pub struct Runner<'a> {
     session: &'a mut Session,
     database: Option<String>,
     settings: Option<Settings>,
+    /// On MySQL, what `utf8mb4` alone means in the texts, and on this server.
+    meant: Option<[String; 2]>,
 }
 
 impl<'a> Runner<'a> {
@@ -26,9 +28,13 @@ impl<'a> Runner<'a> {
         let default = "SELECT DEFAULT_COLLATE_NAME FROM information_schema.CHARACTER_SETS \
                        WHERE CHARACTER_SET_NAME = 'utf8mb4'";
         let here = session.value(default)?.unwrap_or_default();
+        let mut meant = None;
         if objects.utf8mb4_collation == silent && here != silent {
             let sql = match evenkeel_server::abilities::Abilities::probe(session)?.flavour {
-                Flavour::MySql => format!("SET SESSION default_collation_for_utf8mb4 = {silent}"),
+                Flavour::MySql => {
+                    meant = Some([silent.to_owned(), here.clone()]);
+                    mean(silent)
+                }
                 Flavour::MariaDb => {
                     format!("SET SESSION character_set_collations = 'utf8mb4={silent}'")
                 }
@@ -41,6 +47,7 @@ impl<'a> Runner<'a> {
             session,
             database: None,
             settings: None,
+            meant,
         })
     }
 
@@ -57,9 +64,22 @@ impl<'a> Runner<'a> {
                         "its text is in {written}, which cannot be sent here"
                     ))
                 })?;
-                self.session.run(sql)
+                self.run_as_meant(sql)
             })
             .context(|| format!("failed to make {}", statement.object))
+    }
+
+    /// MySQL takes a collation that is its own default for one that nobody named, and puts the session's default in its
+    /// place. A text that names it is of a server that names each, so the session's is of no use there.
+    fn run_as_meant(&mut self, sql: &str) -> Result<()> {
+        let Some([silent, here]) = self.meant.as_ref().filter(|[_, here]| sql.contains(here))
+        else {
+            return self.session.run(sql);
+        };
+        self.session.run(&mean(here))?;
+        let done = self.session.run(sql);
+        self.session.run(&mean(silent))?;
+        done
     }
 
     /// Returns the definition of a table of the current schema, as the server prints it.
@@ -99,4 +119,9 @@ impl<'a> Runner<'a> {
         self.settings = Some(wanted.clone());
         Ok(())
     }
+}
+
+/// Has `utf8mb4` alone mean a collation in a session of MySQL.
+fn mean(collation: &str) -> String {
+    format!("SET SESSION default_collation_for_utf8mb4 = {collation}")
 }
