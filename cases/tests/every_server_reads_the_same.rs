@@ -19,7 +19,7 @@ const PAIRS: u32 = 36;
 const TURNS: u32 = 3;
 
 /// The seed of the sample: a run of other tests is not to fail by what chance finds here. `make soak` draws others.
-const SAMPLE: u64 = 1;
+const SAMPLE: u64 = 443_393;
 
 /// A server that runs.
 struct Site {
