@@ -70,13 +70,20 @@ def mb(value):
     return f"{value / 1e6:,.1f} MB" if value < 1e9 else f"{value / 1e9:,.2f} GB"
 
 
+def version(*words):
+    """The first line of what a program says of itself; None where it is not installed."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True).stdout.split("\n")[0].strip()
+    except FileNotFoundError:
+        return None
+
+
 def machine():
     """Says what it ran on."""
     with open("/proc/cpuinfo") as info:
         model = next((l.split(":")[1].strip() for l in info if l.startswith("model name")), "?")
     with open("/proc/meminfo") as info:
         memory = int(info.readline().split()[1]) * 1024
-    version = lambda *words: subprocess.run(words, capture_output=True, text=True).stdout.split("\n")[0].strip()
     return {
         "cpu": f"{os.cpu_count()} x {model}",
         "memory": memory,

@@ -111,7 +111,7 @@ pub struct Dump {
     /// How many connections read at once.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// Cut tables into files of about this size, before they are packed.
+    /// Cut tables into files of about this size before they are compressed; smaller where there is little to dump.
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub chunk_size: u64,
     /// Rest between chunks while the server runs more than N statements of others.

@@ -16,6 +16,10 @@ use evenkeel_wire::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
+/// So many ranges for each thread at least, so that all end at about the same time.
+const RANGES_PER_THREAD: u64 = 2;
+/// Unless that made them smaller than this: each costs questions, and a file.
+const RANGE_MIN: u64 = 1 << 20;
 /// How many target sizes a file may grow to before another is begun for the same range.
 const FILE_MAX: u64 = 2;
 
@@ -61,8 +65,10 @@ pub(super) fn all(
 ) -> Result<Vec<Vec<Written>>> {
     let kept = std::mem::take(&mut place.kept);
     let (mut cursors, mut written) = (Vec::new(), Vec::new());
+    let all_bytes = tables.iter().map(|table| table.bytes).sum();
+    let range_bytes = range_bytes(request.chunk_bytes, all_bytes, connections.len());
     for (table, kept) in tables.iter().zip(kept) {
-        let mut cursor = Cursor::new(table, request.chunk_bytes);
+        let mut cursor = Cursor::new(table, range_bytes);
         let there = kept.map_or_else(Vec::new, |kept| go_on(&mut cursor, kept));
         cursors.push(Mutex::new(cursor));
         written.push(Mutex::new(there));
@@ -84,6 +90,13 @@ pub(super) fn all(
         .into_iter()
         .map(|list| list.into_inner().unwrap_or_else(PoisonError::into_inner))
         .collect())
+}
+
+/// Returns how large a range is to be: as large as asked for, but where there is little to read, small enough that each
+/// thread has some of it.
+fn range_bytes(wanted: u64, all_bytes: u64, threads: usize) -> u64 {
+    let share = all_bytes / (threads.max(1) as u64 * RANGES_PER_THREAD);
+    wanted.min(share.max(RANGE_MIN))
 }
 
 /// Has a table gone on with where it was left, and returns the files that are there.
@@ -327,5 +340,31 @@ impl Files<'_, '_> {
         poured.out.clear();
         self.whole.push(file.finish(self.range.condition.clone())?);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_databases_have_work_for_every_thread() {
+        const MIB: u64 = 1 << 20;
+        assert_eq!(range_bytes(16 * MIB, 80 * MIB, 4), 10 * MIB);
+        assert_eq!(
+            range_bytes(16 * MIB, 8000 * MIB, 4),
+            16 * MIB,
+            "as asked for"
+        );
+        assert_eq!(
+            range_bytes(16 * MIB, 0, 4),
+            MIB,
+            "not smaller than is worth it"
+        );
+        assert_eq!(
+            range_bytes(64 << 10, 0, 4),
+            64 << 10,
+            "what is asked for may be"
+        );
     }
 }
