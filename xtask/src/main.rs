@@ -11,7 +11,12 @@ use std::process::ExitCode;
 #[command(bin_name = "cargo xtask")]
 enum Task {
     /// Check the rules of the house.
-    Tidy,
+    Tidy {
+        /// Print instead how many modules of each crate use each other in circles; of one crate, who uses what
+        /// of whom.
+        #[arg(long, value_name = "CRATE", num_args = 0..=1)]
+        circles: Option<Option<String>>,
+    },
     /// Break the code on purpose, one place at a time: exit code 4 if a test does not notice.
     Sabotage(sabotage::Options),
     /// Run the long loops in full, going on where a run was cut short: exit code 4 if a test fails.
@@ -56,7 +61,13 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<ExitCode> {
     let root = evenkeel_xtask::root();
     match task {
-        Task::Tidy => evenkeel_xtask::tidy::check(&root),
+        Task::Tidy { circles: None } => evenkeel_xtask::tidy::check(&root),
+        Task::Tidy {
+            circles: Some(name),
+        } => {
+            print!("{}", evenkeel_xtask::tidy::circles(&root, name.as_deref())?);
+            Ok(())
+        }
         Task::Affected { base } => evenkeel_xtask::affected::run(&root, &base),
         Task::Times { junit, write } => evenkeel_xtask::times::run(&root, junit.as_deref(), write),
         Task::Sabotage(options) => return sabotage::run(&root, &options).map(found),

@@ -148,14 +148,16 @@ impl<'ast> Visit<'ast> for Lengths<'_> {
     }
 }
 
+/// Whether attributes say that an item only exists in tests.
+pub(super) fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        let text = attribute.meta.to_token_stream().to_string();
+        text == "test" || text.starts_with("cfg (test") || text.starts_with("cfg(test")
+    })
+}
+
 /// Drops the items that only exist in tests.
 fn without_tests(mut file: syn::File) -> TokenStream {
-    let is_test = |attributes: &[syn::Attribute]| {
-        attributes.iter().any(|attribute| {
-            let text = attribute.meta.to_token_stream().to_string();
-            text == "test" || text.starts_with("cfg (test") || text.starts_with("cfg(test")
-        })
-    };
     if is_test(&file.attrs) {
         return TokenStream::new();
     }
@@ -170,12 +172,12 @@ fn without_tests(mut file: syn::File) -> TokenStream {
 }
 
 /// One token and the line it stands on. Literals are kept apart: a rule never matches a string.
-struct Token {
-    text: String,
+pub(super) struct Token {
+    pub(super) text: String,
     line: usize,
 }
 
-fn flatten(stream: TokenStream) -> Vec<Token> {
+pub(super) fn flatten(stream: TokenStream) -> Vec<Token> {
     let mut tokens = Vec::new();
     for tree in stream {
         let line = tree.span().start().line;

@@ -1,5 +1,6 @@
 //! The rules of the house that a machine can check.
 
+mod circles;
 mod code;
 mod files;
 mod layers;
@@ -27,10 +28,16 @@ pub fn check(root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Returns a table of the circles of modules in each crate; or of one crate, who uses what of whom in the large ones.
+pub fn circles(root: &Path, name: Option<&str>) -> Result<String> {
+    circles::table(&files::tracked(root)?, name)
+}
+
 /// Returns every violation as `path:line: what is wrong`.
 pub fn violations(root: &Path) -> Result<Vec<String>> {
     let files = files::tracked(root)?;
     let mut found = layers::check(&layers::metadata(root)?);
+    found.extend(circles::check(&files));
     for file in &files {
         found.extend(files::check_name(&file.path));
         let Some(text) = &file.text else { continue };
