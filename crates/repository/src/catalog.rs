@@ -10,10 +10,11 @@ use crate::ids::{Digest, RepositoryId};
 use crate::lru::Lru;
 use crate::manifest::{self, Manifest, ObjectInfo};
 use crate::map::RecordRef;
+use crate::mutex::held;
 use crate::store::{Store, StoredObject};
 use evenkeel_op::Result;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Objects kept open: bounds the descriptors of a run.
 const OPEN_MAX: usize = 96;
@@ -50,13 +51,6 @@ pub(crate) struct Opened {
     header: Header,
     object: Box<dyn StoredObject>,
     table: OnceLock<Arc<Vec<TableEntry>>>,
-}
-
-pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing behind these locks is left half-changed by a panic.
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl Catalog {

@@ -7,10 +7,8 @@ use crate::ids::{Digest, RepositoryId};
 use crate::locks;
 use crate::manifest::{self, Kind, Manifest};
 use crate::names;
-use crate::read::Reader;
 use crate::sealed;
 use crate::store::{Existing, Listed, Location, Lock, Store};
-use crate::write::{Begin, Writer};
 use evenkeel_op::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -141,38 +139,6 @@ impl Repository {
             identity: other.identity.clone(),
             keys: other.keys.clone(),
         })
-    }
-
-    /// Opens the repository at a place to add to it, or makes it, encrypted if the place says so.
-    /// Fails rather than add in clear where encryption was asked for.
-    pub fn open_or_create(at: &Location) -> Result<Self> {
-        match Self::open(at) {
-            Err(error) if error.kind() == ErrorKind::NoRepository => {
-                if at.encrypt().is_empty() && !at.credentials().is_empty() {
-                    return Err(Error::new(
-                        ErrorKind::WrongKey,
-                        format!("{}, and a new one would not be encrypted", error.chain()),
-                    )
-                    .hint("choose how to encrypt it: --encrypt-to or --encrypt-passphrase-file")
-                    .hint("to create it unencrypted, remove --identity and --passphrase-file"));
-                }
-                let how = Create {
-                    encrypt: crypt::wish(at.encrypt(), at.credentials()),
-                    ..Create::default()
-                };
-                let made = Self::create_on(at.store(), how)?;
-                // Whoever may read opens it for that, too.
-                match at.credentials().is_empty() {
-                    true => Ok(made),
-                    false => made.unlock(at.credentials()),
-                }
-            }
-            Err(error) => Err(error),
-            Ok(opened) => {
-                crypt::check_wish(at.encrypt(), at.credentials(), &opened)?;
-                Ok(opened)
-            }
-        }
     }
 
     /// Looks whether a backup could go to a place: there is a repository, or one can be made. Nothing is made.
@@ -332,21 +298,6 @@ impl Repository {
     pub(crate) fn checked_manifest(&self, generation: u32, digest: Digest) -> Result<Manifest> {
         let read = manifest::read(&*self.store, self.id(), &self.keys, generation)?;
         checked(generation, digest, read)
-    }
-
-    /// Begins a run that adds a generation. Busy at once, or after `begin.wait`, beside another.
-    pub fn begin(&self, begin: Begin) -> Result<Writer> {
-        Writer::begin(self, begin)
-    }
-
-    /// Opens a generation for reading. Busy at once beside a forget or prune.
-    pub fn reader(&self, generation: u32) -> Result<Reader> {
-        Reader::open(self, generation, Duration::ZERO)
-    }
-
-    /// Opens a generation for reading, waiting up to `wait` for a forget or prune to end.
-    pub fn reader_within(&self, generation: u32, wait: Duration) -> Result<Reader> {
-        Reader::open(self, generation, wait)
     }
 
     /// Keeps a forget or prune from removing anything until what is returned is dropped. Busy beside

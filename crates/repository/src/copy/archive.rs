@@ -1,8 +1,7 @@
 //! The archived binary logs: objects that are written once, told by their names and lengths. Only what
 //! was forgotten of a timeline is rewritten, and each side forgets for itself.
 
-use super::Run;
-use super::objects::Sides;
+use super::run::{Run, Sides};
 use crate::fault::store_failed;
 use crate::heal::list;
 use crate::logs;

@@ -3,14 +3,16 @@
 //! that came from here; blocks of the same hash are neither read nor sent.
 
 use super::choose::choose;
-use super::{Copied, CopyReport, CopyWay, Run};
-use crate::catalog::{Catalog, held};
+use super::request::{Copied, CopyReport, CopyWay};
+use super::run::Run;
+use crate::catalog::Catalog;
 use crate::format::header::ObjectKind;
 use crate::ids::{Digest, RepositoryId};
 use crate::list::{FileKind, FileRecord, Files, ListReader};
 use crate::locks;
 use crate::map::tree::Tree;
 use crate::map::{Child, Entry};
+use crate::mutex::held;
 use crate::read::{BlockContent, FileReader, FrameCache, LeafCache};
 use crate::repository::{Repository, no_generation};
 use crate::write::{Begin, FileBuilder, RunKind, Worker, Writer};

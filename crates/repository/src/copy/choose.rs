@@ -1,6 +1,6 @@
 //! Which generations are to be copied.
 
-use super::{Chosen, CopyTo};
+use super::request::{Chosen, CopyTo};
 use crate::catalog::Catalog;
 use crate::crypt::Access;
 use crate::crypt::no_key;

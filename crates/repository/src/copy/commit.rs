@@ -1,7 +1,7 @@
 //! Makes what was sent real: markers first, manifests when all objects are there, the head last.
 
-use super::objects::Sides;
 use super::plan::{Batch, Part};
+use super::run::Sides;
 use crate::fault::{damaged, store_failed};
 use crate::format::header::{ObjectId, ObjectKind};
 use crate::head::{Change, Head, Live};

@@ -3,7 +3,9 @@
 
 use super::choose::{Choice, choose};
 use super::plan::{Batch, Unneeded, check_same, unneeded};
-use super::{Copied, CopyReport, CopyWay, Run, archive, commit, send};
+use super::request::{Copied, CopyReport, CopyWay};
+use super::run::{Run, Sides};
+use super::{archive, commit, send};
 use crate::catalog::Catalog;
 use crate::crypt;
 use crate::head::Head;
@@ -14,13 +16,6 @@ use evenkeel_op::{Result, Unit};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// The two repositories.
-pub(super) struct Sides<'r> {
-    pub(super) from: &'r Repository,
-    pub(super) source: Arc<Catalog>,
-    pub(super) to: Repository,
-}
 
 pub(super) fn copy(from: &Repository, to: Repository, run: &Run<'_>) -> Result<CopyReport> {
     let wait = run.how.wait;

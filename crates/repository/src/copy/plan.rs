@@ -1,7 +1,7 @@
 //! What has to be there before a generation can be: its own objects, and those of older ones that
 //! it rests on.
 
-use super::objects::Sides;
+use super::run::Sides;
 use crate::catalog::{Catalog, Expected};
 use crate::crypt::Access;
 use crate::fault::damaged;

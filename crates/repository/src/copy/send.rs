@@ -1,13 +1,13 @@
 //! Sends objects, each checked on the way against what its manifest says of it.
 
-use super::Run;
-use super::objects::Sides;
 use super::plan::Batch;
-use crate::catalog::{Expected, Opened, held};
+use super::run::{Run, Sides};
+use crate::catalog::{Expected, Opened};
 use crate::fault::{damaged, store_failed};
 use crate::format::header::{HEADER_LENGTH, ObjectKind};
 use crate::heal;
 use crate::ids::Digest;
+use crate::mutex::held;
 use crate::names;
 use crate::store::{Existing, NewObject};
 use evenkeel_op::{Error, Result};

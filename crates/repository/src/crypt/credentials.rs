@@ -1,8 +1,5 @@
 //! What people bring: identities, passphrases, recipients.
 
-use super::document::Role;
-use super::ring::Access;
-use crate::repository::Repository;
 use age::secrecy::{ExposeSecret, SecretString};
 use age::x25519;
 use evenkeel_op::{Error, ErrorKind, Result};
@@ -156,59 +153,6 @@ pub(crate) fn wish(encrypt: &Encrypt, credentials: &Credentials) -> Option<Encry
         }
     }
     Some(encrypt)
-}
-
-/// Fails if a repository that is there is not as was asked for.
-pub(crate) fn check_wish(
-    encrypt: &Encrypt,
-    credentials: &Credentials,
-    opened: &Repository,
-) -> Result<()> {
-    if opened.access() == Access::Plain {
-        if encrypt.is_empty() && credentials.is_empty() {
-            return Ok(());
-        }
-        let place = opened.place();
-        return Err(Error::new(
-            ErrorKind::WrongKey,
-            format!(
-                "the repository {place} is not encrypted: anyone who can access it could read \
-                 this backup"
-            ),
-        )
-        .hint(
-            "an existing repository cannot be encrypted: back up to a new or empty place with \
-             --encrypt-to",
-        )
-        .hint(
-            "to continue without encryption, remove --encrypt-to, --identity and --passphrase-file",
-        ));
-    }
-    if encrypt.passphrase.is_some() && credentials.is_empty() {
-        return Err(
-            Error::usage("--encrypt-passphrase-file is for a new repository")
-                .hint("this one is opened with --passphrase-file or --identity")
-                .hint("'evenkeel keys add --new-passphrase-file' adds a passphrase"),
-        );
-    }
-    let holders = opened.key_holders()?;
-    let is_held = |recipient: &Recipient, role| {
-        let text = recipient.to_string();
-        holders
-            .iter()
-            .any(|one| one.recipient == text && one.role == role)
-    };
-    let all = encrypt.readers.iter().map(|one| (one, Role::Reader));
-    let mut all = all.chain(encrypt.writers.iter().map(|one| (one, Role::Writer)));
-    match all.find(|(recipient, role)| !is_held(recipient, *role)) {
-        None => Ok(()),
-        Some((recipient, role)) => Err(Error::new(
-            ErrorKind::WrongKey,
-            format!("{recipient} is not a {role:?} of this repository").to_lowercase(),
-        )
-        .hint("--encrypt-to only names the recipients of a new repository")
-        .hint("a reader can add another to an existing repository: 'evenkeel keys add'")),
-    }
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ mod ring;
 mod seal;
 
 pub use change::{KeyChange, KeyPlan};
+pub(crate) use credentials::wish;
 pub use credentials::{Credentials, Encrypt, NewIdentity, Recipient};
-pub(crate) use credentials::{check_wish, wish};
 pub use document::{KeyHolder, Role};
 pub use ring::Access;
 

@@ -1,9 +1,8 @@
 //! The keys that are at hand.
 
 use super::credentials::Recipient;
-use super::document::KeysDocument;
 use super::key::{Hex, Key};
-use crate::catalog::held;
+use crate::mutex::held;
 use age::secrecy::{ExposeSecret, SecretString};
 use age::x25519;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
@@ -178,8 +177,11 @@ impl Keyring {
         Ok(SecretString::from(text))
     }
 
-    /// Takes what [`Keyring::travel`] rendered; the document has the rest.
-    pub(super) fn arrived(text: &SecretString, document: &KeysDocument) -> Result<Self> {
+    /// Takes what [`Keyring::travel`] rendered; `recipient` is asked for the rest, of each epoch.
+    pub(super) fn arrived(
+        text: &SecretString,
+        recipient: impl Fn(u32) -> Result<Recipient>,
+    ) -> Result<Self> {
         let wrong = || Error::new(ErrorKind::WrongKey, "the keys that were sent are not valid");
         let all: Vec<Travelling> =
             serde_json::from_str(text.expose_secret()).map_err(|_| wrong())?;
@@ -187,7 +189,7 @@ impl Keyring {
         for one in all {
             let reading = one.reading.map(|text| text.parse().map_err(|_| wrong()));
             let epoch = Epoch {
-                recipient: document.recipient(one.epoch)?,
+                recipient: recipient(one.epoch)?,
                 metadata: Key::of(&Zeroizing::new(one.metadata.0)).ok_or_else(wrong)?,
                 reading: reading.transpose()?,
             };

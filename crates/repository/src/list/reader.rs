@@ -4,11 +4,12 @@ use super::{
     CHUNK_FRONT, CHUNK_HEADER, CHUNK_LENGTH_MAX, CHUNK_RAW_MAX, FileKind, FileRecord, INDEX_NUMBER,
     LIST_MAGIC, LIST_TRAILER,
 };
-use crate::catalog::{Opened, held};
+use crate::catalog::Opened;
 use crate::fault::damaged;
 use crate::format::bytes::{Cursor, Malformed};
 use crate::format::header::{CIPHER_NONE, CIPHER_XCHACHA, HEADER_LENGTH};
 use crate::lru::Lru;
+use crate::mutex::held;
 use evenkeel_op::Result;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,8 @@
 //! Are the archived logs all there, each where it belongs, and as they were written?
 
+use super::Segment;
+use super::handle::Logs;
 use super::index::{self, Folder};
-use super::{Logs, Segment};
 use crate::crypt::Access;
 use crate::heal::{is_unfinished, list};
 use crate::names::{ARCHIVE_LOCK, BINLOGS};

@@ -1,7 +1,7 @@
 //! What is noted of a timeline, in its folder: sealed, bound to its place, and in an encrypted
 //! repository proven by a key, so that nobody else can have written it.
 
-use super::Logs;
+use super::handle::Logs;
 use crate::crypt::{Access, RunKeys};
 use crate::fault::damaged;
 use crate::ids::{Digest, RepositoryId};

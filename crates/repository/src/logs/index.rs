@@ -1,7 +1,7 @@
 //! What there is of archived logs, told by the names of segments and the headers of those that begin
 //! a file.
 
-use super::Logs;
+use super::handle::Logs;
 use super::header::{Place, SegmentHeader};
 use super::link::{self, Link};
 use super::mark::{self, FORGOTTEN, Forgotten};

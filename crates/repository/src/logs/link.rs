@@ -3,8 +3,9 @@
 //! word for it.
 
 use super::document::Kind;
+use super::handle::{LogWriter, Logs};
 use super::header::Place;
-use super::{LogWriter, Logs, index};
+use super::index;
 use crate::heal::list;
 use crate::sealed;
 use crate::store::Existing;

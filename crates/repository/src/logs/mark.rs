@@ -2,8 +2,9 @@
 //! removed, so whoever finds less than was written knows whether that was meant.
 
 use super::document::Kind;
+use super::handle::Logs;
 use super::header::Place;
-use super::{Logs, index};
+use super::index;
 use crate::crypt::RunKeys;
 use crate::sealed;
 use crate::store::Existing;

@@ -14,6 +14,7 @@
 mod check;
 mod document;
 mod forget;
+mod handle;
 mod header;
 mod index;
 mod link;
@@ -22,6 +23,7 @@ mod segment;
 
 pub(crate) use check::check;
 pub use forget::{ForgetLogs, ForgetLogsPlan, ForgottenLogs};
+pub use handle::{LogWriter, Logs};
 pub use header::{Home, Place, SegmentHeader, Unfinished};
 pub(crate) use index::order_of;
 pub use index::{Gap, Segment, Timeline};
@@ -29,36 +31,12 @@ pub use link::Link;
 pub(crate) use mark::FORGOTTEN;
 pub use segment::NewSegment;
 
-use crate::crypt::{Keyring, RunKeys};
 use crate::fault::{damaged, store_failed};
 use crate::heal::{self, is_unfinished, list};
-use crate::ids::RepositoryId;
 use crate::names::{ARCHIVE_LOCK, BINLOGS};
-use crate::repository::Repository;
-use crate::store::{Lock, LockMode, Store};
+use crate::store::{Lock, LockMode};
 use evenkeel_op::{Error, ErrorKind, Result};
 use segment::Opened;
-use std::sync::Arc;
-
-/// The archived logs of a repository. Cheap to clone.
-#[derive(Debug, Clone)]
-pub struct Logs {
-    store: Arc<dyn Store>,
-    repository: RepositoryId,
-    keys: Keyring,
-}
-
-impl Repository {
-    /// Returns its archived logs.
-    #[must_use]
-    pub fn logs(&self) -> Logs {
-        Logs {
-            store: self.store().clone(),
-            repository: self.id(),
-            keys: self.keys().clone(),
-        }
-    }
-}
 
 impl Logs {
     /// Reads the log's bytes of a segment, verified.
@@ -133,12 +111,6 @@ impl Logs {
             logs: self.clone(),
         })
     }
-}
-
-/// Adds segments.
-pub struct LogWriter {
-    logs: Logs,
-    keys: Option<RunKeys>,
 }
 
 impl LogWriter {

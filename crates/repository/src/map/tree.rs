@@ -2,10 +2,11 @@
 
 use super::leaf::{self, LeafBody};
 use super::{Child, Entry, FAN_OUT, RecordRef, node, width};
-use crate::catalog::{Catalog, held};
+use crate::catalog::Catalog;
 use crate::fault::damaged;
 use crate::format::record::{RecordId, RecordKind};
 use crate::list::FileRecord;
+use crate::mutex::held;
 use evenkeel_op::Result;
 use std::sync::{Arc, Mutex};
 

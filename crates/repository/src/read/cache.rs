@@ -1,8 +1,9 @@
 //! Decompressed frames, shared by all threads of a restore, within a limit of memory.
 
-use crate::catalog::{Catalog, held};
+use crate::catalog::Catalog;
 use crate::format::frame::Frame;
 use crate::lru::Lru;
+use crate::mutex::held;
 use evenkeel_op::{Context, Result};
 use std::sync::{Arc, Mutex};
 

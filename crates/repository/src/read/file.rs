@@ -1,7 +1,7 @@
 //! The content of one file, leaf by leaf.
 
 use super::cache::FrameCache;
-use crate::catalog::{Catalog, held};
+use crate::catalog::Catalog;
 use crate::fault::damaged;
 use crate::format::frame::Frame;
 use crate::ids::BlockHash;
@@ -9,6 +9,7 @@ use crate::list::{FileMeta, FileRecord};
 use crate::lru::Lru;
 use crate::map::tree::Tree;
 use crate::map::{Entry, FAN_OUT, Place};
+use crate::mutex::held;
 use evenkeel_op::Result;
 use std::sync::{Arc, Mutex};
 

@@ -28,6 +28,18 @@ pub struct Reader {
     lock: Arc<dyn Lock>,
 }
 
+impl Repository {
+    /// Opens a generation for reading. Busy at once beside a forget or prune.
+    pub fn reader(&self, generation: u32) -> Result<Reader> {
+        Reader::open(self, generation, Duration::ZERO)
+    }
+
+    /// Opens a generation for reading, waiting up to `wait` for a forget or prune to end.
+    pub fn reader_within(&self, generation: u32, wait: Duration) -> Result<Reader> {
+        Reader::open(self, generation, wait)
+    }
+}
+
 impl Reader {
     pub(crate) fn open(repository: &Repository, generation: u32, wait: Duration) -> Result<Self> {
         let store = repository.store();

@@ -1,33 +1,10 @@
 //! Frames of packs: who compresses them.
 
+use super::{MadeFrame, RawFrame};
 use crate::crypt::Sealer;
 use crate::format::frame::{self, TableEntry};
 use evenkeel_op::{Context, Result};
 use std::io;
-
-/// A frame that is not compressed yet.
-#[derive(Debug, Clone, Copy)]
-pub struct RawFrame<'a> {
-    /// zstd level.
-    pub level: i32,
-    /// What checksums in its pack begin with.
-    pub seed: u32,
-    /// Its number in the pack.
-    pub number: u32,
-    /// Length of each block, in bytes.
-    pub lengths: &'a [u32],
-    /// The blocks, one after another.
-    pub raw: &'a [u8],
-}
-
-/// What became of a frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MadeFrame {
-    /// Length of the whole frame, in bytes.
-    pub length: u32,
-    /// Its checksum.
-    pub crc: u32,
-}
 
 impl MadeFrame {
     pub(crate) fn entry(self, frame: &RawFrame<'_>) -> TableEntry {

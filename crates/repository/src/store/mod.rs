@@ -10,7 +10,7 @@ mod local;
 mod location;
 mod making;
 
-pub use frames::{FrameEncoder, MadeFrame, RawFrame};
+pub use frames::FrameEncoder;
 pub use local::{LocalStore, Step, Tap};
 pub use location::Location;
 
@@ -45,6 +45,30 @@ pub struct Listed {
     pub size: u64,
     /// Whether it is a folder.
     pub is_folder: bool,
+}
+
+/// A frame that is not compressed yet.
+#[derive(Debug, Clone, Copy)]
+pub struct RawFrame<'a> {
+    /// zstd level.
+    pub level: i32,
+    /// What checksums in its pack begin with.
+    pub seed: u32,
+    /// Its number in the pack.
+    pub number: u32,
+    /// Length of each block, in bytes.
+    pub lengths: &'a [u32],
+    /// The blocks, one after another.
+    pub raw: &'a [u8],
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MadeFrame {
+    /// Length of the whole frame, in bytes.
+    pub length: u32,
+    /// Its checksum.
+    pub crc: u32,
 }
 
 /// An object being written. Dropped unfinished, it leaves nothing behind.

@@ -1,9 +1,9 @@
 //! What a verify found.
 
 use super::sample::{Sample, SampleReport};
-use crate::catalog::held;
 use crate::fault;
 use crate::map::Place;
+use crate::mutex::held;
 use evenkeel_op::{Error, Result};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,38 +1,26 @@
 //! Begins a run: locks, heals, finds the base, marks the new generation as pending.
 
+use super::base::{self, Base, BaseFile, BaseInfo, RunKind};
 use super::builder::FileBuilder;
-use super::commit;
 use super::growing::GrowingBuilder;
 use super::shared::Shared;
 use super::worker::Worker;
 use crate::catalog::Catalog;
 use crate::fault::store_failed;
-use crate::format::header::ObjectKind;
 use crate::head::Head;
 use crate::heal;
-use crate::list::{FileKind, FileMeta, FileRecord, ListReader};
+use crate::list::{FileKind, FileMeta, FileRecord};
 use crate::locks;
-use crate::manifest::{GenerationRef, Kind};
+use crate::manifest::Kind;
 use crate::map::tree::Tree;
 use crate::names;
-use crate::repository::{Repository, list_hint};
+use crate::repository::Repository;
 use crate::sealed;
 use crate::store::Existing;
 use evenkeel_op::{Error, Result};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a run compares with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunKind {
-    /// Nothing: everything is stored.
-    Full,
-    /// The newest generation; without one, nothing.
-    Incremental,
-    /// The generation of this number.
-    Against(u32),
-}
 
 /// How a run is to be.
 #[derive(Debug, Clone)]
@@ -66,58 +54,6 @@ impl Begin {
     }
 }
 
-/// The generation a run compares with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseInfo {
-    /// Its number.
-    pub generation: u32,
-    /// Names exactly this generation of this repository: what a kept snapshot is filed under.
-    pub token: String,
-}
-
-/// A file of the base.
-pub struct BaseFile {
-    record: FileRecord,
-    tree: Tree,
-}
-
-impl BaseFile {
-    /// Returns what was known of it.
-    #[must_use]
-    pub fn meta(&self) -> &FileMeta {
-        &self.record.meta
-    }
-
-    pub(crate) fn id(&self) -> u64 {
-        self.record.id
-    }
-
-    pub(crate) fn tree(&self) -> &Tree {
-        &self.tree
-    }
-}
-
-pub(crate) struct Base {
-    pub(crate) kind: Kind,
-    pub(crate) reference: GenerationRef,
-    list: ListReader,
-    catalog: Arc<Catalog>,
-}
-
-impl Base {
-    /// Returns every generation that maps built on this base may point into.
-    pub(crate) fn references(&self) -> Result<Vec<GenerationRef>> {
-        let known = self.catalog.generation(self.reference.generation)?;
-        let older = known.manifest.references.iter().copied();
-        // What prune has removed since, nothing can point into any more.
-        let mut all: Vec<_> = older
-            .filter(|one| self.catalog.head.manifest(one.generation).is_some())
-            .collect();
-        all.push(self.reference);
-        Ok(all)
-    }
-}
-
 /// A generation being written. Dropped without a commit, it leaves nothing behind.
 pub struct Writer {
     pub(crate) shared: Arc<Shared>,
@@ -136,6 +72,13 @@ struct Pending {
     process: u32,
 }
 
+impl Repository {
+    /// Begins a run that adds a generation. Busy at once, or after `begin.wait`, beside another.
+    pub fn begin(&self, begin: Begin) -> Result<Writer> {
+        Writer::begin(self, begin)
+    }
+}
+
 impl Writer {
     pub(crate) fn begin(repository: &Repository, begin: Begin) -> Result<Self> {
         let store = repository.store();
@@ -148,7 +91,7 @@ impl Writer {
             let (store, head) = (store.clone(), head.clone());
             Arc::new(Catalog::new(store, repository.id(), keyring.clone(), head))
         });
-        let base = find_base(catalog, begin.kind)?;
+        let base = base::find_base(catalog, begin.kind)?;
         let created = begin.created.unwrap_or_else(jiff::Timestamp::now);
         let generation = healed.next.ok_or_else(|| no_numbers(&head))?;
         mark_pending(repository, generation, created)?;
@@ -202,7 +145,7 @@ impl Writer {
     pub fn base(&self) -> Option<BaseInfo> {
         self.base.as_ref().map(|base| BaseInfo {
             generation: base.reference.generation,
-            token: commit::token(self.shared.repository, base.reference),
+            token: base::token(self.shared.repository, base.reference),
         })
     }
 
@@ -282,37 +225,6 @@ fn no_numbers(head: &Head) -> Error {
         "that does not happen by itself: check where generation {highest} comes from, then \
          forget it and run 'evenkeel prune'"
     ))
-}
-
-fn find_base(catalog: Arc<Catalog>, kind: RunKind) -> Result<Option<Base>> {
-    let head = &catalog.head;
-    let newest = head.live.last();
-    let (live, kind) = match kind {
-        RunKind::Full => return Ok(None),
-        RunKind::Incremental => match newest {
-            Some(live) => (live, Kind::Incremental),
-            None => return Ok(None),
-        },
-        RunKind::Against(number) => {
-            let live = head.live(number).ok_or_else(|| {
-                Error::usage(format!("there is no generation {number} to compare with"))
-                    .hint(list_hint(&catalog.store.place()))
-            })?;
-            (live, Kind::Differential)
-        }
-    };
-    let list = ListReader::open(catalog.object(live.generation, ObjectKind::Files, 0)?)?;
-    // What the base refers to must be what it was when the base was written.
-    catalog.check_references(live.generation)?;
-    Ok(Some(Base {
-        kind,
-        reference: GenerationRef {
-            generation: live.generation,
-            manifest: live.manifest,
-        },
-        list,
-        catalog: catalog.clone(),
-    }))
 }
 
 /// Makes the generation's folder and its marker. Two writers never get the same number: the

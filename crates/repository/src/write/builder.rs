@@ -1,12 +1,12 @@
 //! Maps one file: leaves come in any order, nodes are written as soon as they are complete.
 
-use super::begin::BaseFile;
+use super::base::BaseFile;
 use super::leaf::Leaf;
 use super::shared::Shared;
-use crate::catalog::held;
 use crate::format::record::{RecordId, RecordKind};
 use crate::list::{FileMeta, FileRecord};
 use crate::map::{Child, Entry, FAN_OUT, RecordRef, height, leaf, node, width};
+use crate::mutex::held;
 use evenkeel_op::{Error, Result};
 use std::collections::BTreeMap;
 use std::ops::Range;

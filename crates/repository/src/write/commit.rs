@@ -1,11 +1,12 @@
 //! Makes a generation real: all objects durable, then the manifest, then the head.
 
+use super::base::token;
 use super::begin::Writer;
-use crate::catalog::held;
 use crate::head::{Head, Live};
 use crate::heal;
-use crate::ids::{Digest, RepositoryId};
+use crate::ids::Digest;
 use crate::manifest::{GenerationRef, Kind, Manifest, ObjectInfo};
+use crate::mutex::held;
 use crate::names;
 use crate::sealed;
 use crate::store::Existing;
@@ -37,12 +38,6 @@ pub struct CommitInfo {
     pub bytes_changed: u64,
     /// Bytes added to the repository, the manifest not counted.
     pub bytes_stored: u64,
-}
-
-/// Returns the name of exactly this generation.
-pub(crate) fn token(repository: RepositoryId, generation: GenerationRef) -> String {
-    let number = generation.generation;
-    format!("{repository}-{number}-{}", generation.manifest)
 }
 
 impl Writer {

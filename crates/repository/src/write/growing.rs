@@ -4,13 +4,13 @@
 //! Every block has to be given: a stream does not say what it leaves out. What is as in the base is
 //! still neither stored nor mapped again.
 
-use super::begin::BaseFile;
+use super::base::BaseFile;
 use super::leaf::Leaf;
 use super::shared::Shared;
-use crate::catalog::held;
 use crate::format::record::{RecordId, RecordKind};
 use crate::list::{FileMeta, FileRecord};
 use crate::map::{Child, Entry, FAN_OUT, height, node, width};
+use crate::mutex::held;
 use evenkeel_op::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,6 @@
 //! Writing a generation: workers fill packs, builders map files, a commit makes it real.
 
+mod base;
 mod begin;
 mod builder;
 mod commit;
@@ -9,7 +10,8 @@ mod maps;
 mod shared;
 mod worker;
 
-pub use begin::{BaseFile, BaseInfo, Begin, RunKind, Writer};
+pub use base::{BaseFile, BaseInfo, RunKind};
+pub use begin::{Begin, Writer};
 pub use builder::FileBuilder;
 pub use commit::CommitInfo;
 pub use growing::GrowingBuilder;

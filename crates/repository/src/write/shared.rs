@@ -1,12 +1,12 @@
 //! What all threads of a run share.
 
 use super::maps::MapsWriter;
-use crate::catalog::held;
 use crate::crypt::{Key, RunKeys};
 use crate::format::header::{ObjectId, ObjectKind};
 use crate::ids::RepositoryId;
 use crate::list::{FileKind, FileRecord, Sorter};
 use crate::manifest::ObjectInfo;
+use crate::mutex::held;
 use crate::store::{Lock, Store};
 use evenkeel_op::{Error, Result};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};

@@ -2,13 +2,14 @@
 //! waiting for anyone.
 
 use super::shared::Shared;
-use crate::catalog::{held, pack_hash};
+use crate::catalog::pack_hash;
 use crate::crypt::{self, Key, Sealer};
 use crate::fault::store_failed;
 use crate::format::frame::{self, FRAME_RAW_MAX, FRAME_SLOTS_MAX, FRAMES_MAX, TableEntry};
 use crate::format::header::{HEADER_LENGTH, Header, ObjectId};
 use crate::manifest::ObjectInfo;
 use crate::map::Place;
+use crate::mutex::held;
 use crate::store::{Existing, FrameEncoder, NewObject, RawFrame, Store};
 use evenkeel_op::{Context, Result};
 use std::sync::Arc;
