@@ -1,7 +1,7 @@
 //! Keeps the list of files true to the moment of the snapshot: binary logs come and go at any time,
 //! tables where nothing stops DDL.
 
-use super::freeze::source;
+use super::source_file::source;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_snapshot::Provider;

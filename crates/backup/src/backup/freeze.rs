@@ -11,6 +11,7 @@ use super::image;
 use super::method::{Choice, Method, Moment};
 use super::order::{early_files, late_files};
 use super::request::{BackupRequest, Source};
+use super::source_file::{source, sources};
 use super::survey::{self, Survey, redo_layout};
 use crate::Run;
 use crate::tables::{self, TableRecord};
@@ -22,7 +23,7 @@ use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
 use evenkeel_server::lock::{Held, Locker};
 use evenkeel_server::replication::SourceCoordinates;
 use evenkeel_server::tables::ServerTables;
-use evenkeel_snapshot::{Provider, SourceFile, pause};
+use evenkeel_snapshot::{Provider, pause};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -545,15 +546,4 @@ fn first_redo_file(files: &ServerFiles) -> Result<&FoundFile> {
     redo_files(files)
         .find(|file| file.name.ends_with("/ib_logfile0"))
         .ok_or_else(|| Error::failed("the server has no ib_logfile0"))
-}
-
-pub(super) fn source(file: &FoundFile) -> SourceFile {
-    SourceFile {
-        name: file.name.clone(),
-        path: file.path.clone(),
-    }
-}
-
-pub(super) fn sources(files: &[FoundFile]) -> Vec<SourceFile> {
-    files.iter().map(source).collect()
 }

@@ -1,8 +1,9 @@
 //! Freezes a server's files without a repository: what the proofs of the freezing itself stand on.
 
-use super::freeze::{self, Frozen, source};
+use super::freeze::{self, Frozen, Moments};
 use super::request::BackupRequest;
-use super::{Moments, survey};
+use super::source_file::source;
+use super::survey;
 use crate::Run;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::coordinates::Coordinates;

@@ -18,6 +18,7 @@ mod plan;
 mod read;
 mod read_file;
 mod request;
+mod source_file;
 mod stands_still;
 mod survey;
 mod suspects;
@@ -36,8 +37,8 @@ use crate::engine::Tool;
 use crate::facts::{Facts, VOLUME_ROOT};
 use crate::left_out::LeftOut;
 use crate::report::{CorruptPage, GenerationReport};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::{Begin, FileKind, FileMeta, Repository, Writer};
+use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_repository::{Begin, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Provider;
 use freeze::Frozen;
@@ -46,8 +47,6 @@ use origin::Origin;
 use read::ReadTotals;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use suspects::Settled;
@@ -236,26 +235,11 @@ fn store(
     let roots = roots.filter(|(id, _)| *id != VOLUME_ROOT);
     let dirs = frozen.files.dirs.iter().map(|(name, path)| (name, path));
     for (name, path) in roots.chain(dirs) {
-        writer.add(dir_meta(name, path)?)?;
+        writer.add(read_file::dir_meta(name, path)?)?;
     }
     let settled = suspects::settle(frozen, &totals, request, run)?;
     run.progress.end();
     Ok((totals, settled))
-}
-
-fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
-    let metadata = fs::metadata(path).context(|| format!("failed to stat {}", path.display()))?;
-    let mut meta = FileMeta::file(name, 0, 0);
-    meta.kind = FileKind::Dir;
-    meta.mode = metadata.permissions().mode() & 0o7777;
-    meta.uid = metadata.uid();
-    meta.gid = metadata.gid();
-    meta.mtime = (
-        metadata.mtime(),
-        u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
-    );
-    meta.xattrs = read_file::xattrs(path);
-    Ok(meta)
 }
 
 /// What is known of the server before anything is frozen.
@@ -277,7 +261,7 @@ impl ServerFacts {
                 .as_ref()
                 .map(|abilities| abilities.version_text.clone()),
             program: program.map(|path| path.to_string_lossy().into_owned()),
-            volumes: volumes::places(survey),
+            volumes: volumes::places(&survey.layout, &survey.files),
         }
     }
 }

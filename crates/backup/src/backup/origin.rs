@@ -20,7 +20,9 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn of(survey: &Survey) -> Self {
-        let mut places: Vec<String> = volumes::places(survey).into_values().collect();
+        let mut places: Vec<String> = volumes::places(&survey.layout, &survey.files)
+            .into_values()
+            .collect();
         if places.is_empty() {
             places.push(survey.files.datadir.display().to_string());
         }

@@ -4,12 +4,13 @@
 //! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
 
 use super::ahead::Ahead;
-use super::freeze::{Frozen, source};
+use super::freeze::Frozen;
 use super::give_way::{self, SessionGivesWay};
 use super::pages::{self, Findings, PageCheck};
 use super::plan::{self, LeafPlan};
 use super::read_file::{self, Source};
 use super::request::BackupRequest;
+use super::source_file::source;
 use super::turns::Turns;
 use crate::Run;
 use crate::workers::first_error;

@@ -3,7 +3,7 @@
 
 use evenkeel_op::own_directory::open_without_links;
 use evenkeel_op::{Context, Error, Result};
-use evenkeel_repository::FileMeta;
+use evenkeel_repository::{FileKind, FileMeta};
 use evenkeel_server::files::{Access, FoundFile};
 use evenkeel_snapshot::volume;
 use rustix::fs::{Advice, OFlags, SeekFrom};
@@ -12,7 +12,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// An open frozen file.
@@ -206,6 +206,22 @@ pub(super) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Resul
     }
     meta.allocated = frozen.metadata.blocks() * 512;
     meta.xattrs = xattrs(&found.path);
+    Ok(meta)
+}
+
+/// Describes a directory.
+pub(super) fn dir_meta(name: &str, path: &Path) -> Result<FileMeta> {
+    let metadata = fs::metadata(path).context(|| format!("failed to stat {}", path.display()))?;
+    let mut meta = FileMeta::file(name, 0, 0);
+    meta.kind = FileKind::Dir;
+    meta.mode = metadata.permissions().mode() & 0o7777;
+    meta.uid = metadata.uid();
+    meta.gid = metadata.gid();
+    meta.mtime = (
+        metadata.mtime(),
+        u32::try_from(metadata.mtime_nsec()).unwrap_or(0),
+    );
+    meta.xattrs = xattrs(path);
     Ok(meta)
 }
 

@@ -1,10 +1,11 @@
 //! Settles pages that failed their checksum: torn but saved by the doublewrite buffer, or corrupt.
 
-use super::freeze::{Frozen, source};
+use super::freeze::Frozen;
 use super::pages::{self, Suspect};
 use super::read::ReadTotals;
 use super::read_file;
 use super::request::BackupRequest;
+use super::source_file::source;
 use crate::Run;
 use crate::report::CorruptPage;
 use evenkeel_innodb::doublewrite::DoublewriteCopies;

@@ -1,6 +1,5 @@
 //! Raw volumes and single files, backed up without any server.
 
-use super::survey::Survey;
 use crate::facts::VOLUME_ROOT;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::files::{ServerFiles, generation_name};
@@ -73,12 +72,12 @@ pub(super) fn layout(files: &ServerFiles) -> Layout {
     }
 }
 
-/// Returns where each volume of a survey is, by its name; nothing for a server.
-pub(super) fn places(survey: &Survey) -> BTreeMap<String, String> {
-    if survey.layout.volumes.is_empty() {
+/// Returns where each volume of a layout is, by its name; nothing for a server.
+pub(super) fn places(layout: &Layout, files: &ServerFiles) -> BTreeMap<String, String> {
+    if layout.volumes.is_empty() {
         return BTreeMap::new();
     }
-    let files = survey.files.files.iter();
+    let files = files.files.iter();
     files
         .map(|file| (file.name.clone(), file.path.display().to_string()))
         .collect()

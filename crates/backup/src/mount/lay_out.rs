@@ -6,7 +6,7 @@ use super::request::ScratchRequest;
 use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::restore::places::Places;
-use crate::restore::{entries, names};
+use crate::restore::{dress, entries, names};
 use evenkeel_mount::Scratch;
 use evenkeel_op::{Context, Result, Unit};
 use evenkeel_repository::FileRecord;
@@ -55,7 +55,7 @@ pub(super) fn lay_out(
                 } else {
                     scratch.adopt(&path, u64::from(number), record.meta.size)?;
                 }
-                entries::dress(file.as_fd(), &path, &record.meta, request.owner)?;
+                dress::dress(file.as_fd(), &path, &record.meta, request.owner)?;
             }
         }
         run.progress.advance(1);
@@ -65,7 +65,7 @@ pub(super) fn lay_out(
     entries::link_schemas(&files.join(DATA_ROOT), roots, false)?;
     for (_, listed) in opened.listing.all() {
         if let What::Directory(Some(record)) = &listed.what {
-            entries::dress_dir(&files.join(&listed.path), &record.meta, request.owner)?;
+            dress::dress_dir(&files.join(&listed.path), &record.meta, request.owner)?;
         }
     }
     run.progress.end();

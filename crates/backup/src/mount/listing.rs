@@ -1,6 +1,6 @@
 //! The names of one generation, as directories.
 
-use crate::restore::{entries, names};
+use crate::restore::{dress, names};
 use evenkeel_mount::{Attributes, Kind};
 use evenkeel_op::{Error, Result};
 use evenkeel_repository::{FileKind, FileRecord, Reader};
@@ -126,7 +126,7 @@ impl Listed {
             let meta = &record.meta;
             shown.kind = self.kind();
             (shown.size, shown.allocated) = (meta.size, meta.allocated);
-            (shown.mode, shown.mtime) = (entries::plain_mode(meta), meta.mtime);
+            (shown.mode, shown.mtime) = (dress::plain_mode(meta), meta.mtime);
             if rustix::process::geteuid().is_root() {
                 (shown.uid, shown.gid) = (meta.uid, meta.gid);
             }

@@ -1,15 +1,16 @@
 //! Finds the generation to begin with, the history that goes on from it, and where to stop.
 
+use super::base::{Base, order};
 use super::log::{self, ArchivedFile};
+use super::report::PointReport;
 use super::two_places::TimesGoBack;
-use super::walk::Walk;
+use super::typed::Point;
+use super::walk::{Verdict, Walk};
 use super::way::{Leg, ways};
-use super::{Point, PointReport};
 use crate::Run;
 use crate::archive::{LogPlace, Place};
 use crate::facts::{DATA_ROOT, Facts, LOG_ROOT};
 use crate::restore::bound_to_their_place;
-use evenkeel_binlog::number_of;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::logs::{Logs, Timeline};
 use evenkeel_repository::store::Lock;
@@ -32,22 +33,6 @@ pub struct PointPlan {
     pub(crate) legs: Vec<Leg>,
     /// Whether the transactions have GTIDs, and whether some have none.
     pub(crate) gtids: (bool, bool),
-}
-
-/// A generation that may be the base, and the history that goes on from it.
-pub(super) struct Base {
-    generation: u32,
-    pub(super) at: Place,
-    pub(super) timeline: Timeline,
-}
-
-/// What a generation and a point are to each other.
-pub(super) enum Verdict {
-    Found(Box<PointReport>, (bool, bool), Vec<Leg>),
-    /// The generation is of a later moment, or that cannot be ruled out.
-    TooLate,
-    /// The archive does not reach so far without a gap, or the transaction is not in it.
-    NotThere(Error),
 }
 
 /// Finds the nearest generation before a point (or takes the one that is named) and the transactions
@@ -373,14 +358,4 @@ fn is_too_late(base: &Base, manifest: &Manifest, point: &Point) -> Result<bool> 
         Point::Position(place) => order(place) < order(&base.at),
         Point::After(_) | Point::Before(_) => false,
     })
-}
-
-pub(super) fn order(place: &Place) -> (Option<u64>, u64) {
-    (number_of(&place.file), place.position)
-}
-
-impl std::fmt::Debug for Base {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "generation {} at {}", self.generation, self.at)
-    }
 }

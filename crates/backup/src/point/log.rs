@@ -1,6 +1,7 @@
 //! The archived log from a place on: its events and transactions, across files.
 
-use super::{Transaction, Unmade, unmade};
+use super::transaction::Transaction;
+use super::unmade::{self, Unmade};
 use crate::archive::Place;
 use evenkeel_binlog::{
     Event, Events, Format, Group, Groups, Gtid, GtidSet, MAGIC, body, kind, statement,

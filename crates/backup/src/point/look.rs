@@ -6,8 +6,8 @@
 //! end. No session sets that clock; where a log does not show it, as MariaDB's when only rows change,
 //! the beginnings of files stand for it.
 
-use super::Transaction;
 use super::reached::Reached;
+use super::transaction::Transaction;
 
 /// How long is looked on, by the server's clock.
 const LOOK_SECONDS: u32 = 3600;
@@ -100,8 +100,8 @@ pub(super) fn seconds(transaction: &Transaction) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Place;
     use super::*;
+    use crate::archive::Place;
 
     fn of(time: i64) -> Transaction {
         let at = Place {

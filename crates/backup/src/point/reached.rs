@@ -1,6 +1,7 @@
 //! A place in the log, and what was counted up to there.
 
-use super::{Transaction, Unmade, Why};
+use super::transaction::Transaction;
+use super::unmade::{Unmade, Why};
 use crate::archive::Place;
 
 /// So many statements are told that read files: whoever has more has a habit, and is told enough.

@@ -4,16 +4,18 @@
 //! everybody's reach; the last one ends at the point. Nothing is translated: row events, statements,
 //! compressed and XA transactions are what they were. Afterwards nothing of it is left.
 
+use super::find::PointPlan;
 use super::log::{ArchivedFile, copy_others, files_from};
 use super::meaning;
+use super::transaction::Transaction;
+use super::unmade::Why;
 use super::way::Leg;
-use super::{Replay, Transaction, Why};
 use crate::{Run, throwaway};
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Row, Session, quote};
-use evenkeel_server::launch::{Account, Launch, Running};
+use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
@@ -49,6 +51,15 @@ const OPTIONS: [&str; 15] = [
     // Nobody reads it, and without it MySQL starts in half the processor time.
     "--performance-schema=OFF",
 ];
+
+/// A point that was found, and the program that goes there.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    /// What was found.
+    pub plan: PointPlan,
+    /// The server program.
+    pub binary: Binary,
+}
 
 /// With what transactions are applied, besides the files: known before any is written.
 #[derive(Debug)]

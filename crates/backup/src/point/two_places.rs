@@ -1,9 +1,9 @@
 //! A time that is two places in the log, because times in it go back: named, and one of them taken when
 //! that is asked for.
 
-use super::Transaction;
 use super::look::Look;
 use super::reached::Reached;
+use super::transaction::Transaction;
 use crate::archive::Place;
 use evenkeel_op::{Error, Result};
 use serde::Serialize;

@@ -1,15 +1,27 @@
 //! What a walk along archived logs sees: what was executed, where the point is, what comes behind it.
 
-use super::find::{Base, Verdict, order};
+use super::base::{Base, order};
 use super::log::Item;
 use super::look::{Look, seconds};
 use super::reached::Reached;
+use super::report::{PointReport, Seam};
+use super::transaction::Transaction;
 use super::two_places::{TimesGoBack, choose};
+use super::typed::Point;
+use super::unmade::Unmade;
 use super::way::Leg;
-use super::{Point, PointReport, Seam, Transaction, Unmade};
 use crate::archive::Place;
 use evenkeel_binlog::{Gtid, GtidSet};
 use evenkeel_op::{Error, ErrorKind, Result};
+
+/// What a generation and a point are to each other.
+pub(super) enum Verdict {
+    Found(Box<PointReport>, (bool, bool), Vec<Leg>),
+    /// The generation is of a later moment, or that cannot be ruled out.
+    TooLate,
+    /// The archive does not reach so far without a gap, or the transaction is not in it.
+    NotThere(Error),
+}
 
 /// What was seen on the way.
 pub(super) struct Walk<'a> {

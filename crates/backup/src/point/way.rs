@@ -1,6 +1,6 @@
 //! The ways from a generation on: its own history, and those of servers that took over.
 
-use super::find::{Base, order};
+use super::base::{Base, order};
 use crate::archive::Place;
 use evenkeel_binlog::GtidSet;
 use evenkeel_repository::logs::{Link, Timeline};

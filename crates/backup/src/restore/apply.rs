@@ -3,8 +3,10 @@
 //! All is made durable at once, before it is shown. What is written goes to the disk meanwhile, because the
 //! kernel would begin only after seconds, and the end would wait for nearly all of a small restore.
 
+use super::plan::Plan;
+use super::request::RestoreRequest;
 use super::write::BlockWriter;
-use super::{Plan, RestoreRequest, entries, names};
+use super::{dress, entries, names};
 use crate::Run;
 use crate::workers::first_error;
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -145,7 +147,7 @@ fn hand_out_file(
     let leaves = reader.leaf_count();
     let stretches = leaves.div_ceil(STRETCH);
     if stretches == 0 {
-        return entries::dress(file.as_fd(), &path, &meta, request.owner);
+        return dress::dress(file.as_fd(), &path, &meta, request.owner);
     }
     let open = Arc::new(Open {
         path,
@@ -209,7 +211,7 @@ fn work(
         written.fetch_add(bytes, Ordering::Relaxed);
         fail::fail_point!("restore::apply::stretch");
         if open.stretches_left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            entries::dress(open.file.as_fd(), &open.path, &open.meta, request.owner)?;
+            dress::dress(open.file.as_fd(), &open.path, &open.meta, request.owner)?;
         }
         if open.reader.leaf_count() >= FLUSHED_MIN_LEAVES {
             // Full, or ended by a failure that is told elsewhere: the end flushes everything.
@@ -226,7 +228,7 @@ fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
         let meta = record?.meta;
         let (staging, relative) = names::place(&plan.roots, &meta.name)?;
         if meta.kind == FileKind::Dir && !relative.as_os_str().is_empty() {
-            entries::dress_dir(&staging.dir().join(relative), &meta, request.owner)?;
+            dress::dress_dir(&staging.dir().join(relative), &meta, request.owner)?;
         }
     }
     Ok(())
@@ -236,7 +238,7 @@ fn dress_dirs(plan: &Plan, request: &RestoreRequest) -> Result<()> {
 pub(super) fn open_up_dirs(plan: &Plan) -> Result<()> {
     for record in plan.reader.files() {
         let meta = record?.meta;
-        let mode = entries::plain_mode(&meta);
+        let mode = dress::plain_mode(&meta);
         let (staging, relative) = names::place(&plan.roots, &meta.name)?;
         if meta.kind != FileKind::Dir || relative.as_os_str().is_empty() || mode & 0o022 == 0 {
             continue;

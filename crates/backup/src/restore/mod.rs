@@ -1,113 +1,37 @@
 //! Restores a generation: plan, write every block once, then let the directories appear whole.
 
 mod apply;
+pub(crate) mod dress;
 pub(crate) mod entries;
 pub(crate) mod names;
 mod onto;
 pub(crate) mod places;
+mod plan;
+mod request;
 mod space;
 mod staging;
 mod start_options;
 mod write;
 
 pub use onto::{OntoPlan, OntoReport, OntoRequest, onto, plan_onto};
+pub use request::{RestoreReport, RestoreRequest};
 
 use crate::engine::{self, Copied, Tool, Wanted};
 use crate::facts::{DATA_ROOT as DATA, Facts};
-use crate::point::{self, Ground, Means, PointReport, Replay};
+use crate::point::{self, Ground, Means};
 use crate::{Run, throwaway};
 use entries::Where;
 use evenkeel_op::paths::{absolute, resolved};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_repository::{FileMeta, Location, Reader, Repository};
+use evenkeel_repository::{FileMeta, Location, Repository};
 use evenkeel_server::launch::Account;
-use evenkeel_server::replication::{Seeding, seeding};
-use serde::Serialize;
+use evenkeel_server::replication::seeding;
+use plan::Plan;
 use staging::Staging;
-pub(crate) use start_options::{leads_nowhere_else, start_options};
+pub(crate) use start_options::{bound_to_their_place, leads_nowhere_else, start_options};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-
-/// What to restore, and where to.
-#[derive(Debug, Clone)]
-pub struct RestoreRequest {
-    /// The repository.
-    pub repository: Location,
-    /// The generation; the newest when not given.
-    pub generation: Option<u32>,
-    /// Becomes the data directory; must not exist or be empty.
-    pub target: PathBuf,
-    /// Where roots outside the data directory go, by root id. Others go beside the target, as
-    /// `TARGET-ID`.
-    pub map_roots: BTreeMap<String, PathBuf>,
-    /// Threads that write.
-    pub workers: usize,
-    /// Owner and group of everything, instead of what they were.
-    pub owner: Option<(u32, u32)>,
-    /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
-    pub engine_tool: Option<PathBuf>,
-    /// The point in time to go on to; the generation must be the one that it was found for.
-    pub replay: Option<Replay>,
-}
-
-impl RestoreRequest {
-    /// Makes a request with the usual settings.
-    #[must_use]
-    pub fn new(repository: impl Into<Location>, generation: Option<u32>, target: &Path) -> Self {
-        Self {
-            repository: repository.into(),
-            generation,
-            target: absolute(target),
-            map_roots: BTreeMap::new(),
-            workers: crate::default_workers(),
-            owner: None,
-            engine_tool: None,
-            replay: None,
-        }
-    }
-}
-
-/// What a restore came to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RestoreReport {
-    /// The generation.
-    pub generation: u32,
-    /// What it is a backup of: host and data directory, or volumes.
-    pub source: String,
-    /// The data directory.
-    pub target: PathBuf,
-    /// Files written.
-    pub files: u64,
-    /// Sum of their sizes.
-    pub bytes_logical: u64,
-    /// Bytes written; holes are left out.
-    pub bytes_written: u64,
-    /// Wall-clock time.
-    pub seconds: f64,
-    /// Where each root is now.
-    pub roots: BTreeMap<String, PathBuf>,
-    /// Options that a server needs to start on it.
-    pub start_options: Vec<String>,
-    /// How it becomes a replica; none when that is not known, and after a replay.
-    pub replica: Option<Seeding>,
-    /// Which point in time it was brought to, if to any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub point: Option<PointReport>,
-}
-
-/// Where everything will go: made before anything is written.
-struct Plan {
-    reader: Reader,
-    facts: Facts,
-    roots: BTreeMap<String, Staging>,
-    /// What the roots were themselves.
-    tops: BTreeMap<String, FileMeta>,
-    /// Prepares what it once copied.
-    tool: Option<Tool>,
-    /// With what, and as whom, archived transactions are applied.
-    means: Option<Means>,
-}
 
 /// Restores. On an error, or when the process dies, no target exists that a server would accept.
 pub fn restore(request: &RestoreRequest, run: Run<'_>) -> Result<RestoreReport> {
@@ -277,7 +201,7 @@ fn means(
         return Ok(None);
     };
     let places: Vec<&Path> = roots.values().map(Staging::target).collect();
-    let owner = entries::owner_of(top, request.owner);
+    let owner = dress::owner_of(top, request.owner);
     point::means(replay, &facts.settings, owner, &places, run)
 }
 
@@ -319,7 +243,7 @@ fn prepare(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
 /// What the tool runs as; none without root.
 fn tools_account(tops: &BTreeMap<String, FileMeta>, owner: Option<(u32, u32)>) -> Option<Account> {
     let top = tops.get(DATA)?;
-    throwaway::account_of(entries::owner_of(top, owner))
+    throwaway::account_of(dress::owner_of(top, owner))
 }
 
 /// Gives what a server or a tool worked on to whom it belongs.
@@ -328,7 +252,7 @@ fn give_content(plan: &Plan, request: &RestoreRequest) -> Result<()> {
         let top = plan
             .tops
             .get(id)
-            .map(|top| entries::owner_of(top, request.owner));
+            .map(|top| dress::owner_of(top, request.owner));
         top.map_or(Ok(()), |owner| root.give_content(owner))?;
     }
     apply::open_up_dirs(plan)
@@ -399,19 +323,6 @@ pub(crate) fn newest_whole(repository: &Repository) -> Result<u32> {
         )),
         None => error,
     })
-}
-
-/// The redo log names tables outside the data directory by the path that they had, and crash
-/// recovery opens them there: it would not start without them, and would write to whatever else is
-/// at that place, the original server's own tables perhaps. Only MySQL 8 looks elsewhere first.
-/// Returns the root and place of each directory of such tables.
-pub(crate) fn bound_to_their_place(facts: &Facts) -> impl Iterator<Item = (&str, &Path)> {
-    let bound = !start_options::is_mysql_8(&facts.settings);
-    facts
-        .roots
-        .iter()
-        .filter(move |(id, _)| bound && id.starts_with("tablespaces-"))
-        .map(|(id, place)| (id.as_str(), Path::new(place)))
 }
 
 fn refuse_moved_tables(facts: &Facts, roots: &BTreeMap<String, Staging>) -> Result<()> {

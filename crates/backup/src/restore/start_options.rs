@@ -197,6 +197,19 @@ fn log_base(settings: &BTreeMap<String, String>) -> Option<&str> {
     Path::new(base).file_name()?.to_str()
 }
 
+/// The redo log names tables outside the data directory by the path that they had, and crash
+/// recovery opens them there: it would not start without them, and would write to whatever else is
+/// at that place, the original server's own tables perhaps. Only MySQL 8 looks elsewhere first.
+/// Returns the root and place of each directory of such tables.
+pub(crate) fn bound_to_their_place(facts: &Facts) -> impl Iterator<Item = (&str, &Path)> {
+    let bound = !is_mysql_8(&facts.settings);
+    facts
+        .roots
+        .iter()
+        .filter(move |(id, _)| bound && id.starts_with("tablespaces-"))
+        .map(|(id, place)| (id.as_str(), Path::new(place)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,8 @@
 //! Proves that a generation starts: restore into a scratch directory or mount with one, start the
 //! server's own program on it without networking, wait for recovery, check every table.
 
-use super::scratch::Scratch;
+use super::report::BootReport;
+use super::scratch::{MOUNTPOINT, Scratch};
 use super::{check, queues};
 use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
@@ -16,7 +17,6 @@ use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::quote_name;
 use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use evenkeel_server::tables::ServerTables;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -39,40 +39,6 @@ pub struct BootRequest {
     pub deadline: Duration,
     /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
     pub engine_tool: Option<PathBuf>,
-}
-
-/// What the proof came to.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BootReport {
-    /// The generation.
-    pub generation: u32,
-    /// Whether the server started and every table passed.
-    pub proven: bool,
-    /// Version of the server that was started.
-    pub server: String,
-    /// From start to the first greeting, crash recovery included; none when it never greeted.
-    pub recovery_seconds: Option<f64>,
-    /// Tables that CHECK TABLE looked at.
-    pub tables_checked: u64,
-    /// Tables that the generation says it has, and that were looked for; null where it does not say.
-    pub tables_recorded: Option<u64>,
-    /// What CHECK TABLE or the server complained of.
-    pub problems: Vec<String>,
-}
-
-impl BootReport {
-    /// Of a generation that nothing was done with yet.
-    pub(super) fn of(generation: u32, server: String) -> Self {
-        Self {
-            generation,
-            proven: false,
-            server,
-            recovery_seconds: None,
-            tables_checked: 0,
-            tables_recorded: None,
-            problems: Vec::new(),
-        }
-    }
 }
 
 /// Refuses a generation whose tables a server would look for where the originals are: it must not
@@ -192,9 +158,6 @@ struct Ground {
     start_options: Vec<String>,
     mount: Option<Mount>,
 }
-
-/// Where a mount is, in the scratch directory.
-pub(super) const MOUNTPOINT: &str = "mnt";
 
 impl Ground {
     fn make(

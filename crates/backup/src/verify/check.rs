@@ -1,7 +1,7 @@
 //! What the server that proves a generation says of each table.
 
-use super::boot::BootReport;
 use super::queues;
+use super::report::BootReport;
 use crate::Run;
 use evenkeel_op::{Context, Result, Unit};
 use evenkeel_server::connect::{Row, Session, quote_name};

@@ -4,8 +4,10 @@ mod boot;
 mod check;
 mod queues;
 mod read;
+mod report;
 mod scratch;
 
 pub use crate::throwaway::is_enterable;
-pub use boot::{BootReport, BootRequest, boot, ready};
+pub use boot::{BootRequest, boot, ready};
 pub use read::{Generations, ReadRequest, read, sentence};
+pub use report::BootReport;

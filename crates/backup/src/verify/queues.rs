@@ -1,7 +1,7 @@
 //! Queues of a generation that is proved: the server that does it loads no library, so that it knows no queue.
 //! Their files are read here, as `queue check` reads them.
 
-use super::boot::BootReport;
+use super::report::BootReport;
 use evenkeel_op::{Context, Result};
 use evenkeel_queue::place::{anchors, root_of};
 use evenkeel_queue::salvage;

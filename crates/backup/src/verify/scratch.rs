@@ -1,7 +1,6 @@
 //! The scratch directory of a proof: it goes with everything in it, and what a killed proof left goes with
 //! the next one.
 
-use super::boot::MOUNTPOINT;
 use evenkeel_op::living::{Living, sweep};
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::paths::absolute;
@@ -11,6 +10,8 @@ use std::path::Path;
 
 /// Says that a scratch directory is ours, so that one left by a killed run can be removed.
 const MARKER: &str = ".evenkeel-scratch";
+/// Where a mount is, in the scratch directory.
+pub(super) const MOUNTPOINT: &str = "mnt";
 /// Ends the name of one that nobody chose, before the number of the process that made it.
 const CHOSEN_BY_US: &str = ".boot-";
 /// Others pass through, to what is theirs in it.

@@ -113,7 +113,7 @@ pub(super) fn original(name: &str, datadir: &Path) -> PathBuf {
 /// Describes a directory, which may be gone.
 pub(super) fn dir_meta(name: &str, path: &Path, datadir: &Path) -> Result<FileMeta> {
     if path.is_dir() {
-        return super::dir_meta(name, path);
+        return read_file::dir_meta(name, path);
     }
     let mut meta = FileMeta::file(name, 0, 0);
     meta.kind = FileKind::Dir;

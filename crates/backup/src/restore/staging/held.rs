@@ -1,7 +1,7 @@
 //! Whose a directory is while it is restored: root's and closed, but for the time that a server works on it.
 
 use super::Staging;
-use crate::restore::entries;
+use crate::restore::dress;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;
@@ -54,7 +54,7 @@ impl Staging {
     /// Gives a directory away that is whole: from now on nothing is written in it.
     pub(super) fn dress(&self, directory: impl AsFd) -> Result<()> {
         if let Some((meta, owner)) = self.last.get() {
-            return entries::dress(directory.as_fd(), &self.target, meta, *owner);
+            return dress::dress(directory.as_fd(), &self.target, meta, *owner);
         }
         let failed = || format!("failed to set the mode of {}", self.target.display());
         match self.around.get() {
