@@ -8,8 +8,8 @@
 //! run/            sockets and logs of servers
 //! ```
 
-use super::Place;
 use super::make::Crashed;
+use super::request::Place;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use std::fs::{self, File, TryLockError};

@@ -1,7 +1,7 @@
 //! A data directory with many tables, as SIGKILL left it.
 
-use super::RecoveryRequest;
 use super::ground::Ground;
+use super::request::RecoveryRequest;
 use crate::Run;
 use evenkeel_op::{Context, Error, Result, Unit};
 use evenkeel_server::abilities::{Flavour, StartReads};

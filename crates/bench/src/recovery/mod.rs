@@ -15,6 +15,7 @@ mod log;
 mod make;
 mod plot;
 mod report;
+mod request;
 mod round;
 mod steps;
 mod storage;
@@ -22,49 +23,17 @@ mod tree;
 
 pub use plot::plot;
 pub use report::{Bar, Case, Mode, ReadsSeen, RecoveryReport, Round, StepTime, Timing, Warmed};
+pub use request::{Place, RecoveryRequest};
+pub use round::BeforeStart;
 
 use crate::Run;
 use evenkeel_op::{Error, Result, Unit};
-use evenkeel_server::launch::Binary;
 use ground::Ground;
 use make::Crashed;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Open files below which nothing of this works.
 const OPEN_FILES_MIN: u64 = 4096;
-
-/// What is done on a data directory before its server starts, so that it starts faster.
-pub type BeforeStart<'a> = dyn Fn(&Path) -> Result<Warmed> + 'a;
-
-/// Where all of it happens.
-#[derive(Debug, Clone)]
-pub enum Place {
-    /// In a new directory below this one, which is removed at the end.
-    Below(PathBuf),
-    /// In this directory, where crashed data directories stay for the next run.
-    Kept(PathBuf),
-}
-
-/// What to measure.
-#[derive(Debug, Clone)]
-pub struct RecoveryRequest {
-    /// Each of these servers,
-    pub servers: Vec<Binary>,
-    /// with each of these numbers of tables.
-    pub tables: Vec<usize>,
-    /// How many of a hundred tables have changes in the redo log that are not in their files.
-    pub changed_percent: f64,
-    /// How long a read of the data directory takes, and a write that is waited for; none: the
-    /// storage as it is.
-    pub latency: Duration,
-    /// Starts of each kind.
-    pub repeat: usize,
-    /// Decides the order of starts.
-    pub seed: u64,
-    /// Where.
-    pub place: Place,
-}
 
 /// Measures starts after a crash.
 ///

@@ -1,7 +1,7 @@
 //! What was measured, and whether it is what was promised.
 
-use super::RecoveryRequest;
 use super::make::Crashed;
+use super::request::RecoveryRequest;
 use evenkeel_report::median;
 use serde::Serialize;
 use std::time::Duration;

@@ -3,12 +3,17 @@
 use super::ground::Ground;
 use super::log::Watch;
 use super::make::Crashed;
-use super::report::{Mode, ReadsSeen, Round};
+use super::report::{Mode, ReadsSeen, Round, Warmed};
+use super::request::RecoveryRequest;
 use super::storage::{Reached, Storage};
-use super::{BeforeStart, RecoveryRequest, cold, steps, tree};
+use super::{cold, steps, tree};
 use crate::Run;
 use evenkeel_op::{Context, Result};
+use std::path::Path;
 use std::time::Instant;
+
+/// What is done on a data directory before its server starts, so that it starts faster.
+pub type BeforeStart<'a> = dyn Fn(&Path) -> Result<Warmed> + 'a;
 
 /// Starts the server once.
 pub(super) fn of(

@@ -1,9 +1,9 @@
 //! What of it can be done here.
 
-use super::ShowdownRequest;
 use super::ground::Ground;
 use super::method::{Method, Needs};
 use super::process;
+use super::request::ShowdownRequest;
 use crate::Run;
 use evenkeel_op::{Context, Result};
 use std::fs::{self, File};

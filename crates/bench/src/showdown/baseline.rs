@@ -4,10 +4,9 @@
 //! of a round would cost what it costs behind a snapshot, and hide what a snapshot costs.
 
 use super::able::quietly;
-use super::ground::Ground;
-use super::replica::Account;
-use super::serve::SERVER;
-use super::{DATABASE, ShowdownRequest};
+use super::account::Account;
+use super::ground::{Ground, SERVER};
+use super::request::{DATABASE, ShowdownRequest};
 use crate::Run;
 use crate::tpcc::{self, LoadRequest};
 use evenkeel_op::{Cancel, Context, Result, Unit};

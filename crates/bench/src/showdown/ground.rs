@@ -9,7 +9,8 @@
 //! run/            sockets and logs
 //! ```
 
-use super::{Filesystem, Place};
+use super::request::Filesystem;
+use crate::recovery::Place;
 use crate::recovery::ground::{lock, remove};
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+/// How long a server may take to be made, started or stopped; it may have much to recover.
+pub(super) const SERVER: Duration = Duration::from_secs(600);
 /// Marks directories of ours: a later run removes those that nobody works in.
 const PREFIX: &str = "evenkeel-showdown-";
 /// How long a filesystem may stay in use after the last process that was told to go.

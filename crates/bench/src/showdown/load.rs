@@ -3,8 +3,10 @@
 use super::able::quietly;
 use super::ground::DATA;
 use super::method::{Leaves, Method, Words};
+use super::process;
 use super::report::Once;
-use super::{DATABASE, Stage, process};
+use super::request::DATABASE;
+use super::stage::Stage;
 use crate::Run;
 use crate::tpcc::{self, Keying, TpccReport, TpccRequest};
 use evenkeel_op::{Cancel, Context, Error, Event, Progress, Result};

@@ -12,16 +12,18 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `request`, `stage` | what is asked, and what each round works with |
 //! | `method` | the ways, as data |
 //! | `ground`, `baseline` | where it happens, and what each round begins with |
 //! | `able` | what of it can be done here |
-//! | `serve`, `replica` | the private servers |
+//! | `serve`, `replica`, `account` | the private servers |
 //! | `process` | commands, timed |
 //! | `round`, `load`, `restore` | one round, its load, what became of its backup |
 //! | `report`, `verdict` | what it came to, and who won |
 //! | `page` | for people who were not there |
 
 mod able;
+mod account;
 mod baseline;
 mod ground;
 mod load;
@@ -30,111 +32,27 @@ mod page;
 mod process;
 mod replica;
 mod report;
+mod request;
 mod restore;
 mod round;
 mod serve;
+mod stage;
 mod verdict;
 
 pub use crate::recovery::Place;
 pub use method::{From, Leaves, Method, NONE, Needs};
 pub use page::{page, throughput};
 pub use report::{Once, Response, Restored, Round, ShowdownReport, Standing, State};
+pub use request::{Filesystem, ServerSettings, ShowdownRequest};
 pub use verdict::{Bar, Verdict};
 
 use crate::Run;
-use crate::tpcc::Scale;
 use able::Able;
 use baseline::Baseline;
 use evenkeel_op::{Error, ErrorKind, Result, Unit, units};
-use evenkeel_server::launch::Binary;
 use ground::Ground;
-use std::path::PathBuf;
+use stage::Stage;
 use std::time::{Duration, Instant};
-
-/// The schema with the tables.
-const DATABASE: &str = "tpcc";
-
-/// What the data directories lie on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filesystem {
-    /// Whatever there is.
-    Here,
-    /// XFS with reflinks, made for it.
-    Xfs,
-    /// btrfs, made for it.
-    Btrfs,
-    /// ext4, made for it.
-    Ext4,
-}
-
-impl Filesystem {
-    /// The program that makes it.
-    fn maker(self) -> Option<(&'static str, &'static [&'static str])> {
-        match self {
-            Self::Here => None,
-            Self::Xfs => Some(("mkfs.xfs", &["-q", "-f", "-m", "reflink=1"])),
-            Self::Btrfs => Some(("mkfs.btrfs", &["-q", "-f"])),
-            Self::Ext4 => Some(("mkfs.ext4", &["-q", "-F", "-m", "0"])),
-        }
-    }
-}
-
-/// How the servers are set.
-#[derive(Debug, Clone)]
-pub struct ServerSettings {
-    /// The buffer pool, in bytes.
-    pub buffer_pool: u64,
-    /// `innodb_flush_log_at_trx_commit`.
-    pub flush_log: u8,
-    /// Whether there is a binary log, written at each commit.
-    pub binlog: bool,
-    /// More options.
-    pub options: Vec<String>,
-}
-
-/// What to measure.
-#[derive(Debug, Clone)]
-pub struct ShowdownRequest {
-    /// The server.
-    pub server: Binary,
-    /// How it is set.
-    pub settings: ServerSettings,
-    /// The ways; [`NONE`] is among them.
-    pub methods: Vec<Method>,
-    /// The program for methods that name it.
-    pub evenkeel: PathBuf,
-    /// How many threads methods use that can have several.
-    pub threads: usize,
-    /// How large the tables are.
-    pub scale: Scale,
-    /// Connections of the load.
-    pub connections: usize,
-    /// How long it runs before anything counts.
-    pub ramp_up: Duration,
-    /// How long is measured.
-    pub measure: Duration,
-    /// How long after a backup began the next one begins at the earliest.
-    pub every: Duration,
-    /// Rounds of each method.
-    pub repeat: usize,
-    /// Decides the order of rounds and what transactions are drawn.
-    pub seed: u64,
-    /// Where.
-    pub place: Place,
-    /// On what.
-    pub filesystem: Filesystem,
-    /// How large that is made, in bytes; as a file with holes.
-    pub image_bytes: u64,
-    /// Whether backups are restored.
-    pub restore: bool,
-}
-
-/// What each round works with.
-struct Stage<'a> {
-    request: &'a ShowdownRequest,
-    ground: &'a Ground,
-    baseline: &'a Baseline,
-}
 
 /// Measures all methods.
 ///

@@ -1,6 +1,8 @@
 //! A replica of the server under load, on the same machine.
 
-use super::{Stage, serve};
+use super::account::Account;
+use super::serve;
+use super::stage::Stage;
 use crate::Run;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
@@ -12,30 +14,6 @@ use std::time::{Duration, Instant};
 
 /// How long a replica may take to begin.
 const BEGIN: Duration = Duration::from_secs(60);
-
-/// The account that a replica uses. It is for one server, which only this machine reaches.
-pub(super) struct Account;
-
-impl Account {
-    const NAME: &str = "showdown";
-
-    /// Makes it.
-    pub(super) fn make(session: &mut Session) -> Result<()> {
-        let abilities = Abilities::probe(session)?;
-        let how = match abilities.flavour {
-            // What needs no certificate, where there is a choice.
-            Flavour::MySql if !abilities.change_replication_source => {
-                "WITH mysql_native_password BY"
-            }
-            Flavour::MySql | Flavour::MariaDb => "BY",
-        };
-        let name = Self::NAME;
-        session.run(&format!(
-            "CREATE USER '{name}'@'%' IDENTIFIED {how} '{name}'"
-        ))?;
-        session.run(&format!("GRANT REPLICATION SLAVE ON *.* TO '{name}'@'%'"))
-    }
-}
 
 /// Starts one that follows from now on.
 pub(super) fn follow(stage: &Stage<'_>, source: &Running, run: Run<'_>) -> Result<Running> {

@@ -1,7 +1,7 @@
 //! What was measured, method by method.
 
-use super::Stage;
 use super::method::{Leaves, NONE};
+use super::stage::Stage;
 use super::verdict::Verdict;
 use crate::compare::Spread;
 use serde::Serialize;

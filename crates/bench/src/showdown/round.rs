@@ -4,7 +4,8 @@ use super::ground::DATA;
 use super::load::{self, Servers};
 use super::method::{From, Method};
 use super::report::{Response, Round, Setting};
-use super::{NONE, Stage, replica, restore, serve};
+use super::stage::Stage;
+use super::{NONE, replica, restore, serve};
 use crate::{Run, machine};
 use evenkeel_op::{Error, ErrorKind, Result};
 

@@ -1,14 +1,12 @@
 //! The private servers of a round.
 
-use super::{ServerSettings, Stage};
+use super::ground::SERVER;
+use super::request::ServerSettings;
+use super::stage::Stage;
 use crate::Run;
 use evenkeel_op::{Context, Result};
 use evenkeel_server::launch::{Launch, Running};
 use std::path::Path;
-use std::time::Duration;
-
-/// How long a server may take to be made, started or stopped; it may have much to recover.
-pub(super) const SERVER: Duration = Duration::from_secs(600);
 
 /// Returns the options of a server.
 pub(super) fn options(settings: &ServerSettings, id: u32) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! Delivery (2.7): the oldest new order of each district. Done at once, not deferred.
 
-use super::Draw;
+use super::draw::Draw;
 use crate::tpcc::DISTRICTS;
 use crate::tpcc::link::{Link, Step};
 

@@ -1,6 +1,7 @@
 //! New-Order (2.4): an order of five to fifteen lines. What is counted as throughput.
 
-use super::{Draw, cents, money};
+use super::draw::Draw;
+use super::money::{cents, money};
 use crate::tpcc::link::{Link, Step};
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 //! Order-Status (2.6): a customer's last order.
 
-use super::{Draw, Named};
+use super::draw::{Draw, Named};
 use crate::tpcc::link::{Link, Step};
 use evenkeel_server::connect::mysql::Value;
 

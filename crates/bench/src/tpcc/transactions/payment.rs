@@ -1,6 +1,7 @@
 //! Payment (2.5): a customer pays, and the warehouse and the district count it.
 
-use super::{Draw, Named, money};
+use super::draw::{Draw, Named};
+use super::money::money;
 use crate::tpcc::link::{Link, Step};
 
 /// How much of a bad customer's data is kept.

@@ -1,6 +1,6 @@
 //! Stock-Level (2.8): how many of the items last ordered in a district run low.
 
-use super::Draw;
+use super::draw::Draw;
 use crate::tpcc::link::{Link, Step};
 
 /// How many orders are looked back on.
