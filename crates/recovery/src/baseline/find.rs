@@ -3,6 +3,7 @@
 use super::heal::{Healed, heal};
 use super::list::datadir_of;
 use super::store::Store;
+use super::user::user_of_datadir;
 use super::{Run, Whose};
 use evenkeel_op::{Error, ErrorKind, Result, units};
 use evenkeel_server::abilities::Abilities;
@@ -10,8 +11,6 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, ServerFiles};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::replication::Replication;
-use evenkeel_snapshot::Layout;
-use evenkeel_snapshot::copy::{User, user_of};
 use std::path::{Path, PathBuf};
 
 /// A data directory, at one look.
@@ -216,17 +215,4 @@ pub(super) fn begin(whose: &Whose, run: Run) -> Result<Begun> {
         subject,
         healed,
     })
-}
-
-/// Returns a process that uses the files of a data directory.
-pub(super) fn user_of_datadir(datadir: &Path) -> Result<Option<User>> {
-    user_of(&layout(datadir))
-}
-
-pub(super) fn layout(datadir: &Path) -> Layout {
-    Layout {
-        datadir: datadir.to_owned(),
-        dirs: vec![datadir.to_owned()],
-        ..Layout::default()
-    }
 }

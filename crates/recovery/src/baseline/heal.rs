@@ -1,10 +1,10 @@
 //! What is common to a rollback and to whoever finds one that was interrupted: from the moment on
 //! at which there is only one way to go.
 
-use super::find::user_of_datadir;
 use super::journal::{Journal, Phase, Server};
 use super::patch::{self, Patched};
 use super::store::{Baseline, FILES, Store, sync_directory};
+use super::user::user_of_datadir;
 use super::{Method, Run, inside, swap, tree};
 use evenkeel_op::{Context, Error, ErrorKind, Result, Unit};
 use std::fs;

@@ -33,6 +33,7 @@ mod stamps;
 mod store;
 mod swap;
 mod tree;
+mod user;
 
 pub use drop::{DropPlan, drop_, plan_drop};
 pub use list::{ListReport, list};

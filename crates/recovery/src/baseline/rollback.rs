@@ -1,11 +1,12 @@
 //! `rollback`: the data directory becomes what it was.
 
-use super::find::{Begun, Live, Subject, begin, layout};
+use super::find::{Begun, Live, Subject, begin};
 use super::heal::{Done, Healed, complete};
 use super::journal::{Journal, Phase, Server};
 use super::plan::{self, RollbackPlan};
 use super::store::{Baseline, FILES, Store};
 use super::tree::Making;
+use super::user::layout;
 use super::{Method, RollbackRequest, Run, inside, swap, tree};
 use evenkeel_op::{Cancel, Context, Error, Result, Unit};
 use evenkeel_server::files::refuse_strangers;
@@ -318,7 +319,7 @@ impl Way<'_> {
             self.store.clear_work()?;
             if let (true, Some(server), Some(service)) =
                 (self.stopped, &self.subject.server, &self.service)
-                && super::find::user_of_datadir(&self.store.datadir)?.is_none()
+                && super::user::user_of_datadir(&self.store.datadir)?.is_none()
             {
                 // Also when this run is interrupted: it is the one that stopped it.
                 service.start(&server.options, self.request.start_deadline, &Cancel::new())?;

@@ -1,9 +1,10 @@
 //! `save`: takes the state of a data directory, of a running server at one point in time.
 
-use super::find::{Begun, Live, Subject, begin, user_of_datadir};
+use super::find::{Begun, Live, Subject, begin};
 use super::stamps::Stamps;
 use super::store::{Baseline, FILES, Store, check_name};
 use super::tree::{Amount, Making};
+use super::user::user_of_datadir;
 use super::{Method, Run, Whose, method, patch, tree};
 use evenkeel_op::{Context, Error, ErrorKind, Result, Unit, units};
 use evenkeel_server::files::{ServerFiles, refuse_strangers};

@@ -2,8 +2,8 @@
 //!
 //! A file in the prepared one tells afterwards which is which.
 
-use super::find::user_of_datadir;
 use super::store::{Store, sync_directory};
+use super::user::user_of_datadir;
 use super::{guard, inside, tree};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{CWD, RenameFlags};
