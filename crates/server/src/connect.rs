@@ -5,6 +5,7 @@ mod attempt;
 mod error;
 mod greeting;
 mod peer;
+mod quote;
 mod row;
 
 pub use attempt::socket_path;
@@ -12,6 +13,7 @@ use error::query_error_of;
 pub use error::{broken_off, connect_error, query_error};
 pub use mysql;
 pub use peer::server_behind;
+pub use quote::{quote, quote_name};
 pub use row::Row;
 
 use crate::options::ConnectOptions;
@@ -174,40 +176,11 @@ impl Session {
     }
 }
 
-/// Returns `text` as an SQL string literal, for sessions opened by [`Session::open`].
-#[must_use]
-pub fn quote(text: &str) -> String {
-    let mut literal = String::with_capacity(text.len() + 2);
-    literal.push('\'');
-    for character in text.chars() {
-        match character {
-            '\'' => literal.push_str("''"),
-            '\\' => literal.push_str("\\\\"),
-            '\0' => literal.push_str("\\0"),
-            other => literal.push(other),
-        }
-    }
-    literal.push('\'');
-    literal
-}
-
-/// Returns `name` as an SQL identifier in backticks.
-#[must_use]
-pub fn quote_name(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::options::SslMode;
     use evenkeel_op::ErrorKind;
-
-    #[test]
-    fn literals_and_names_are_quoted() {
-        assert_eq!(quote("it's \\"), "'it''s \\\\'");
-        assert_eq!(quote_name("a`b"), "`a``b`");
-    }
 
     #[test]
     fn nobody_there_is_unreachable_and_hints() {

@@ -1,5 +1,6 @@
 //! What the driver's and the server's errors mean to the user.
 
+use super::quote::quote;
 use evenkeel_op::{Error, ErrorKind};
 use mysql::{DriverError, MySqlError};
 use std::error::Error as _;
@@ -250,7 +251,7 @@ fn lacking_on_table(text: &str) -> Option<(String, String)> {
 /// `USER@HOST` as a statement has it.
 fn quoted_account(account: &str) -> String {
     let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    format!("{}@{}", super::quote(user), super::quote(host))
+    format!("{}@{}", quote(user), quote(host))
 }
 
 fn login_hint(code: u16) -> &'static str {

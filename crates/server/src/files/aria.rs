@@ -3,19 +3,15 @@
 //! Tables that are made without a word about transactions have a log, and statements that write to them go on
 //! under every stage of `BACKUP STAGE`.
 
-use super::{FileClass, FoundFile, ServerFiles, in_system_schema};
+use super::class::{ARIA_CONTROL, ARIA_LOG, FileClass};
+use super::found::{FoundFile, ServerFiles, in_system_schema};
 use std::path::PathBuf;
-
-/// What the names of the log's files begin with: a number of eight digits follows.
-pub(super) const LOG: &str = "aria_log.";
-/// The file that names a checkpoint.
-pub(super) const CONTROL: &str = "aria_log_control";
 
 impl FoundFile {
     /// Returns whether it names the checkpoint at which Aria's recovery begins.
     #[must_use]
     pub fn is_aria_control(&self) -> bool {
-        self.class == FileClass::EngineLog && self.path.ends_with(CONTROL)
+        self.class == FileClass::EngineLog && self.path.ends_with(ARIA_CONTROL)
     }
 
     /// Returns whether it is part of Aria's log.
@@ -26,7 +22,7 @@ impl FoundFile {
 
     fn aria_log_number(&self) -> Option<u32> {
         let name = self.path.file_name()?.to_str()?;
-        name.strip_prefix(LOG)?.parse().ok()
+        name.strip_prefix(ARIA_LOG)?.parse().ok()
     }
 }
 
@@ -48,6 +44,6 @@ impl ServerFiles {
         let logs = self.files.iter().filter(|file| file.is_aria_log());
         let last = logs.max_by_key(|file| file.aria_log_number())?;
         let next = last.aria_log_number()? + 1;
-        Some(last.path.with_file_name(format!("{LOG}{next:08}")))
+        Some(last.path.with_file_name(format!("{ARIA_LOG}{next:08}")))
     }
 }

@@ -1,8 +1,13 @@
 //! What a file is, told from its name.
 
 use super::layout::Plan;
-use super::{moving_redo, redo_shape};
+use super::{redo_names, redo_shape};
 use std::path::Path;
+
+/// What the names of the files of Aria's log begin with: a number of eight digits follows.
+pub(super) const ARIA_LOG: &str = "aria_log.";
+/// The file of Aria that names a checkpoint.
+pub(super) const ARIA_CONTROL: &str = "aria_log_control";
 
 /// What a file is: decides when it may be cloned, and how its bytes are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,13 +56,13 @@ pub(super) const NUMBERED: [(&str, FileClass); 5] = [
     ("undo_", FileClass::InnodbData),
     ("ibdata", FileClass::InnodbData),
     (redo_shape::FIXED, FileClass::InnodbRedo),
-    (super::aria::LOG, FileClass::EngineLog),
+    (ARIA_LOG, FileClass::EngineLog),
 ];
 
 /// Files that are known by all of their name.
 pub(super) const WHOLE: [(&str, FileClass); 15] = [
     ("xb_doublewrite", FileClass::InnodbDoublewrite),
-    (super::aria::CONTROL, FileClass::EngineLog),
+    (ARIA_CONTROL, FileClass::EngineLog),
     ("ddl_recovery.log", FileClass::EngineLog),
     ("ddl_recovery-backup.log", FileClass::EngineLog),
     ("ddl_log.log", FileClass::EngineLog),
@@ -105,7 +110,7 @@ fn by_whole_name(name: &str, plan: &Plan) -> Option<FileClass> {
     if plan.system_tablespace.iter().any(|file| file == name) {
         return Some(FileClass::InnodbData);
     }
-    if moving_redo::is_redo(name) || redo_shape::is_archived(name) {
+    if redo_names::is_redo(name) || redo_shape::is_archived(name) {
         return Some(FileClass::InnodbRedo);
     }
     let whole = WHOLE.iter().find(|(own, _)| *own == name);

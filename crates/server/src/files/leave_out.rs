@@ -1,6 +1,6 @@
 //! What is no part of a generation, and why.
 
-use super::moving_redo;
+use super::redo_names;
 use std::fs::FileType;
 use std::os::unix::fs::FileTypeExt;
 
@@ -87,7 +87,7 @@ pub(super) fn file(name: &str, top: bool) -> Option<&'static str> {
     if is_held_open {
         return Some(HELD_OPEN.1);
     }
-    if moving_redo::is_spare(name) {
+    if redo_names::is_spare(name) {
         return Some("a spare redo log file, re-created when needed");
     }
     if let Some(why) = ending(&ENDS, name) {

@@ -1,6 +1,6 @@
 //! Binary and relay logs: told from other files by the names that the server's variables give.
 
-use super::FileClass;
+use super::class::FileClass;
 use std::path::{Path, PathBuf};
 
 /// Where binary and relay logs are, and what they are called.

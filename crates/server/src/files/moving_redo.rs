@@ -4,16 +4,12 @@
 //! A list that was made before the snapshot may lack the newest file, and with it what was
 //! committed last. So which files there are is asked of the image itself.
 
-use super::{Access, FileClass, FoundFile, ServerFiles};
+use super::class::FileClass;
+use super::found::{Access, FoundFile, ServerFiles};
+use super::redo_names::{DIRECTORY, is_redo, is_spare};
 use evenkeel_op::{Context, Error, Result};
 use std::path::{Path, PathBuf};
 
-/// What such a directory is called, wherever it is.
-pub(super) const DIRECTORY: &str = "#innodb_redo";
-/// What the names of its files begin with: a number follows.
-pub(super) const STEM: &str = "#ib_redo";
-/// What the names of those end with that are kept ready.
-pub(super) const SPARE: &str = "_tmp";
 /// The permissions that servers give to redo log files.
 const REDO_MODE: u32 = 0o640;
 
@@ -81,18 +77,6 @@ fn redo_in(image: &Path, name: &str, dir: &Path) -> Result<Vec<FoundFile>> {
         });
     }
     Ok(found)
-}
-
-/// Whether a file of this name holds redo, or will.
-pub(super) fn is_redo(name: &str) -> bool {
-    let number = name.strip_prefix(STEM);
-    let number = number.map(|rest| rest.strip_suffix(SPARE).unwrap_or(rest));
-    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// Whether it is one that is kept ready: it was emptied or never used.
-pub(super) fn is_spare(name: &str) -> bool {
-    is_redo(name) && name.ends_with(SPARE)
 }
 
 #[cfg(test)]

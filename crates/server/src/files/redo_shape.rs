@@ -10,7 +10,7 @@
 //! Each may have `ib_logfile101` beside it: a log that is being made. MariaDB 13 with
 //! `innodb_log_archive=ON` has files `ib_LSN.log`, which is not covered.
 
-use super::moving_redo;
+use super::redo_names;
 use crate::abilities::{Flavour, RedoLayout, Version};
 use evenkeel_op::{Context, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,7 +68,7 @@ impl RedoShape {
             .hint("or dump the databases: evenkeel dump"));
         }
         let numbers: BTreeSet<u32> = top.iter().filter_map(|name| number(name)).collect();
-        let inside = self.dir.join(moving_redo::DIRECTORY);
+        let inside = self.dir.join(redo_names::DIRECTORY);
         let moving = names(&inside, Kind::All)?;
         if let Some(other) = moving.iter().find(|name| !is_known_inside(name)) {
             return Err(unknown(&inside.join(other)));
@@ -106,7 +106,7 @@ fn unknown(path: &Path) -> Error {
         "{} does not belong to a redo log of this server version",
         path.display()
     ));
-    match path.is_dir() && !path.ends_with(moving_redo::DIRECTORY) {
+    match path.is_dir() && !path.ends_with(redo_names::DIRECTORY) {
         true => error.hint(
             "a schema of this name prevents the server from starting again: rename it, or dump \
              and drop it",
@@ -134,7 +134,7 @@ fn number(name: &str) -> Option<u32> {
 }
 
 fn is_known_inside(name: &str) -> bool {
-    moving_redo::is_redo(name) || name == "lost+found" || name.starts_with(".nfs")
+    redo_names::is_redo(name) || name == "lost+found" || name.starts_with(".nfs")
 }
 
 /// What is listed: a schema may be called like a file.

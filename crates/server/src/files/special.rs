@@ -1,6 +1,6 @@
 //! All names that the rules about files know: whoever makes a schema or a table may call it like any of them.
 
-use super::{aria, class, leave_out, moving_redo, redo_shape, refuse};
+use super::{class, leave_out, redo_names, redo_shape, refuse};
 
 /// The parts of names of which a rule about files depends.
 #[derive(Debug, Clone)]
@@ -23,17 +23,17 @@ pub fn special_names() -> SpecialNames {
         .map(first)
         .chain(class::WHOLE.iter().map(|(name, _)| *name))
         .chain(refuse::whole_names())
-        .chain([moving_redo::DIRECTORY]);
+        .chain([redo_names::DIRECTORY]);
     let prefixes = leave_out::TOP_NUMBERED
         .iter()
         .chain([&leave_out::HELD_OPEN, &leave_out::OURS])
         .map(first)
         .chain(class::NUMBERED.iter().map(|(name, _)| *name))
         .chain([
-            aria::LOG,
+            class::ARIA_LOG,
             redo_shape::FIXED,
             redo_shape::ARCHIVED.0,
-            moving_redo::STEM,
+            redo_names::STEM,
         ]);
     let suffixes = leave_out::TOP_ENDS
         .iter()
@@ -42,7 +42,7 @@ pub fn special_names() -> SpecialNames {
         .map(first)
         .chain(class::ENDS.iter().map(|(end, _)| *end))
         .chain(refuse::ends())
-        .chain([moving_redo::SPARE, redo_shape::ARCHIVED.1])
+        .chain([redo_names::SPARE, redo_shape::ARCHIVED.1])
         .map(str::to_owned);
     let extensions = class::EXTENSIONS.iter().flat_map(|(_, ends)| ends.iter());
     let extensions = extensions.map(|extension| format!(".{extension}"));

@@ -1,8 +1,10 @@
 //! Walks the directories once and sorts what lies there.
 
+use super::class::FileClass;
+use super::found::{Access, FoundFile, Root};
 use super::layout::{LeftOut, Plan};
 use super::listing::{below, entries, file_type, looked_at};
-use super::{Access, FileClass, FoundFile, Root, generation_name, leave_out, moving_redo, outside};
+use super::{generation_name, leave_out, outside, redo_names};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{FileType, Metadata};
@@ -220,7 +222,7 @@ impl<'a> Walk<'a> {
         let dir = path.parent().unwrap_or(path);
         match FileClass::of(&name, dir, self.plan) {
             FileClass::Other | FileClass::ServerState => false,
-            FileClass::InnodbRedo => !moving_redo::is_spare(&name),
+            FileClass::InnodbRedo => !redo_names::is_spare(&name),
             _ => true,
         }
     }
@@ -290,7 +292,7 @@ impl<'a> Walk<'a> {
                     let path = entry.path();
                     let name = entry.file_name();
                     let name = name.to_string_lossy();
-                    if kind.is_dir() && name == moving_redo::DIRECTORY {
+                    if kind.is_dir() && name == redo_names::DIRECTORY {
                         waiting.push(path);
                         continue;
                     }
