@@ -4,7 +4,8 @@
 //! symbols. A part may lose to rounding at its upper end, but never reaches out of the whole, so
 //! that intervals nest exactly: this is what order and prefixes rest on.
 
-use crate::MAX_LEN;
+/// The longest string that has a code, in bytes.
+pub const MAX_LEN: usize = 1 << 20;
 
 /// Below this, the interval is widened by a byte.
 const NARROW: u32 = 1 << 24;

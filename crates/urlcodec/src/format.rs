@@ -2,12 +2,20 @@
 //!
 //! docs/src/formats/url-table.md draws it.
 
-use crate::Mode;
 use evenkeel_op::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"EKURLTBL";
 const VERSION: u16 = 1;
 const HEAD: usize = 48;
+
+/// How a table codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// As few bytes as possible.
+    Dense = 1,
+    /// As quick as possible.
+    Fast = 2,
+}
 
 /// The payload is no table.
 #[derive(Debug)]

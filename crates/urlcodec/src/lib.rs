@@ -22,27 +22,16 @@ mod history;
 pub mod lines;
 mod train;
 
-pub use coder::NotACode;
+pub use coder::{MAX_LEN, NotACode};
+pub use format::Mode;
 pub use train::{MAX_TRAINING, MIN_TABLE, Training, by_host, host, train};
 
 use evenkeel_op::Result;
-
-/// The longest string that has a code, in bytes.
-pub const MAX_LEN: usize = 1 << 20;
 
 /// The most bytes that the code of a string of `len` bytes has, whatever the string and the table.
 #[must_use]
 pub const fn longest_code(len: usize) -> usize {
     7 * len + 8
-}
-
-/// How a table codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// As few bytes as possible.
-    Dense = 1,
-    /// As quick as possible.
-    Fast = 2,
 }
 
 /// Trained on public lists of links; tables/README.md says how.

@@ -4,8 +4,9 @@
 //! possible and one afterwards, and all of them are dealt with at once, a lane for each context.
 //! The others, mostly the short orders, are asked one by one.
 
+use super::Dense;
 use super::quick::{Record, Slot};
-use super::{Dense, LEVELS};
+use super::shape::LEVELS;
 use crate::history::{History, ORDERS};
 
 /// A guess by each of `N` contexts.

@@ -8,6 +8,7 @@
 mod lanes;
 mod parts;
 mod quick;
+mod shape;
 mod starts;
 mod store;
 pub(crate) mod train;
@@ -15,41 +16,13 @@ mod tree;
 
 use crate::coder::{Coder, Decoder, Encoder, NotACode, push};
 use crate::format::Bad;
-use crate::history::{History, PARTS};
+use crate::history::History;
 use lanes::Guesses;
 pub(crate) use parts::Parts;
 use quick::Quick;
+use shape::{FAR, LANES, LEAST, Lanes, NARROW, STATES, SURPRISE, WEIGHT_BITS, match_row, node_row};
 use starts::{Start, Starts};
 use tree::{Place, Tree};
-
-/// The end of a string and 256 bytes, in this order.
-const LEAVES: usize = 257;
-/// Steps that a count is known by.
-const LEVELS: usize = 19;
-/// States of a context at a node: a step to the left, one to the right.
-const STATES: usize = LEVELS * LEVELS;
-/// Contexts are summed this many at a time.
-const LANES: usize = 16;
-/// As many are enough for small tables.
-const NARROW: usize = LANES / 2;
-/// Longest matching order, 0 to 6.
-const MATCHES: usize = 7;
-/// Last bytes that weights are told apart by: all above are as the last.
-const LASTS: usize = 128;
-/// A logit of one, as an integer.
-const ONE: i32 = 256;
-/// Logits stay within plus and minus this.
-const FAR: i32 = 12 * ONE;
-/// A weight of one is `1 << WEIGHT_BITS`.
-const WEIGHT_BITS: u32 = 11;
-/// The largest weight: sums of [`LANES`] products stay within 31 bits.
-const WEIGHT_MOST: i16 = 8_191;
-/// Of 65 536, the least that a decision may get.
-const LEAST: u32 = 16;
-/// When this much of 2^31 is left of a byte's probability, it is a surprise.
-const SURPRISE: u32 = 1 << 19;
-
-type Lanes = [i16; LANES];
 
 /// A table laid out for coding.
 pub(crate) struct Dense {
@@ -70,55 +43,6 @@ impl std::fmt::Debug for Dense {
             .field("kinds", &self.kinds)
             .finish_non_exhaustive()
     }
-}
-
-fn node_row(node: usize, part: usize) -> usize {
-    node * PARTS + part
-}
-
-fn match_row(matched: usize, last: u8) -> usize {
-    matched * LASTS + usize::from(last).min(LASTS - 1)
-}
-
-/// Where the steps of counts above [`level`]'s first 256 begin, in eighths.
-const COARSE: usize = 256 - 256 / 8;
-
-/// The step of a count.
-#[inline]
-fn level(count: u32) -> usize {
-    // Each count up to 255, then each eighth one up to 20 000.
-    const STEPS: [u8; 4_096] = {
-        let mut steps = [18; 4_096];
-        let mut at = 0;
-        while at <= COARSE + 20_000 / 8 {
-            let count = if at < 256 { at } else { (at - COARSE) * 8 };
-            steps[at] = match count {
-                0..=5 => count as u8,
-                6..=7 => 6,
-                8..=10 => 7,
-                11..=14 => 8,
-                15..=20 => 9,
-                21..=29 => 10,
-                30..=42 => 11,
-                43..=63 => 12,
-                64..=127 => 13,
-                128..=255 => 14,
-                256..=767 => 15,
-                768..=2_999 => 16,
-                3_000..=19_999 => 17,
-                _ => 18,
-            };
-            at += 1;
-        }
-        steps
-    };
-    let count = count.min(20_000) as usize;
-    let at = if count < 256 {
-        count
-    } else {
-        COARSE + count / 8
-    };
-    usize::from(STEPS[at % STEPS.len()])
 }
 
 /// Probabilities of logits, in 65 536ths: 1 / (1 + e^-x), by multiplication in integers alone.

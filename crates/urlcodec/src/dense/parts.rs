@@ -1,8 +1,8 @@
 //! What a dense table consists of, as training makes it and as its file has it.
 
+use super::shape::{FAR, LANES, LASTS, LEAVES, Lanes, MATCHES, STATES, WEIGHT_MOST};
 use super::store::{Found, Store};
 use super::tree::Tree;
-use super::{FAR, LANES, LASTS, LEAVES, Lanes, MATCHES, STATES, WEIGHT_MOST};
 use crate::format::{Bad, Reader};
 use crate::history::{History, KINDS, PARTS};
 

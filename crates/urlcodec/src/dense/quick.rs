@@ -3,9 +3,9 @@
 //! A list of one symbol is that and its step. Short lists are searched sixteen symbols at a time.
 //! Long ones, few and asked for often, have their state at every node worked out beforehand.
 
+use super::shape::{LEAVES, LEVELS, STATES, level};
 use super::store::{Store, bucket_of, check};
 use super::tree::Tree;
-use super::{LEAVES, LEVELS, STATES, level};
 
 /// Symbols of a short list are held in so many bytes.
 const SLOTS: usize = 16;

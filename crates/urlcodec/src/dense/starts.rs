@@ -1,9 +1,10 @@
 //! Beginnings that many strings have, and how far coding has come behind them: `http://www.` need
 //! not be coded each time. Worked out from the table when it is read.
 
+use super::Dense;
 use super::lanes::Guesses;
+use super::shape::node_row;
 use super::tree::Next;
-use super::{Dense, node_row};
 use crate::coder::{Decoder, Encoder, Mark};
 use crate::history::History;
 

@@ -1,12 +1,12 @@
 //! Fitting a dense table: which contexts are worth their bytes, then logits and weights.
 
 use super::parts::{Parts, kinds_for};
-use super::store::{Store, count_byte, record_len};
-use super::tree::{Next, Tree};
-use super::{
+use super::shape::{
     FAR, LANES, LASTS, LEAVES, LEVELS, MATCHES, ONE, STATES, WEIGHT_BITS, WEIGHT_MOST, level,
     match_row, node_row,
 };
+use super::store::{Store, count_byte, record_len};
+use super::tree::{Next, Tree};
 use crate::history::{BELOW, History, PARTS};
 use crate::train::Task;
 use evenkeel_op::Result;

@@ -1,6 +1,6 @@
 //! The tree of decisions: alphabetic, balanced by how often bytes occur.
 
-use super::LEAVES;
+use super::shape::LEAVES;
 use crate::format::{Bad, Reader};
 
 /// Deeper than this no table may be: it bounds what a byte can cost.
