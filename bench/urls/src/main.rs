@@ -1,6 +1,7 @@
 //! Measures what tables make of URLs, and proves on whole corpora that codes sort and are searched
 //! as the strings are. `bench/url` parts a corpus and calls this; each command prints JSON.
 
+mod codec;
 mod measure;
 mod ours;
 #[cfg(feature = "peers")]
@@ -9,6 +10,7 @@ mod proof;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use codec::Codec;
 use evenkeel_urlcodec::{Mode, Table};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -53,18 +55,6 @@ struct Checking {
     seed: u64,
     /// Files with one string on each line.
     files: Vec<PathBuf>,
-}
-
-/// Turns strings into shorter ones and back.
-trait Codec {
-    /// Bytes that both sides must hold beforehand.
-    fn table_bytes(&self) -> usize;
-    /// Strings that it is measured on at most, where it is slow.
-    fn most(&self) -> usize {
-        usize::MAX
-    }
-    fn pack(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<()>;
-    fn unpack(&mut self, code: &[u8], out: &mut Vec<u8>) -> Result<()>;
 }
 
 fn lines(file: &Path) -> Result<Vec<Vec<u8>>> {

@@ -1,7 +1,7 @@
 //! Sizes and speeds. A hundred strings at a time are run through, and the best of several rounds
 //! counts: on a machine that does other things as well, that is what comes nearest to its own speed.
 
-use crate::Codec;
+use crate::codec::Codec;
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Tables of `evenkeel url`.
 
-use crate::Codec;
+use crate::codec::Codec;
 use anyhow::{Context, Result};
 use evenkeel_op::{Cancel, Silent};
 use evenkeel_urlcodec::{MAX_LEN, Mode, Table, Training, train};

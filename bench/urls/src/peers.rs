@@ -1,7 +1,7 @@
 //! Other compressors, as they are used for short strings: with a dictionary where they take one,
 //! without whatever of a frame is the same each time.
 
-use crate::Codec;
+use crate::codec::Codec;
 use anyhow::Result;
 use std::io::Cursor;
 use zstd::bulk::{Compressor, Decompressor};
