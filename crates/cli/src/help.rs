@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn no_line_of_help_is_longer_than_the_terminal_or_broken_twice() {
         for columns in [80, 100] {
-            let mut command = crate::command_for(columns);
+            let mut command = crate::parser::command_for(columns);
             command.build();
             for verb in all(&command) {
                 let mut verb = verb.clone().term_width(columns);
@@ -271,7 +271,7 @@ mod tests {
             let mut known = all.iter().flat_map(|verb| verb.get_arguments());
             assert!(known.any(|arg| arg.get_long() == Some(rare)), "{rare}");
         }
-        let mut backup = crate::command_for(80);
+        let mut backup = crate::parser::command_for(80);
         backup.build();
         let backup = backup.find_subcommand_mut("backup").unwrap();
         let help = backup.render_help().to_string();

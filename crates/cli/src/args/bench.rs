@@ -4,6 +4,7 @@ mod compare;
 mod experiment;
 mod oltp;
 mod showdown;
+mod values;
 
 pub use compare::BenchCompare;
 pub use experiment::{BenchCache, BenchCompression, BenchInserts, Experiment};
@@ -12,9 +13,9 @@ pub use showdown::{BenchShowdown, FilesystemKind};
 
 use super::Connection;
 use clap::{Args, Subcommand};
-use evenkeel_op::Error;
 use std::path::PathBuf;
 use std::time::Duration;
+use values::{rate, seconds};
 
 const BENCH: &str = "\
 Examples:
@@ -221,22 +222,6 @@ pub struct TpccCheck {
     /// Which server.
     #[command(flatten)]
     pub connection: Connection,
-}
-
-/// Parses a span of time; without a unit it is seconds, as tpcc-mysql has them.
-pub(super) fn seconds(text: &str) -> Result<Duration, Error> {
-    match text.parse::<u32>() {
-        Ok(seconds) => Ok(Duration::from_secs(seconds.into())),
-        Err(_) => super::span(text),
-    }
-}
-
-/// Parses a number of transactions a second.
-fn rate(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if (0.01..=1e6).contains(&rate) => Ok(rate),
-        _ => Err("not a number from 0.01 to 1000000".to_owned()),
-    }
 }
 
 /// Measure how long servers with many tables take to start after a crash, with and without prewarm.

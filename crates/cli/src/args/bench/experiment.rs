@@ -1,7 +1,7 @@
 //! `bench inserts`, `bench compression`, `bench cache`.
 
 use super::oltp::engine;
-use super::seconds;
+use super::values::seconds;
 use crate::args::Connection;
 use clap::Args;
 use std::path::PathBuf;

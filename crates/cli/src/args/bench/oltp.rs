@@ -1,6 +1,6 @@
 //! `bench oltp`.
 
-use super::{rate, seconds};
+use super::values::{rate, seconds};
 use crate::args::Connection;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;

@@ -61,14 +61,14 @@ pub struct BenchShowdown {
           value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: Option<u16>,
     /// The ramp-up time, which does not count; seconds without a unit [default: 60].
-    #[arg(long, short = 'r', value_name = "TIME", help_heading = "Load", value_parser = super::seconds)]
+    #[arg(long, short = 'r', value_name = "TIME", help_heading = "Load", value_parser = super::values::seconds)]
     pub ramp_up: Option<Duration>,
     /// How long to measure [default: 300].
-    #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::seconds)]
+    #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::values::seconds)]
     pub measure: Option<Duration>,
     /// Start backups at least this far apart, so that a fast method does not run all the time [default: each
     /// as soon as the last one has ended].
-    #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = super::seconds,
+    #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = super::values::seconds,
           help_heading = "Load")]
     pub every: Duration,
     /// Rounds of each method; with fewer than four, no winner can be told from chance [default: 4].

@@ -1,6 +1,6 @@
 //! Reports to pass on: what was measured with which command, on what.
 
-use super::create;
+use super::parts::create;
 use evenkeel_bench::machine;
 use evenkeel_op::{Context, Result};
 use evenkeel_report::{About, Fact, Page};

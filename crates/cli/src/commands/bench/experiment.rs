@@ -1,6 +1,7 @@
 //! `bench inserts`, `bench compression`, `bench cache`.
 
-use super::{about, any_number, whom};
+use super::about;
+use super::parts::{any_number, whom};
 use crate::args::{BenchCache, BenchCompression, BenchInserts, Experiment};
 use crate::settings;
 use crate::show::Face;

@@ -1,6 +1,7 @@
 //! `bench oltp`.
 
-use super::{about, any_number, create, middle, whom};
+use super::about;
+use super::parts::{any_number, create, middle, whom};
 use crate::args::{BenchOltp, OltpCompat, OltpDistribution, OltpLoad, OltpMode, OltpRun, OltpVerb};
 use crate::settings;
 use crate::show::Face;

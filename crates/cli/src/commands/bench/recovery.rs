@@ -1,6 +1,6 @@
 //! `bench recovery`: `prewarm` is brought together here with the starts that are timed.
 
-use super::{any_number, create};
+use super::parts::{any_number, create};
 use crate::args::BenchRecovery;
 use crate::commands::demo::PROGRAMS;
 use crate::show::Face;

@@ -1,8 +1,8 @@
 //! `bench showdown`: every method is a command, and those of evenkeel are commands of this program.
 
 use super::about::about;
+use super::parts::{any_number, create};
 use super::recovery::server;
-use super::{any_number, create};
 use crate::args::{BenchShowdown, FilesystemKind};
 use crate::commands::demo::PROGRAMS;
 use crate::show::Face;

@@ -1,6 +1,7 @@
 //! `bench tpcc`.
 
-use super::{about, any_number, create, middle, whom};
+use super::about;
+use super::parts::{any_number, create, middle, whom};
 use crate::args::{BenchTpcc, TpccCheck, TpccLoad, TpccRun, TpccVerb};
 use crate::settings;
 use crate::show::Face;
