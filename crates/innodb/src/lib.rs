@@ -12,8 +12,10 @@ pub mod redo;
 pub mod space;
 
 mod bytes;
+mod header;
 
 pub use checksum::{Verdict, Why, has_stray_bits, verify};
+pub use header::PageHeader;
 pub use kind::Kind;
-pub use page::{PageHeader, PageSize, PageType};
+pub use page::{PageSize, PageType};
 pub use space::{ChecksumKind, Probe, SpaceFormat};

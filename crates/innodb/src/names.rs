@@ -8,7 +8,8 @@ mod table;
 pub use encoding::decode;
 pub use table::TableName;
 
-use crate::page::{PageHeader, PageType};
+use crate::header::PageHeader;
+use crate::page::PageType;
 use std::collections::HashMap;
 use std::fmt;
 

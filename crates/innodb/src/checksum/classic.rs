@@ -1,7 +1,7 @@
 //! Pages of MySQL, and of MariaDB without full_crc32.
 
 use super::algorithms::{NO_CHECKSUM, adler32_zip, crc32, crc32_zip, fold_header, fold_trailer};
-use super::{DOUBLEWRITE, Verdict, Why, corrupt, is_doublewrite};
+use super::verdict::{DOUBLEWRITE, Verdict, Why, corrupt, is_doublewrite};
 use crate::bytes::{all_zero, be16, be32};
 use crate::page::{KEY_VERSION, LSN, PAGE_NO, PageType, SPACE_ID, TRAILER, TYPE};
 use crate::space::SpaceFormat;

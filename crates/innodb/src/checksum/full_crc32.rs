@@ -1,7 +1,7 @@
 //! Pages of MariaDB's full_crc32 tablespaces.
 
 use super::algorithms::full_crc32;
-use super::{DOUBLEWRITE, Verdict, Why, corrupt, is_doublewrite};
+use super::verdict::{DOUBLEWRITE, Verdict, Why, corrupt, is_doublewrite};
 use crate::bytes::{all_zero, be16, be32};
 use crate::page::{DATA, LSN, PAGE_NO, SPACE_ID, TYPE};
 use crate::space::SpaceFormat;

@@ -1,6 +1,6 @@
 //! Bits that no checksum covers, and that every server leaves zero: a set one was not written by it.
 
-use super::is_doublewrite;
+use super::verdict::is_doublewrite;
 use crate::bytes::{be16, be32};
 use crate::page::{KEY_VERSION, PageType, TYPE};
 use crate::space::{ChecksumKind, SpaceFormat};

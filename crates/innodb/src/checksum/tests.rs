@@ -1,3 +1,4 @@
+use super::verdict::DOUBLEWRITE;
 use super::*;
 use crate::page::{DATA, KEY_VERSION, LSN, PAGE_NO, PageType, SPACE_ID, TYPE};
 use crate::space::Probe;
