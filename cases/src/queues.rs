@@ -12,7 +12,7 @@ pub mod verbs;
 
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
-use evenkeel_testkit::{Scratch, TestServer};
+use evenkeel_testkit::{Scratch, TestServer, until};
 use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
@@ -122,6 +122,31 @@ impl QueueSite {
                 .run(sql)
                 .unwrap_or_else(|why| panic!("{sql}: {}", why.chain()));
         }
+    }
+
+    /// UNINSTALL by hand, until the engine is gone.
+    pub fn take_out(&self) {
+        self.running
+            .session()
+            .expect("a session")
+            .run("FLUSH TABLES")
+            .expect("closed tables");
+        until("nobody uses it", || {
+            let mut session = self.running.session().expect("a session");
+            session.run("UNINSTALL PLUGIN queue").is_ok()
+        });
+        until("it is gone", || {
+            let mut session = self.running.session().expect("a session");
+            let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
+            session.value(sql).expect("a count").as_deref() == Some("0")
+        });
+    }
+
+    /// INSTALL by hand, after [`QueueSite::take_out`].
+    pub fn put_in(&self, session: &mut Session) {
+        session
+            .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
+            .expect("the engine");
     }
 
     /// Starts it again, after it was killed or stopped by `end`.

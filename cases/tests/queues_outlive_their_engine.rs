@@ -80,30 +80,14 @@ fn begin(host: Host) -> QueueSite {
     site
 }
 
-/// UNINSTALL by hand, until the engine is gone.
-fn take_out(site: &QueueSite) {
-    site.running.session().unwrap().run("FLUSH TABLES").unwrap();
-    until("nobody uses it", || {
-        let mut session = site.running.session().unwrap();
-        session.run("UNINSTALL PLUGIN queue").is_ok()
-    });
-    until("it is gone", || {
-        let mut session = site.running.session().unwrap();
-        let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
-        session.value(sql).unwrap().as_deref() == Some("0")
-    });
-}
-
 fn without_their_engine(host: Host) {
     let mut site = begin(host);
     let version = site.session().value("SELECT VERSION()").unwrap().unwrap();
     let version = version.split('-').next().unwrap().to_owned();
-    take_out(&site);
+    site.take_out();
     each_is_refused(&site);
     let mut session = site.running.session().unwrap();
-    session
-        .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
-        .unwrap();
+    site.put_in(&mut session);
     assert_eq!(left(&mut session), 3);
     drop(session);
     // Not loaded, because it is not mature.
@@ -274,15 +258,13 @@ fn after_it_began(host: Host) {
             until("it has begun", || {
                 session.value(sleeps).unwrap().as_deref() == Some("1")
             });
-            take_out(&site);
+            site.take_out();
             let why = sleeper.join().unwrap().unwrap_err();
             assert!(
                 why.contains("QUEUE") || why.contains("queue"),
                 "{call}: {why}"
             );
-            session
-                .run("INSTALL PLUGIN queue SONAME 'ha_queue.so'")
-                .unwrap();
+            site.put_in(&mut session);
         });
     }
     assert_eq!(left(&mut site.running.session().unwrap()), 3);

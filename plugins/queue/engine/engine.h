@@ -61,6 +61,12 @@ typedef int (*evq_look_up)(void *of, uint64_t table, const char *path, char *pla
 int evq_create(const char *path, const uint8_t *layout, size_t bytes, const evq_statement *, evq_fault *);
 int evq_rename(const char *from, const char *to, const evq_statement *, evq_fault *);
 int evq_drop(const char *path, const evq_statement *, evq_fault *);
+// Fails where the functions could not be told this name: no queue gets it. Whoever takes back what was done does not ask.
+int evq_name(const char *path, evq_fault *);
+// For MariaDB, which drops queues without the engine: removes what is left of those that it has no file of. In a schema
+// that is about to go; in all, when it has recovered, with what the error log is to say.
+int evq_drop_forgotten_in(const char *schema, evq_fault *);
+int evq_drop_forgotten(void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
 // The connection's statement has ended; null: only what others have left, or a crash.
 int evq_settle_names(evq_connection *, evq_look_up, void *of, evq_fault *);
 int evq_are_names_settled();
@@ -112,6 +118,8 @@ const uint8_t *evq_row(const evq_cursor *, size_t *bytes);
 uint64_t evq_row_at_hand(const evq_cursor *);
 int evq_doom(evq_cursor *, const evq_connection *);  // 0: somebody else has the row
 int evq_settle(evq_cursor *, evq_connection *, evq_fault *);
+// Reads all rows, whoever owns them: fails where one is not what was written.
+int evq_check(const evq_cursor *, int (*is_killed)(void *), void *of, evq_fault *);
 int evq_truncate(const evq_cursor *, evq_fault *);
 void evq_cursor_stats(const evq_cursor *, evq_stats *);
 }

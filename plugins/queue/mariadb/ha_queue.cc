@@ -1,6 +1,7 @@
 // What the server asks of a table, in terms of the queue engine.
 
 #include "ha_queue.h"
+#include "../handler/refused.h"
 #include "../handler/replicated.h"
 #include <sql_parse.h>
 #include <mysql/service_thd_error_context.h>
@@ -97,10 +98,8 @@ static void describe(TABLE *form, String *layout) {
 }
 
 int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
-  if (info->tmp_table()) {
-    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
-    return HA_WRONG_CREATE_OPTION;
-  }
+  if (int code = refused_options(info)) return code;
+  if (int code = refused_name(ha_thd(), name)) return code;
   if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) {
     Session *session = session_at(ha_thd(), ht);
     if (!session) return HA_ERR_OUT_OF_MEM;
@@ -122,8 +121,11 @@ int ha_queue::delete_table(const char *name) {
 }
 
 int ha_queue::rename_table(const char *from, const char *to) {
+  if (int code = refused_name(ha_thd(), to)) return code;
   evq_fault fault;
   int code = evq_rename(from, to, nullptr, &fault);
+  // The server takes back what was not done, too: its user is told why it was not.
+  if (code == EVQ_MISSING) return HA_ERR_NO_SUCH_TABLE;
   return code ? told(code, fault) : 0;
 }
 
@@ -252,6 +254,8 @@ int ha_queue::optimize(THD *, HA_CHECK_OPT *) {
   int code = evq_compact(table->s->normalized_path.str, &fault);
   return code ? (told(code, fault), HA_ADMIN_FAILED) : HA_ADMIN_OK;
 }
+
+int ha_queue::check(THD *thd, HA_CHECK_OPT *) { return checked(thd, cursor); }
 
 // What changes no stored row and no name of a column; all else is copied. Whether a row changes is the server's own answer,
 // from its own code: where it keeps its flags moves with its minor versions, and a plugin that looks there finds none. It

@@ -60,6 +60,7 @@ class ha_queue final : public handler {
   void position(const uchar *record) override;
   int info(uint what) override;
   int optimize(THD *thd, HA_CHECK_OPT *) override;
+  int check(THD *thd, HA_CHECK_OPT *) override;
   // Of the server's other options none touches a stored row.
   bool check_if_incompatible_data(HA_CREATE_INFO *, uint) override { return COMPATIBLE_DATA_YES; }
   enum_alter_inplace_result check_if_supported_inplace_alter(TABLE *altered, Alter_inplace_info *info) override;

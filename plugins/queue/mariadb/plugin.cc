@@ -2,8 +2,8 @@
 
 #include "ha_queue.h"
 #include "names.h"
+#include "shown.h"
 #include <mysql/plugin.h>
-#include <mutex>
 
 static uint sync_rows, sync_removals;
 static ulonglong mmap_max, slice_bytes;
@@ -63,53 +63,30 @@ static void kill_query(handlerton *hton, THD *thd, enum thd_kill_levels) {
   if (Session *session = session_if_any(thd, hton)) evq_connection_kill(session->queues);
 }
 
-static bool show_status(handlerton *, THD *thd, stat_print_fn *print, enum ha_stat_type kind) {
-  if (kind != HA_ENGINE_STATUS) return false;
-  struct Asked {
-    THD *thd;
-    stat_print_fn *print;
-    bool failed;
-  } asked = {thd, print, false};
-  auto each = [](void *of, const uint8_t *text, size_t bytes) {
-    auto *asked = (Asked *)of;
-    asked->failed = asked->print(asked->thd, "QUEUE", 5, "", 0, (const char *)text, bytes);
-  };
+// The schema's tables are dropped by now, and the server goes on to remove the directory. What it knows no table of would
+// keep it from that.
+static void drop_database(handlerton *, char *schema) {
   evq_fault fault;
-  int code = evq_status(each, &asked, &fault);
+  int code = evq_drop_forgotten_in(schema, &fault);
   if (code) told(code, fault);
-  return code || asked.failed;
 }
 
-// Filled whenever somebody asks; each number is one word.
-static evq_stats totals;
-static double per_write;
+// Said at a start, when the server has recovered from what a crash cut short, and by INSTALL PLUGIN.
+static int recovered(handlerton *) {
+  auto say = [](void *, const uint8_t *text, size_t bytes) {
+    sql_print_warning("queue: %.*s", (int)bytes, (const char *)text);
+  };
+  evq_fault fault;
+  if (evq_drop_forgotten(say, nullptr, &fault)) sql_print_error("queue: %s", fault.text);
+  return 0;
+}
 
 #define TOTAL(name, number) {name, &totals.number, SHOW_ULONGLONG}
-static st_mysql_show_var numbers[] = {TOTAL("rows", rows),
-                                      TOTAL("rows_owned", owned),
-                                      TOTAL("waiters", waiters),
-                                      TOTAL("rows_written", appended),
-                                      TOTAL("rows_removed", removed),
-                                      TOTAL("wait_immediate", waits_at_once),
-                                      TOTAL("wait_delayed", waits_later),
-                                      TOTAL("wait_timeout", waits_timed_out),
-                                      TOTAL("restored_by_abort", back_by_abort),
-                                      TOTAL("restored_by_close", back_by_close),
-                                      TOTAL("bytes", bytes),
-                                      TOTAL("bytes_removed", dead_bytes),
-                                      TOTAL("memory", memory),
-                                      TOTAL("writes", groups),
-                                      TOTAL("syncs", syncs),
-                                      {"statements_per_write", &per_write, SHOW_DOUBLE},
-                                      {nullptr, nullptr, SHOW_UNDEF}};
+static st_mysql_show_var numbers[] = {
+    TOTALS(TOTAL), {"statements_per_write", &per_write, SHOW_DOUBLE}, {nullptr, nullptr, SHOW_UNDEF}};
 
 static int show_totals(THD *, st_mysql_show_var *out, void *, system_status_var *, enum_var_type) {
-  static std::mutex one;
-  std::lock_guard<std::mutex> guard(one);
-  evq_fault fault;
-  // Nothing of it is known before the engine has started.
-  if (evq_totals(&totals, &fault)) totals = {};
-  per_write = totals.groups ? (double)totals.requests / totals.groups : 0;
+  count_totals();
   out->type = SHOW_ARRAY;
   out->value = numbers;
   return 0;
@@ -125,6 +102,8 @@ static int start(void *plugin) {
   hton->close_connection = close_connection;
   hton->kill_query = kill_query;
   hton->show_status = show_status;
+  hton->drop_database = drop_database;
+  hton->signal_ddl_recovery_done = recovered;
   hton->tablefile_extensions = suffixes;
   hton->flags = HTON_TEMPORARY_NOT_SUPPORTED | HTON_NO_PARTITION;
 #if MYSQL_VERSION_ID >= 110000

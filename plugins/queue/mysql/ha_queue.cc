@@ -2,6 +2,7 @@
 
 #include "ha_queue.h"
 #include "../handler/names.h"
+#include "../handler/refused.h"
 #include "../handler/replicated.h"
 #include "dictionary.h"
 #include "thrown.h"
@@ -98,12 +99,9 @@ static Session *changes_names(THD *thd, handlerton *hton) {
 }
 
 int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info, dd::Table *table_def) try {
-  // Were the server told before, it would make a table of InnoDB instead, and say nothing.
-  if (info->options & HA_LEX_CREATE_TMP_TABLE) {
-    my_printf_error(ER_ILLEGAL_HA_CREATE_OPTION, "queue: a temporary table cannot be a queue", MYF(0));
-    return HA_WRONG_CREATE_OPTION;
-  }
   THD *thd = ha_thd();
+  if (int code = refused_options(info)) return code;
+  if (int code = refused_name(thd, name)) return code;
   Session *session = changes_names(thd, ht);
   if (!session) return HA_ERR_INTERNAL_ERROR;
   if (thd_sql_command(thd) == SQLCOM_ALTER_TABLE) evq_copies_to(session->queues, name);
@@ -129,6 +127,7 @@ int ha_queue::delete_table(const char *name, const dd::Table *table_def) {
 }
 
 int ha_queue::rename_table(const char *from, const char *to, const dd::Table *, dd::Table *table_def) {
+  if (int code = refused_name(ha_thd(), to)) return code;
   Session *session = changes_names(ha_thd(), ht);
   if (!session) return HA_ERR_INTERNAL_ERROR;
   evq_statement statement = statement_on(session, table_def);
@@ -284,9 +283,11 @@ int ha_queue::info(uint what) {
   if (what & HA_STATUS_VARIABLE) {
     evq_stats now = {};
     evq_cursor_stats(cursor, &now);
-    // Of an empty table the optimizer would not even ask.
-    stats.records = now.rows < 2 ? 2 : now.rows;
+    // Of an empty table the optimizer would not even ask. Who wants to know the time shows it to a user.
+    bool is_shown = what & HA_STATUS_TIME;
+    stats.records = now.rows < 2 && !is_shown ? 2 : now.rows;
     stats.data_file_length = now.bytes;
+    stats.delete_length = now.dead_bytes;
     stats.mean_rec_length = now.rows ? (ulong)(now.bytes / now.rows) : 0;
   }
   return 0;
@@ -297,6 +298,8 @@ int ha_queue::optimize(THD *, HA_CHECK_OPT *) {
   int code = evq_compact(table->s->normalized_path.str, &fault);
   return code ? (told(code, fault), HA_ADMIN_FAILED) : HA_ADMIN_OK;
 }
+
+int ha_queue::check(THD *thd, HA_CHECK_OPT *) { return checked(thd, cursor); }
 
 // A queue has no keys, but every dump says this of every table. The server writes the statement to its binary log as one of
 // a transaction, and there is none where nobody takes part: then it gets the number of the one before it, and after a crash

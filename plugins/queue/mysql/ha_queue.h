@@ -56,6 +56,7 @@ class ha_queue final : public handler {
   int delete_row(const uchar *record) override;
   int truncate(dd::Table *) override;
   int optimize(THD *, HA_CHECK_OPT *) override;
+  int check(THD *thd, HA_CHECK_OPT *) override;
   int disable_indexes(uint mode) override;
   int enable_indexes(uint mode) override;
 

@@ -3,6 +3,7 @@
 #include "dictionary.h"
 #include "ha_queue.h"
 #include "names.h"
+#include "shown.h"
 #include <mysql/plugin.h>
 #include <sql/log.h>
 
@@ -78,6 +79,21 @@ static void drop_database(handlerton *, const char *) { are_names_known(current_
 // A transaction of the server's that the engine takes part in has nothing of the engine's to keep or to take back.
 static int end_of_transaction(handlerton *, THD *, bool) { return 0; }
 
+#define TOTAL(name, number) {name, (char *)&totals.number, SHOW_LONGLONG, SHOW_SCOPE_GLOBAL}
+static SHOW_VAR numbers[] = {TOTALS(TOTAL),
+                             {"statements_per_write", (char *)&per_write, SHOW_DOUBLE, SHOW_SCOPE_GLOBAL},
+                             {nullptr, nullptr, SHOW_UNDEF, SHOW_SCOPE_UNDEF}};
+
+static int show_totals(THD *, SHOW_VAR *out, char *) {
+  count_totals();
+  out->type = SHOW_ARRAY;
+  out->value = (char *)numbers;
+  return 0;
+}
+
+static SHOW_VAR shown[] = {{"Queue", (char *)show_totals, SHOW_FUNC, SHOW_SCOPE_GLOBAL},
+                           {nullptr, nullptr, SHOW_UNDEF, SHOW_SCOPE_UNDEF}};
+
 static const char *suffixes[] = {".QUE", nullptr};
 
 static int start(void *plugin) {
@@ -91,6 +107,7 @@ static int start(void *plugin) {
   hton->close_connection = close_connection;
   hton->kill_connection = kill_connection;
   hton->commit = end_of_transaction;
+  hton->show_status = show_status;
   hton->rollback = end_of_transaction;
   hton->file_extensions = suffixes;
   evq_fault fault;
@@ -116,5 +133,5 @@ static st_mysql_storage_engine engine = {MYSQL_HANDLERTON_INTERFACE_VERSION};
 
 mysql_declare_plugin(evenkeel_queue){
     MYSQL_STORAGE_ENGINE_PLUGIN, &engine, "QUEUE", "evenkeel", "Queues as tables, crash-safe, with waiting consumers",
-    PLUGIN_LICENSE_GPL, start, is_in_use, stop, 0x0001, nullptr, variables, nullptr, 0}
+    PLUGIN_LICENSE_GPL, start, is_in_use, stop, 0x0001, shown, variables, nullptr, 0}
 mysql_declare_plugin_end;

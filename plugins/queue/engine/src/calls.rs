@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // the caller hands over pointers
 
 mod names;
+mod whole;
 
 use crate::connection::{Asked, Connection, Ended, look};
 use crate::cursor::Cursor;
@@ -174,16 +175,6 @@ unsafe extern "C" fn evq_numbers_of(
         let text = tables()?.numbers(&unsafe { path(name) })?;
         print(of, text.as_ptr(), text.len());
         Ok(())
-    })
-}
-
-/// # Safety
-/// `name` is a string.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn evq_compact(name: *const c_char, fault: *mut CFault) -> c_int {
-    // SAFETY: the caller's promise.
-    guard(fault, || unsafe {
-        Ok(tables()?.table(&path(name))?.compact(true)?)
     })
 }
 
@@ -670,14 +661,6 @@ unsafe extern "C" fn evq_settle(
     guard(fault, || unsafe {
         (*cursor).settle(&mut (*connection).own)
     })
-}
-
-/// # Safety
-/// `cursor` is one.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn evq_truncate(cursor: *const Cursor, fault: *mut CFault) -> c_int {
-    // SAFETY: the caller's promise.
-    guard(fault, || unsafe { Ok((*cursor).table().truncate()?) })
 }
 
 /// # Safety

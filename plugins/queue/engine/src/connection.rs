@@ -240,7 +240,7 @@ impl Connection {
         match self.is_owner {
             true => Ok(()),
             false => Err(Fault::misuse(format!(
-                "{what} belongs to a connection that has called queue_wait() before"
+                "this connection owns no row: call queue_wait() before {what}"
             ))),
         }
     }

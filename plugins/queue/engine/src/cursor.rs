@@ -156,9 +156,9 @@ impl Cursor {
                 Ok(())
             }
             None => Err(Fault::misuse(
-                "consumers keep working while a queue is copied, so the copy would be wrong: \
-                 INSERT the rows that this connection owns into another table, and queue_end() \
-                 them",
+                "ALTER TABLE cannot give a queue's rows to another engine, as consumers go on meanwhile. Stop them, \
+                 CREATE TABLE the other one, INSERT INTO it SELECT * FROM the queue in a connection that has called no \
+                 queue_wait(), then DROP TABLE the queue",
             )),
         }
     }
@@ -200,6 +200,20 @@ impl Cursor {
         };
         (self.row, self.id) = (row, id);
         Ok(true)
+    }
+
+    /// Reads all rows, whoever owns them, and keeps none. Whoever is killed ends early.
+    ///
+    /// # Errors
+    ///
+    /// A row cannot be read, or is not what was written.
+    pub fn check(&self, is_killed: &dyn Fn() -> bool) -> Result<(), Fault> {
+        let mut next = 0;
+        while let Some(id) = self.table.next_row(next).filter(|_| !is_killed()) {
+            self.table.read(id)?;
+            next = id + 1;
+        }
+        Ok(())
     }
 
     /// The row at hand.

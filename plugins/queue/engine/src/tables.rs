@@ -2,7 +2,9 @@
 //! name them: `./shop/mails`.
 
 mod claim;
+mod forgotten;
 mod names;
+mod sayable;
 mod statement;
 mod totals;
 
@@ -45,6 +47,8 @@ struct Known {
     leaving: HashMap<PathBuf, PathBuf>,
     /// Tables that are copies, and of what. What is copied stays open.
     copies: HashMap<PathBuf, Arc<Table>>,
+    /// Names that only a table of an earlier version could have, and has lost.
+    unsayable: HashSet<PathBuf>,
     /// What was counted in tables that are not open any more.
     past: Stats,
 }

@@ -88,6 +88,47 @@ unsafe extern "C" fn evq_drop(
     })
 }
 
+/// Whether a queue may get a name: fails where the functions could not be told it.
+///
+/// # Safety
+/// `name` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_name(name: *const c_char, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe { tables()?.must_be_sayable(&path(name)) })
+}
+
+/// Drops what a server without the engine has forgotten in a schema's directory.
+///
+/// # Safety
+/// `schema` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_drop_forgotten_in(schema: *const c_char, fault: *mut CFault) -> c_int {
+    // SAFETY: the caller's promise.
+    guard(fault, || unsafe {
+        tables()?.drop_forgotten_in(&path(schema))
+    })
+}
+
+/// Drops all that a server without the engine has forgotten; hands what there is to say to `print`, if there is any.
+///
+/// # Safety
+/// `print` may be called with `of` and so many bytes.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn evq_drop_forgotten(
+    print: extern "C" fn(*mut c_void, *const u8, usize),
+    of: *mut c_void,
+    fault: *mut CFault,
+) -> c_int {
+    guard(fault, || {
+        let said = tables()?.drop_forgotten()?;
+        if !said.is_empty() {
+            print(of, said.as_ptr(), said.len());
+        }
+        Ok(())
+    })
+}
+
 /// Asks the dictionary; see `engine.h`.
 type CLookUp = extern "C" fn(*mut c_void, u64, *const c_char, *mut c_char, usize) -> c_int;
 

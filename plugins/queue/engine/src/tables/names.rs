@@ -4,7 +4,8 @@
 //! one a name for the moment and the new one the old one's, and drops the old one. Owners and waiters know
 //! nothing of it.
 
-use super::{Known, Tables, anchor, anchors, unread};
+use super::forgotten::own_file;
+use super::{Known, Tables, anchor, anchors, missing, unread};
 use crate::fault::Fault;
 use crate::head::Head;
 use evenkeel_queue::{Error, Options, Table, place};
@@ -28,7 +29,7 @@ fn is_meanwhile(path: &Path) -> bool {
 }
 
 /// Whether a file belongs to a table that a server is about to rename.
-fn is_for_now(anchor: &Path) -> bool {
+pub(super) fn is_for_now(anchor: &Path) -> bool {
     let name = anchor.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("#sql")
 }
@@ -43,9 +44,7 @@ impl Tables {
     /// Whether a server is still about to forget a table that the engine has dropped: MariaDB asks the engine first, and
     /// lists the table until its own file is gone.
     pub(crate) fn is_going(&self, path: &Path) -> bool {
-        let mut own = path.as_os_str().to_owned();
-        own.push(".frm");
-        !self.is_there(path) && Path::new(&own).exists()
+        !self.is_there(path) && own_file(path).exists()
     }
 
     /// Says that the table at a path is about to be a copy of another one. It is remembered beyond a
@@ -78,8 +77,12 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// The file system refuses, or a copy lacks rows: nothing has changed then.
+    /// `Missing`, the file system refuses, or a copy lacks rows: nothing has changed then.
     pub fn rename(&self, from: &Path, to: &Path) -> Result<(), Fault> {
+        if !self.is_there(from) {
+            return Err(missing(from));
+        }
+        self.remember_unsayable(from);
         let copy = self.copy_at(from)?;
         let _claim = self.claim(from, Some(to))?;
         let publish = || self.store.rename(&anchor(from), &anchor(to));

@@ -84,6 +84,7 @@ impl Tables {
             old.must_be_in(&new)?;
         }
         self.must_be_free(to)?;
+        self.remember_unsayable(from);
         statement.names.extend([from.to_owned(), to.to_owned()]);
         let _claim = self.claim_now(&[from, to])?;
         self.set_head(from, |head| {
