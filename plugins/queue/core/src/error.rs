@@ -52,7 +52,9 @@ pub enum Error {
     #[error("row {0} is not in the copy: nothing was changed. Try again when nothing inserts")]
     NotCopied(u64),
     /// Rows of a copy come in another order.
-    #[error("row {0} comes before one that is older. Rows of a queue keep their order")]
+    #[error(
+        "rows of a queue keep their order, and ALTER TABLE cannot change it: leave out ORDER BY"
+    )]
     OutOfOrder(u64),
     /// A source's slot is not 0 to 63.
     #[error("there is no slot {0} for a source: they are 0 to 63")]

@@ -44,6 +44,10 @@ pub(super) struct Scan {
     pub(super) last_segment: u64,
     /// Which id comes next in the log, where that is known.
     expected: Option<u64>,
+    /// Since that was said something is lost of which nobody knows what it was.
+    is_unaccounted: bool,
+    /// What was removed since then, from a first id to below another: it may have been in what is lost.
+    removed_since: Vec<(u64, u64)>,
     missing: Missing,
     /// Rows of parts that are lost; their ids are not known.
     lost: u64,
@@ -59,6 +63,13 @@ struct Read {
     origin: Origin,
     bytes: Vec<u8>,
     is_last: bool,
+}
+
+impl Read {
+    /// Whether it is of the log: parts are what compaction kept.
+    fn is_log(&self) -> bool {
+        matches!(self.name, Name::Segment(_))
+    }
 }
 
 impl Scan {
@@ -82,6 +93,8 @@ impl Scan {
             generation: 0,
             last_segment: 0,
             expected: None,
+            is_unaccounted: false,
+            removed_since: Vec::new(),
             missing: Missing::default(),
             lost: 0,
             checked,
@@ -221,6 +234,7 @@ impl Scan {
             let is_last = at + 1 == numbers.len();
             let Some(file) = self.read(Name::Segment(*number), is_last, None) else {
                 self.checked.may_repeat = true;
+                self.is_unaccounted = true;
                 before = None;
                 expected = number + 1;
                 continue;
@@ -232,6 +246,7 @@ impl Scan {
             let previous = self.header(&file);
             // Nobody else says how long the one before was.
             self.checked.may_repeat |= previous.is_none();
+            self.is_unaccounted |= previous.is_none() && before.is_some();
             if *number != expected {
                 // The one behind the gap says how long the last one in it was.
                 let bytes = previous.filter(|_| *number == expected + 1);
@@ -241,6 +256,7 @@ impl Scan {
             {
                 self.another_length(path, *end.end(), previous);
                 self.checked.may_repeat |= previous > *end.end();
+                self.is_unaccounted = true;
             }
             let end = self.frames(&file);
             before = Some((file.path, end));
@@ -260,6 +276,7 @@ impl Scan {
         };
         self.damaged(&path, (0, bytes), what);
         self.checked.may_repeat = true;
+        self.is_unaccounted = true;
     }
 
     /// A file got its name, and the crash came before anything was written to it for good.
@@ -273,7 +290,7 @@ impl Scan {
     /// Does what the frames say. Returns where they end, before zeros that were filled in beforehand: somewhere
     /// in what is broken, where that reaches to the end of the file.
     fn frames(&mut self, file: &Read) -> RangeInclusive<u64> {
-        let is_filled = matches!(file.name, Name::Segment(_));
+        let is_filled = file.is_log();
         let (mut from, mut broken_at) = (START, START);
         loop {
             let place = (from, is_filled);
@@ -310,7 +327,8 @@ impl Scan {
                     }
                     Err(_) => {
                         // Anything may have stood there.
-                        self.checked.may_repeat |= matches!(file.name, Name::Segment(_));
+                        self.checked.may_repeat |= file.is_log();
+                        self.is_unaccounted |= file.is_log();
                         break;
                     }
                 }
@@ -329,7 +347,7 @@ impl Scan {
         match header.kind {
             Kind::State => {
                 let state = State::read(body)?;
-                self.follows(state.next, state.next);
+                self.leaves_out(state.next, state.next);
                 let next = self.state.next.max(state.next);
                 self.state = State { next, ..state };
             }
@@ -352,14 +370,19 @@ impl Scan {
                     let source = body.get(..before).ok_or("a source is missing")?;
                     self.source(source);
                 }
-                if !is_kept {
-                    let end = header.first.saturating_add(u64::from(header.count));
-                    self.follows(header.first, end);
+                let end = header.first.saturating_add(u64::from(header.count));
+                match is_kept {
+                    false => self.follows(header.first, end),
+                    true if file.is_log() => self.leaves_out(header.first, end),
+                    true => {}
                 }
                 let (ids, start) = ((header.first, header.count), (at + before) as u64);
                 rows::places(&body[before..], start, ids, is_kept, |id, offset| {
                     self.found(id, file.index, offset);
                 })?;
+                if is_kept && file.is_log() {
+                    self.continues_at(self.behind);
+                }
             }
         }
         Ok(())
@@ -378,7 +401,25 @@ impl Scan {
         if let Some(expected) = self.expected {
             self.missing.add(expected, first);
         }
-        self.expected = Some(end.max(self.expected.unwrap_or(0)));
+        for (first, end) in std::mem::take(&mut self.removed_since) {
+            self.missing.remove(first, end);
+        }
+        self.continues_at(end);
+    }
+
+    /// As [`follows`](Self::follows), with what may leave out ids: rows that ALTER TABLE copied, and what it says behind
+    /// them of the next id. Of rows that were consumed before, the copy has nothing.
+    fn leaves_out(&mut self, first: u64, end: u64) {
+        match self.is_unaccounted {
+            true => self.follows(first, end),
+            false => self.continues_at(end),
+        }
+    }
+
+    fn continues_at(&mut self, id: u64) {
+        self.expected = Some(id.max(self.expected.unwrap_or(0)));
+        self.is_unaccounted = false;
+        self.removed_since.clear();
     }
 
     fn found(&mut self, id: u64, file: u32, offset: u32) {
@@ -398,6 +439,9 @@ impl Scan {
             self.rows.remove(&id);
         }
         self.missing.remove(first, end);
+        if self.is_unaccounted {
+            self.removed_since.push((first, end));
+        }
     }
 
     /// Keeps the rows that are whole of a frame whose head is, and whose body is not.
@@ -420,6 +464,8 @@ impl Scan {
             self.follows(header.first, last);
             self.state.next = self.state.next.max(last);
             self.missing.add(header.first, last);
+        } else if file.is_log() {
+            self.leaves_out(header.first, last);
         }
         let mut kept = 0;
         for number in 0..u64::from(header.count) {
