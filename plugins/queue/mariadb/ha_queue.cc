@@ -97,10 +97,16 @@ static void describe(TABLE *form, String *layout) {
   }
 }
 
+// Whether a statement may put a copy of a table in its place. MariaDB 11 does so for REPAIR TABLE, too.
+static bool may_copy(THD *thd) {
+  int command = thd_sql_command(thd);
+  return command == SQLCOM_ALTER_TABLE || command == SQLCOM_REPAIR;
+}
+
 int ha_queue::create(const char *name, TABLE *form, HA_CREATE_INFO *info) {
   if (int code = refused_options(info)) return code;
   if (int code = refused_name(ha_thd(), name)) return code;
-  if (thd_sql_command(ha_thd()) == SQLCOM_ALTER_TABLE) {
+  if (may_copy(ha_thd())) {
     Session *session = session_at(ha_thd(), ht);
     if (!session) return HA_ERR_OUT_OF_MEM;
     evq_copies_to(session->queues, name);
@@ -201,8 +207,7 @@ int ha_queue::truncate() {
 
 int ha_queue::rnd_init(bool) {
   THD *thd = ha_thd();
-  int command = thd_sql_command(thd);
-  if (command == SQLCOM_ALTER_TABLE) {
+  if (may_copy(thd)) {
     // All rows, and consumers go on: the copy is told what they did when it takes this table's place.
     evq_fault fault;
     int code = evq_copy(cursor, session_at(thd, ht)->queues, &fault);
