@@ -138,6 +138,7 @@ fn every_column_arrives_and_what_cannot_be_kept_is_refused() {
     by_option_file(&pair, &source, &mut here);
     one_source_one_slot(&pair, &mut here, &mut there);
     settings_that_forget(&pair, &mut here);
+    rows_that_do_not_fit(&pair, &mut here, &mut there);
     a_consumer_that_waits_is_let_go(&pair, &source, &mut here);
     to_itself_by_another_way(&source, &mut here);
 }
@@ -244,6 +245,32 @@ fn settings_that_forget(pair: &Pair, here: &mut Session) {
     );
     pair.refused(&["shop.a", "shop.ab"], 14, "queue_sync is 1");
     all(here, &["SET GLOBAL queue_sync = 2"]);
+}
+
+/// The target takes no part of a batch in which a row does not fit; when it does, the batch arrives.
+fn rows_that_do_not_fit(pair: &Pair, here: &mut Session, there: &mut Session) {
+    all(here, &["CREATE TABLE fit (i INT, t TEXT) ENGINE=QUEUE"]);
+    all(
+        here,
+        &["INSERT INTO fit VALUES (1, 'a'), (2, 'too long'), (3, 'b')"],
+    );
+    for engine in ["InnoDB", "QUEUE"] {
+        let make = format!("CREATE TABLE fit (i INT, t VARCHAR(3)) ENGINE={engine}");
+        all(there, &["DROP TABLE IF EXISTS fit", &make]);
+        let ended = pair.once(&["shop.fit", "shop.fit", "--slot=5", "--reset"]);
+        assert_eq!(ended.code, Some(1), "{engine}: {ended:?}");
+        assert!(
+            ended.message().contains("Data too long"),
+            "{engine}: {ended:?}"
+        );
+        let hint = ended.answer["hints"][0].as_str().unwrap_or_default();
+        assert!(hint.contains("make shop.fit take them"), "{ended:?}");
+        assert_eq!(column(there, "SELECT i FROM fit"), [""; 0], "{engine}");
+        assert_eq!(column(here, "SELECT i FROM fit"), ["1", "2", "3"]);
+    }
+    all(there, &["ALTER TABLE fit MODIFY t TEXT"]);
+    assert_eq!(pair.done(&["shop.fit", "shop.fit", "--slot=5"]), 3);
+    assert_eq!(column(there, "SELECT i FROM fit"), ["1", "2", "3"]);
 }
 
 #[test]

@@ -14,5 +14,7 @@ mod name;
 
 pub use files::{Damage, FilesReport, IdRange, Salvage, TableFiles, check, salvage};
 pub use forward::{Forward, Forwarded, forward};
-pub use live::{Compacted, Owner, Peeked, QueueState, StatusReport, compact, peek, status};
+pub use live::{
+    Compacted, Owner, Peeked, QueueNumbers, QueueState, StatusReport, compact, peek, status,
+};
 pub use name::QueueName;

@@ -15,13 +15,23 @@ pub struct StatusReport {
     pub queues: Vec<QueueState>,
 }
 
-/// What one queue looks like. Counts are since the server opened the table.
+/// What one queue looks like.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct QueueState {
     /// Its database.
     pub database: String,
     /// Its name.
     pub table: String,
+    /// Why nothing is known of it, and what to do.
+    pub problem: Option<String>,
+    /// What is in it; nothing where there is a problem.
+    #[serde(flatten)]
+    pub numbers: Option<QueueNumbers>,
+}
+
+/// What is in a queue. Counts are since the server opened the table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct QueueNumbers {
     /// Rows that are there, owned ones too.
     pub rows: u64,
     /// Those that a consumer owns.
@@ -80,7 +90,15 @@ pub struct Compacted {
     pub rows: u64,
 }
 
-/// Looks at a server's queues: those that are named, or all.
+impl StatusReport {
+    /// Returns whether all queues could be read.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.queues.iter().all(|one| one.problem.is_none())
+    }
+}
+
+/// Looks at a server's queues: those that are named, or all. One that cannot be read is listed with its problem.
 ///
 /// Errors: those of the session; `Refused` where a name is no queue's, or the functions are missing.
 pub fn status(session: &mut Session, names: &[QueueName]) -> Result<StatusReport> {
@@ -98,23 +116,65 @@ pub fn status(session: &mut Session, names: &[QueueName]) -> Result<StatusReport
     };
     let mut queues = Vec::new();
     for name in names {
-        // It may be dropped meanwhile.
-        if let Some(counters) = counters(session, &name)? {
-            queues.push(QueueState::new(name, counters, uptime_s));
-        }
+        let state = match looked_at(session, &name) {
+            Ok(counters) => counters.map(|counters| QueueState {
+                problem: None,
+                numbers: Some(QueueNumbers::new(counters, uptime_s)),
+                database: name.database,
+                table: name.table,
+            }),
+            Err(error) if concerns_all(&error) => return Err(error),
+            Err(error) => Some(QueueState::unreadable(name, &error)),
+        };
+        queues.extend(state);
     }
     Ok(StatusReport { uptime_s, queues })
 }
 
+/// What the server counts of a queue that it lists; nothing where it was dropped meanwhile.
+fn looked_at(session: &mut Session, name: &QueueName) -> Result<Option<BTreeMap<String, u64>>> {
+    let counted = counters(session, name)?;
+    if counted.is_some() || engine(session, name)?.as_deref() != Some(ENGINE) {
+        return Ok(counted);
+    }
+    // Its file may come a moment later than the server's own.
+    match counters(session, name)? {
+        None => Err(Error::failed(
+            "the server lists it, and the engine does not find its file",
+        )
+        .hint(
+            "restore the file that ends in .QUE and the directory #sqlqueue from a backup, or drop \
+             the table",
+        )),
+        counted => Ok(counted),
+    }
+}
+
+/// Whether an error met at one queue says that none can be read.
+fn concerns_all(error: &Error) -> bool {
+    error.kind() == ErrorKind::Unreachable || lacks_functions(&error.to_string())
+}
+
 impl QueueState {
-    fn new(name: QueueName, mut counters: BTreeMap<String, u64>, uptime_s: u64) -> Self {
+    fn unreadable(name: QueueName, why: &Error) -> Self {
+        let chain = why.chain();
+        let told = [vec![&*chain], why.hints()].concat();
+        Self {
+            database: name.database,
+            table: name.table,
+            problem: Some(told.join("; ")),
+            numbers: None,
+        }
+    }
+}
+
+impl QueueNumbers {
+    fn new(mut counters: BTreeMap<String, u64>, uptime_s: u64) -> Self {
         let owners = take_owners(&mut counters);
         let number = |name: &str| counters.get(name).copied().unwrap_or(0);
         let rate = |count: u64| count as f64 / uptime_s.max(1) as f64;
         let (written, removed) = (number("rows_written"), number("rows_removed"));
         Self {
-            database: name.database,
-            table: name.table,
             rows: number("rows"),
             owned: number("rows_owned"),
             waiters: number("waiters"),
@@ -181,6 +241,9 @@ pub fn compact(session: &mut Session, name: &QueueName) -> Result<Compacted> {
     })
 }
 
+/// What servers call the engine.
+const ENGINE: &str = "QUEUE";
+
 /// The names of all tables of the engine, in their order.
 fn all(session: &mut Session) -> Result<Vec<QueueName>> {
     let rows = session.rows(
@@ -214,7 +277,7 @@ pub(crate) fn consumers(session: &mut Session, name: &QueueName) -> Result<Optio
 
 fn must_be_queue(session: &mut Session, name: &QueueName) -> Result<()> {
     match engine(session, name)?.as_deref() {
-        Some("QUEUE") => Ok(()),
+        Some(ENGINE) => Ok(()),
         Some(_) => {
             Err(Error::refused(format!("{name} is not a queue (ENGINE=QUEUE)")).hint(LIST_THEM))
         }
@@ -243,10 +306,15 @@ fn read(text: &str) -> BTreeMap<String, u64> {
     text.lines().filter_map(line).collect()
 }
 
+/// Whether a server says that it knows no such function.
+fn lacks_functions(text: &str) -> bool {
+    text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046")
+}
+
 /// Adds what to do.
 pub(crate) fn told(error: Error, name: &QueueName) -> Error {
     let text = error.to_string();
-    if text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046") {
+    if lacks_functions(&text) {
         return Error::refused(text).hint(
             "the server does not have the queue functions: run 'evenkeel plugin install queue'",
         );
@@ -265,18 +333,37 @@ mod tests {
     fn numbers_are_read_by_their_names() {
         let numbers = read("rows: 7\nrows_owned: 2\nwhat: ever\n\nrows_written: 600\n");
         assert_eq!(numbers.len(), 3);
-        let name = "shop.jobs".parse().unwrap();
-        let state = QueueState::new(name, numbers, 60);
+        let state = QueueNumbers::new(numbers, 60);
         assert_eq!((state.rows, state.owned, state.waiters), (7, 2, 0));
         assert!((state.written_per_s - 10.0).abs() < 1e-9);
         // An earlier version says neither.
         assert_eq!((state.oldest_s, state.owners), (None, None));
         let text =
             "rows: 7\noldest_row_seconds: 90\nowners: 2\nrows_owned_by_10: 1\nrows_owned_by_9: 3\n";
-        let state = QueueState::new("shop.jobs".parse().unwrap(), read(text), 60);
+        let state = QueueNumbers::new(read(text), 60);
         assert_eq!(state.oldest_s, Some(90));
         let owner = |connection, rows| Owner { connection, rows };
         assert_eq!(state.owners, Some(vec![owner(9, 3), owner(10, 1)]));
         assert_eq!(state.counters.len(), 3);
+    }
+
+    #[test]
+    fn a_problem_stands_in_the_place_of_numbers() {
+        let name: QueueName = "shop.a:b".parse().unwrap();
+        let why = name.argument().unwrap_err();
+        assert!(!concerns_all(&why));
+        let state = QueueState::unreadable(name, &why);
+        let problem = state.problem.unwrap();
+        assert!(
+            problem.contains("cannot take the name shop.a:b; rename it"),
+            "{problem}"
+        );
+        assert_eq!(state.numbers, None);
+        for (kind, text) in [
+            (ErrorKind::Unreachable, "gone"),
+            (ErrorKind::Failed, "ERROR 1305 (42000)"),
+        ] {
+            assert!(concerns_all(&Error::new(kind, text)), "{text}");
+        }
     }
 }

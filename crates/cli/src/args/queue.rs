@@ -48,7 +48,8 @@ Examples:
   evenkeel queue status --metrics /var/lib/prometheus/node-exporter/queues.prom
 
 `came` and `went` count rows written and removed since the server opened the table; the rates divide them
-by the server's uptime. The account needs SELECT and DELETE on the tables.";
+by the server's uptime. The account needs SELECT and DELETE on the tables. Exit code 3: a queue could not be
+read, because its files are damaged or its name cannot be used; it is listed with the reason.";
 
 /// Show the state of a server's queues.
 #[derive(Args, Debug)]
@@ -117,8 +118,10 @@ table evenkeel_forwarded in the target's database records what was sent last. It
 consumer. The account at the source needs SELECT and DELETE on the queue; the one at the target needs
 INSERT and SELECT on the table, and CREATE, INSERT, SELECT, UPDATE and DELETE on evenkeel_forwarded.
 
-Exit codes: 11 another run uses that slot; 14 a row could arrive twice or get lost: another consumer, a
-re-created queue, or a setting that lets a server lose acknowledged rows in a crash.";
+Exit codes: 1 the target does not take a row, because its columns do not fit; 11 another run uses that slot;
+13 with --once: a server cannot be reached; 14 a row could arrive twice or get lost (another consumer, a
+re-created queue, or a setting that lets a server lose acknowledged rows in a crash), or a table or privilege
+is missing. Nothing is lost or sent twice in any of these cases.";
 
 /// Move rows to another server.
 #[derive(Args, Debug)]

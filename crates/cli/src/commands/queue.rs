@@ -36,8 +36,18 @@ fn status(args: &QueueStatus, face: &Face) -> Result<u8> {
     if let Some(path) = &args.metrics {
         metrics::put(path, &queue_metrics(&report))?;
     }
+    let unread = report.queues.iter().filter_map(|one| {
+        let problem = one.problem.as_ref()?;
+        Some(format!("{}.{}: {problem}", one.database, one.table))
+    });
+    if face.is_quiet() {
+        unread.for_each(|problem| face.warn(&problem));
+    }
     face.answer(&report);
-    Ok(exit::DONE)
+    Ok(match report.is_whole() {
+        true => exit::DONE,
+        false => exit::PARTIAL,
+    })
 }
 
 fn peek(args: &QueuePeek, face: &Face) -> Result<u8> {

@@ -199,6 +199,14 @@ impl Link {
     fn send(&mut self, sent: &Sent, rows: &[Row]) -> Result<()> {
         let insert = self.columns.insert(&self.to, rows)?;
         let remember = self.ledger.remember(sent);
+        let hint = format!(
+            "nothing was sent, and the rows are in {} still: make {} take them, then run this again",
+            self.from, self.to
+        );
+        let refused = |error: Error| match error.kind() {
+            ErrorKind::Failed => error.hint(&hint),
+            _ => error,
+        };
         if self.into_queue {
             // Before the rows: whatever happens then, it is known which they were.
             self.target.run(&remember)?;
@@ -208,10 +216,10 @@ impl Link {
                 self.slot,
                 self.ledger.source_id(sent)
             ))?;
-            self.target.run(&insert)?;
+            self.target.run(&insert).map_err(refused)?;
         } else {
             for sql in ["START TRANSACTION", &insert, &remember, "COMMIT"] {
-                self.target.run(sql)?;
+                self.target.run(sql).map_err(refused)?;
             }
         }
         fail::fail_point!("forward::sent");

@@ -73,7 +73,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// A server that cannot be reached is waited for, but when `once` is set.
 ///
 /// Errors: those of the sessions; `Refused` where a row may come twice or not at all: somebody else consumes the
-/// queue, or a setting lets a server forget what it has acknowledged; `Busy` where another run uses the same slot.
+/// queue, or a setting lets a server forget what it has acknowledged; `Busy` where another run uses the same slot;
+/// `Failed` where the target does not take a row.
 pub fn forward(
     plan: &Forward,
     cancel: &Cancel,

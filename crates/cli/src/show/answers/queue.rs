@@ -4,7 +4,7 @@ use super::Answer;
 use crate::show::{Align, Table};
 use evenkeel_op::units;
 use evenkeel_queues::{
-    Compacted, FilesReport, Forwarded, Peeked, QueueState, StatusReport, TableFiles,
+    Compacted, FilesReport, Forwarded, Peeked, QueueNumbers, QueueState, StatusReport, TableFiles,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -33,22 +33,12 @@ impl Answer for StatusReport {
             ("size", Align::Right),
         ]);
         for one in &self.queues {
-            table.row([
-                format!("{}.{}", one.database, one.table),
-                one.rows.to_string(),
-                one.owned.to_string(),
-                waited(one),
-                one.waiters.to_string(),
-                one.written.to_string(),
-                one.removed.to_string(),
-                format!("{:.1}", one.written_per_s),
-                format!("{:.1}", one.removed_per_s),
-                units::bytes(one.bytes),
-            ]);
+            table.row(cells(one));
         }
         let mut text = table.text();
         for one in &self.queues {
-            for owner in one.owners.iter().flatten() {
+            let owners = one.numbers.iter().flat_map(|numbers| &numbers.owners);
+            for owner in owners.flatten() {
                 // Writing into a string cannot fail.
                 let _ = writeln!(
                     text,
@@ -59,13 +49,38 @@ impl Answer for StatusReport {
                     units::count(owner.rows, "row")
                 );
             }
+            if let Some(problem) = &one.problem {
+                let _ = writeln!(text, "{}.{}: {problem}", one.database, one.table);
+            }
         }
         text
     }
 }
 
+/// A queue's line: its name alone where nothing else is known.
+fn cells(one: &QueueState) -> [String; 10] {
+    let name = format!("{}.{}", one.database, one.table);
+    let Some(numbers) = &one.numbers else {
+        let mut cells = [const { String::new() }; 10];
+        (cells[0], cells[1]) = (name, "?".to_owned());
+        return cells;
+    };
+    [
+        name,
+        numbers.rows.to_string(),
+        numbers.owned.to_string(),
+        waited(numbers),
+        numbers.waiters.to_string(),
+        numbers.written.to_string(),
+        numbers.removed.to_string(),
+        format!("{:.1}", numbers.written_per_s),
+        format!("{:.1}", numbers.removed_per_s),
+        units::bytes(numbers.bytes),
+    ]
+}
+
 /// How long the oldest row has waited, as far as that is known.
-fn waited(one: &QueueState) -> String {
+fn waited(one: &QueueNumbers) -> String {
     match one.oldest_s {
         _ if one.rows == 0 => String::new(),
         None => "?".to_owned(),
@@ -80,7 +95,7 @@ type Metric = (
     &'static str,
     &'static str,
     &'static str,
-    fn(&QueueState) -> Vec<(String, u64)>,
+    fn(&QueueNumbers) -> Vec<(String, u64)>,
 );
 
 /// A number that a queue has once, and that needs no more labels.
@@ -89,14 +104,14 @@ fn once(number: u64) -> Vec<(String, u64)> {
 }
 
 /// The rows of each connection.
-fn of_owners(one: &QueueState) -> Vec<(String, u64)> {
+fn of_owners(one: &QueueNumbers) -> Vec<(String, u64)> {
     let owners = one.owners.iter().flatten();
     owners
         .map(|owner| (format!(",connection=\"{}\"", owner.connection), owner.rows))
         .collect()
 }
 
-/// What is told of each queue.
+/// What is told of each queue that can be read.
 const METRICS: [Metric; 8] = [
     ("rows", "gauge", "Rows that are there.", |one| {
         once(one.rows)
@@ -140,25 +155,44 @@ const METRICS: [Metric; 8] = [
 #[must_use]
 pub fn queue_metrics(report: &StatusReport) -> String {
     let mut text = String::new();
-    for (name, kind, help, value) in METRICS {
-        // Writing into a string cannot fail.
+    // Writing into a string cannot fail.
+    let head = |text: &mut String, name: &str, kind: &str, help: &str| {
         let _ = writeln!(
             text,
             "# HELP evenkeel_queue_{name} {help}\n# TYPE evenkeel_queue_{name} {kind}"
         );
+    };
+    let line = |text: &mut String, name: &str, one: &QueueState, (more, value): (&str, u64)| {
+        let _ = writeln!(
+            text,
+            "evenkeel_queue_{name}{{database=\"{}\",table=\"{}\"{more}}} {value}",
+            escaped(&one.database),
+            escaped(&one.table)
+        );
+    };
+    for (name, kind, help, value) in METRICS {
+        head(&mut text, name, kind, help);
         for one in &report.queues {
-            for (more, value) in value(one) {
-                let _ = writeln!(
-                    text,
-                    "evenkeel_queue_{name}{{database=\"{}\",table=\"{}\"{more}}} {value}",
-                    escaped(&one.database),
-                    escaped(&one.table)
-                );
+            for (more, value) in one.numbers.iter().flat_map(value) {
+                line(&mut text, name, one, (&more, value));
             }
         }
     }
+    head(
+        &mut text,
+        UNREADABLE,
+        "gauge",
+        "Whether nothing could be read of it: 1 if so.",
+    );
+    for one in &report.queues {
+        let value = u64::from(one.problem.is_some());
+        line(&mut text, UNREADABLE, one, ("", value));
+    }
     text
 }
+
+/// What says of each queue whether it could be read.
+const UNREADABLE: &str = "unreadable";
 
 /// Escapes a label's value.
 fn escaped(text: &str) -> String {
@@ -406,29 +440,67 @@ mod tests {
             queues: vec![QueueState {
                 database: "shop".into(),
                 table: "new \"jobs\"".into(),
-                rows: 3,
-                owned: 1,
-                waiters: 0,
-                written: 50,
-                removed: 47,
-                written_per_s: 5.0,
-                removed_per_s: 4.7,
-                bytes: 4096,
-                oldest_s: Some(75),
-                owners: Some(vec![Owner {
-                    connection: 12,
-                    rows: 1,
-                }]),
-                counters: BTreeMap::new(),
+                problem: None,
+                numbers: Some(QueueNumbers {
+                    rows: 3,
+                    owned: 1,
+                    waiters: 0,
+                    written: 50,
+                    removed: 47,
+                    written_per_s: 5.0,
+                    removed_per_s: 4.7,
+                    bytes: 4096,
+                    oldest_s: Some(75),
+                    owners: Some(vec![Owner {
+                        connection: 12,
+                        rows: 1,
+                    }]),
+                    counters: BTreeMap::new(),
+                }),
             }],
         }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_listed_and_says_why() {
+        let mut report = report();
+        report.queues.push(QueueState {
+            database: "shop".into(),
+            table: "mails".into(),
+            problem: Some("its file is damaged".into()),
+            numbers: None,
+        });
+        assert!(!report.is_whole());
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["queues"][0]["problem"], serde_json::Value::Null);
+        assert_eq!(json["queues"][0]["rows"], 3);
+        let keys: Vec<&String> = json["queues"][1].as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["database", "problem", "table"], "{json}");
+        let text = report.text();
+        assert!(
+            text.contains("\nshop.mails: its file is damaged\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains(" owns 1 row\n"),
+            "the others are there: {text}"
+        );
+        let metrics = queue_metrics(&report);
+        let of_it: Vec<&str> = metrics
+            .lines()
+            .filter(|line| line.contains("mails"))
+            .collect();
+        assert_eq!(
+            of_it,
+            ["evenkeel_queue_unreadable{database=\"shop\",table=\"mails\"} 1"]
+        );
     }
 
     #[test]
     fn every_metric_has_one_type_and_every_line_a_value() {
         let text = queue_metrics(&report());
         let values: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(values.len(), METRICS.len());
+        assert_eq!(values.len(), METRICS.len() + 1);
         assert!(values[3].starts_with("evenkeel_queue_rows_written_total{database=\"shop\""));
         for line in values {
             assert!(line.contains(r#"table="new \"jobs\"""#), "{line}");
@@ -446,12 +518,10 @@ mod tests {
         assert!(metrics.contains(
             "_rows_owned_by{database=\"shop\",table=\"new \\\"jobs\\\"\",connection=\"12\"} 1\n"
         ));
-        assert_eq!(
-            waited(&report.queues[0]),
-            units::duration(Duration::from_secs(75))
-        );
-        (report.queues[0].oldest_s, report.queues[0].owners) = (None, None);
-        assert_eq!(waited(&report.queues[0]), "?");
+        let numbers = report.queues[0].numbers.as_mut().unwrap();
+        assert_eq!(waited(numbers), units::duration(Duration::from_secs(75)));
+        (numbers.oldest_s, numbers.owners) = (None, None);
+        assert_eq!(waited(numbers), "?");
         assert!(!queue_metrics(&report).contains("\nevenkeel_queue_oldest_row_seconds{"));
         assert!(!report.text().contains("connection"));
     }
