@@ -60,16 +60,9 @@ release: ## Check that this commit can be released, and lay out what is to be pu
 	@command -v cargo-sbom >/dev/null || $(INSTALL) cargo-sbom@$(SBOM_VERSION)
 	cargo xtask release $(ARGS)
 
-queue-plugin: ## Build the queue engine for this machine's MariaDB, beside the program.
+queue-plugin: ## Build the queue engine for this machine's MariaDB, or the MySQL that MYSQLD names.
 	cargo build --release --locked --package evenkeel-queue-engine
-	plugins/queue/mariadb/headers "$$CARGO_TARGET_DIR/mariadb-headers"
-	@version=$$("$${MARIADBD:-/usr/sbin/mariadbd}" --no-defaults --version | sed 's/.*Ver \([0-9.]*\).*/\1/'); \
-	library=$$CARGO_TARGET_DIR/release/evenkeel_queue-mariadb-$$version.so; \
-	plugins/queue/mariadb/build "$$CARGO_TARGET_DIR/mariadb-headers" \
-	    "$$CARGO_TARGET_DIR/release/libevenkeel_queue_engine.a" "$$library"; \
-	cd "$$CARGO_TARGET_DIR/mariadb-headers"; \
-	echo "headers of $$(cat VERSION), made by its build; the others of its source, $$(cat SOURCE)"; \
-	echo "built $$library"
+	@dist/queue-plugin
 
 demo: setup-demo ## Back up, kill, restore and check a private server under load.
 	cargo build --release --locked --package evenkeel-cli

@@ -5,7 +5,7 @@ use evenkeel_cases::pages::Page;
 use evenkeel_cases::program::url_library;
 use evenkeel_cases::queues::engine_library;
 use evenkeel_testkit::TestServer;
-use evenkeel_testkit::servers::{mysql_5_7_22, mysql_8_0_15};
+use evenkeel_testkit::servers::{cache, mysql_5_7_22, mysql_8_0_15, mysql_9};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
@@ -190,16 +190,17 @@ const CARGO: &str = r#"#!/bin/sh
 /// A host with a server, and a clone of this repository in root's home as far as queues are concerned.
 fn host_of_queues() -> House {
     let checkout = House::checkout().display();
-    let parts = ["Makefile", "plugins"];
+    let parts = ["Makefile", "dist", "plugins"];
     let parts = parts.map(|part| format!("{checkout}/{part}={}/{part}", House::HOME));
     let program = format!("{PROGRAM}=/usr/local/bin/evenkeel");
     let house = House::showing(&[&parts[..], &[program]].concat(), "db1");
     house.write("/usr/local/bin/cargo", CARGO, "755");
     house.bring(&engine_library(), "/srv/engine.a");
     // They are fetched from Debian's archives.
+    let cache = cache().display().to_string();
     house.run(&format!(
-        "mkdir -p .cache/evenkeel-target && ln -s {}/mariadb-headers .cache/evenkeel-target/",
-        evenkeel_testkit::servers::cache().display()
+        "mkdir -p .cache/evenkeel-target && ln -s {cache}/mariadb-headers .cache/evenkeel-target/ && \
+         ln -s {cache}/mysql-9-headers .cache/evenkeel-target/mysql-headers"
     ));
     house.start_mariadb();
     house
@@ -209,6 +210,11 @@ fn host_of_queues() -> House {
 fn job_queue() {
     let house = host_of_queues();
     let mut page = Page::open(&house, "tasks/job-queue.md");
+    let mysqld = mysql_9().binary.path;
+    page.say(
+        "MYSQLD=/usr/sbin/mysqld",
+        &format!("MYSQLD={}", mysqld.display()),
+    );
     page.run("# make queue-plugin");
     house.run(
         "install -D -t /usr/local/lib/evenkeel .cache/evenkeel-target/release/evenkeel_queue-*.so",

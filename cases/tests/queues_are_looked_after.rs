@@ -2,12 +2,12 @@
 //! out again?
 
 use evenkeel_cases::SMALL;
-use evenkeel_cases::program::{Ended, Evenkeel, run};
+use evenkeel_cases::program::{Ended, Evenkeel, run, url_library};
 use evenkeel_cases::queues::{Host, plugin};
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Launch, Running};
+use evenkeel_testkit::servers::SERVER_DEADLINE;
 use evenkeel_testkit::servers::give_to_server;
-use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11};
 use evenkeel_testkit::{Scratch, TestServer, until};
 use serde_json::{Value, json};
 use std::fs;
@@ -22,11 +22,11 @@ struct Site {
 }
 
 impl Site {
-    fn start() -> Self {
-        let (scratch, server) = (Scratch::new(), mariadb_10_11());
+    fn start(host: Host, args: &[&str]) -> Self {
+        let (scratch, server) = (Scratch::new(), host.server());
         fs::create_dir(scratch.join("plugins")).unwrap();
         let plugin_dir = format!("--plugin-dir={}", scratch.join("plugins").display());
-        let mut args = SMALL.to_vec();
+        let mut args = args.to_vec();
         args.push(&plugin_dir);
         let launch = server.prepare(&scratch.join("data"), &args);
         let running = Some(server.run(&launch));
@@ -97,28 +97,41 @@ impl Site {
         assert!(hints.is_some_and(|hints| !hints.is_empty()), "{ended:?}");
     }
 
-    /// Both libraries: that of the server, and another build of it.
+    /// Both libraries: that of the server, and another build of it. What they are called says nothing true.
     fn libraries(&self) -> (String, String) {
-        let version = self.value("SELECT VERSION()").unwrap();
-        let version = version.split('-').next().unwrap().to_owned();
-        let place = |directory: &str| {
-            fs::create_dir(self.scratch.join(directory)).unwrap();
-            let name = format!("{directory}/evenkeel_queue-mariadb-{version}.so");
-            self.scratch.join(&name)
-        };
-        let (one, other) = (place("one"), place("other"));
-        let mut bytes = fs::read(plugin(Host::MariaDb10, &mariadb_10_11())).unwrap();
-        fs::write(&one, &bytes).unwrap();
+        let mut bytes = fs::read(plugin(Host::MariaDb10, &self.server)).unwrap();
+        let one = self.file("evenkeel_queue-mariadb-10.11.1.so", &bytes);
         bytes.push(0);
-        fs::write(&other, bytes).unwrap();
-        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
-        (text(one), text(other))
+        (one, self.file("queue.so", &bytes))
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> String {
+        let path = self.scratch.join(name);
+        fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// That of another version of the server, called as that of this one.
+    fn of_another_version(&self) -> String {
+        let version = self.value("SELECT VERSION()").unwrap();
+        let version = version.split('-').next().unwrap();
+        let numbers: Vec<u32> = version.split('.').map(|one| one.parse().unwrap()).collect();
+        // As servers have it in the version of an engine's interface.
+        let word =
+            |patch: u32| ((numbers[0] * 10_000 + numbers[1] * 100 + patch) << 8).to_le_bytes();
+        let mut bytes = fs::read(plugin(Host::MariaDb10, &self.server)).unwrap();
+        for at in 0..bytes.len() - 4 {
+            if bytes[at..at + 4] == word(numbers[2]) {
+                bytes[at..at + 4].copy_from_slice(&word(1));
+            }
+        }
+        self.file(&format!("evenkeel_queue-mariadb-{version}.so"), &bytes)
     }
 }
 
 #[test]
 fn from_its_first_day_to_its_last() {
-    let mut site = Site::start();
+    let mut site = Site::start(Host::MariaDb10, &SMALL);
     let (one, other) = site.libraries();
     let install = ["plugin", "install", "queue", "--library", &one];
     is_refused_where_it_cannot_be(&site, &install);
@@ -133,22 +146,25 @@ fn from_its_first_day_to_its_last() {
     let busy = site.program(&["queue", "check", site.datadir().to_str().unwrap()]);
     assert_eq!(busy.code, Some(14), "{busy:?}");
     assert!(busy.message().contains("is running"), "{busy:?}");
-    is_salvaged(&mut site);
+    is_salvaged(&mut site, &one);
     is_taken_out(&site);
 }
 
 fn is_refused_where_it_cannot_be(site: &Site, install: &[&str]) {
     site.refused(install, "only plugins of maturity");
-    let wrong = site.scratch.join("evenkeel_queue-mariadb-10.11.1.so");
-    fs::write(&wrong, "").unwrap();
-    let wrong = [
-        "plugin",
-        "install",
-        "queue",
-        "--library",
-        wrong.to_str().unwrap(),
-    ];
-    site.refused(&wrong, "built for mariadb-10.11.1");
+    let of = |library: &str| -> Ended {
+        site.on_server(&["plugin", "install", "queue", "--library", library])
+    };
+    let wrong = of(&site.of_another_version());
+    assert_eq!(wrong.code, Some(14), "{wrong:?}");
+    assert!(
+        wrong.message().contains("built for mariadb-10.11.1,"),
+        "{wrong:?}"
+    );
+    let stranger = of(url_library().to_str().unwrap());
+    assert_eq!(stranger.code, Some(2), "{stranger:?}");
+    let why = "is not a library of the queue engine";
+    assert!(stranger.message().contains(why), "{stranger:?}");
     let status = site.done(&["plugin", "status", "queue"]);
     assert_eq!(status["state"], "absent", "{status}");
     assert!(site.files().is_empty(), "{:?}", site.files());
@@ -277,8 +293,20 @@ fn gives_way_to_another(site: &Site, other: &str) {
     );
 }
 
+/// A queue that cannot be opened keeps nobody from another library: a newer one may be what it needs.
+fn gives_way_beside_a_damaged_queue(site: &mut Site, one: &str) {
+    site.again();
+    let status = site.on_server(&["queue", "status"]);
+    assert_eq!(status.code, Some(3), "{status:?}");
+    let before = site.files();
+    let install = ["plugin", "install", "queue", "--library", one, "--execute"];
+    site.done(&install);
+    assert_ne!(site.files(), before);
+    site.stop();
+}
+
 /// Breaks a file of rows, and has what is whole in its place.
-fn is_salvaged(site: &mut Site) {
+fn is_salvaged(site: &mut Site, one: &str) {
     site.stop();
     let datadir = site.datadir();
     let sound = site.program(&["queue", "check", datadir.to_str().unwrap()]);
@@ -304,6 +332,7 @@ fn is_salvaged(site: &mut Site) {
     let at = bytes.windows(6).position(|text| text == b"job 30").unwrap();
     bytes[at] = b'J';
     fs::write(&part, &bytes).unwrap();
+    gives_way_beside_a_damaged_queue(site, one);
     let anchor = datadir.join("shop/jobs.QUE");
     let broken = site.program(&["queue", "check", anchor.to_str().unwrap()]);
     assert_eq!(
@@ -375,4 +404,66 @@ fn is_taken_out(site: &Site) {
     site.done(&uninstall);
     assert_eq!(site.done(&["plugin", "status", "queue"])["state"], "absent");
     assert!(site.files().is_empty());
+}
+
+/// Installs, looks and uninstalls, by a library whose file has another name.
+fn on_a_newer_server(host: Host, args: &[&str]) {
+    let site = Site::start(host, args);
+    let library = fs::read(plugin(host, &site.server)).unwrap();
+    let library = site.file("queue.so", &library);
+    let installed = site.done(&["plugin", "install", "queue", "--library", &library]);
+    assert_eq!(installed["executed"], true, "{installed}");
+    let mut session = site.session();
+    for sql in [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.jobs (id INT) ENGINE=QUEUE",
+        "INSERT INTO shop.jobs VALUES (1), (2)",
+    ] {
+        session.run(sql).unwrap();
+    }
+    let status = &site.done(&["queue", "status"])["queues"][0];
+    assert_eq!(
+        (&status["rows"], &status["problem"]),
+        (&json!(2), &Value::Null)
+    );
+    let peeked = site.done(&["queue", "peek", "shop.jobs"]);
+    assert_eq!(peeked["rows"], json!([["1"], ["2"]]));
+    assert_eq!(site.done(&["queue", "compact", "shop.jobs"])["rows"], 2);
+    let again = site.done(&["plugin", "install", "queue", "--library", &library]);
+    assert_eq!(again["installed"], Value::Null, "{again}");
+    if host == Host::MySql9 {
+        is_kept_while_it_is_used(&site, &mut session, &library);
+    }
+    drop(session);
+    is_taken_out(&site);
+}
+
+/// MySQL does not take out an engine that a connection uses; MariaDB takes it out when that has ended.
+fn is_kept_while_it_is_used(site: &Site, session: &mut Session, library: &str) {
+    let mut bytes = fs::read(library).unwrap();
+    bytes.push(0);
+    let other = site.file("other.so", &bytes);
+    session.run("SELECT queue_wait('shop.jobs', 0)").unwrap();
+    session.run("SELECT queue_abort()").unwrap();
+    let install = [
+        "plugin",
+        "install",
+        "queue",
+        "--execute",
+        "--library",
+        &other,
+    ];
+    site.refused(&install, "connections that used queues are open");
+    let status = site.done(&["plugin", "status", "queue"]);
+    assert_eq!(status["state"], "working", "{status}");
+}
+
+#[test]
+fn on_mariadb_11_8() {
+    on_a_newer_server(Host::MariaDb11, &["--plugin-maturity=experimental"]);
+}
+
+#[test]
+fn on_mysql_9() {
+    on_a_newer_server(Host::MySql9, &["--innodb-buffer-pool-size=64M"]);
 }

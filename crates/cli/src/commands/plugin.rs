@@ -14,8 +14,10 @@ use evenkeel_install::{Install, Place};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::connect::Session;
+use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// What a library may be called beside the program.
@@ -116,9 +118,15 @@ fn elf(path: &Path) -> Result<Vec<u8>> {
         unreadable("library", path, error).hint("name the library of this release with --library")
     };
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LIBRARY_MAX).read_to_end(&mut bytes))
-        .map_err(failed)?;
+    // A pipe would have it wait for somebody who writes.
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(failed)?;
+    if file.metadata().map_err(failed)?.is_file() {
+        file.take(LIBRARY_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(failed)?;
+    }
     if !bytes.starts_with(b"\x7fELF") {
         return Err(Error::usage(format!("{} is not a library", path.display()))
             .hint("name the library of this release with --library"));

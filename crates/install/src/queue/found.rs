@@ -6,7 +6,8 @@ use crate::refusal::told;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Row, Session, quote};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::fmt;
 
 /// The storage engine as a server knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,6 +19,27 @@ pub struct Engine {
     pub active: bool,
     /// Whether the server still has it in hand, though it is on its way out.
     pub leaving: bool,
+}
+
+/// A table of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueTable {
+    /// Its database.
+    pub database: String,
+    /// Its name.
+    pub table: String,
+}
+
+impl fmt::Display for QueueTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.database, self.table)
+    }
+}
+
+impl Serialize for QueueTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// What a server has of queues.
@@ -33,8 +55,8 @@ pub struct Found {
     pub functions: Vec<Registered>,
     /// Those that it does not know.
     pub missing: Vec<String>,
-    /// The tables of the engine, `database.table`, that the account may see.
-    pub queues: Vec<String>,
+    /// The tables of the engine that the account may see.
+    pub queues: Vec<QueueTable>,
     /// Statements for libraries as a whole are understood.
     #[serde(skip)]
     pub(super) installs_sonames: bool,
@@ -109,13 +131,18 @@ fn engine(session: &mut Session) -> Result<Option<Engine>> {
 }
 
 /// Tables of an engine that is not loaded only say in their comment which it would be.
-fn queues(session: &mut Session) -> Result<Vec<String>> {
+fn queues(session: &mut Session) -> Result<Vec<QueueTable>> {
     let rows = session.rows(
-        "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME) FROM information_schema.TABLES \
+        "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES \
          WHERE ENGINE = 'QUEUE' OR ENGINE IS NULL AND TABLE_COMMENT LIKE '%engine ''QUEUE''%' \
          ORDER BY TABLE_SCHEMA, TABLE_NAME",
     )?;
-    let name = |row: &Row| row.at(0).map(str::to_owned);
+    let name = |row: &Row| {
+        Some(QueueTable {
+            database: row.at(0)?.to_owned(),
+            table: row.at(1)?.to_owned(),
+        })
+    };
     Ok(rows.iter().filter_map(name).collect())
 }
 

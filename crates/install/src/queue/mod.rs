@@ -7,19 +7,22 @@
 //! | file | what |
 //! |---|---|
 //! | `names` | functions, and what the files are called |
+//! | `library` | for which server a library was built |
 //! | `found` | what the server has |
 //! | `plan` | what is to be done |
 //! | `register` | engine and functions put in and taken out |
 //! | `prove` | that rows go through a queue |
 
 mod found;
+mod library;
 mod names;
 mod plan;
 mod prove;
 mod register;
 
-pub use found::{Engine, Found, find};
-pub use names::{built_for, library_for};
+pub use found::{Engine, Found, QueueTable, find};
+pub use library::built_for;
+pub use names::{is_our_library, library_for};
 pub use plan::{Plan, plan_install, plan_uninstall};
 
 use crate::place;

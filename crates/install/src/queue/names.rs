@@ -30,23 +30,18 @@ pub(super) fn is_our_file(name: &str) -> bool {
     hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Returns whether what comes of this library is spoken of here.
-pub(super) fn is_our_library(name: &str) -> bool {
+/// Returns whether a file of this name may be a library of the engine.
+#[must_use]
+pub fn is_our_library(name: &str) -> bool {
     name.starts_with(STEM) && name.ends_with(".so")
 }
 
 /// Returns what the library for a server is called where it was built: `server` is as
-/// [`Found::server`](super::Found::server).
+/// [`Found::server`](super::Found::server). Whoever gave it another name has not changed what it is for: see
+/// [`built_for`](super::built_for).
 #[must_use]
 pub fn library_for(server: &str) -> String {
     format!("{STEM}-{server}.so")
-}
-
-/// Returns for which server a library was built, by its name; `None` for another file.
-#[must_use]
-pub fn built_for(name: &str) -> Option<&str> {
-    let rest = name.strip_prefix(STEM)?.strip_prefix('-')?;
-    rest.strip_suffix(".so")
 }
 
 #[cfg(test)]
@@ -57,9 +52,7 @@ mod tests {
     fn only_our_files_are_ours() {
         let name = library(b"code");
         assert!(is_our_file(&name) && is_our_library(&name), "{name}");
-        assert_eq!(built_for(&name), None);
         let built = library_for("mariadb-10.11.19");
-        assert_eq!(built_for(&built), Some("mariadb-10.11.19"));
         assert!(!is_our_file(&built) && is_our_library(&built));
         for other in ["ha_queue.so", "evenkeel_queue_1.so", "libqueue_engine.so"] {
             assert!(!is_our_file(other), "{other}");

@@ -97,7 +97,8 @@ pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
     let found = find(session)?;
     found.refuse_strangers()?;
     if !found.queues.is_empty() {
-        let mut names = found.queues[..found.queues.len().min(NAMED)].join(", ");
+        let named = found.queues.iter().take(NAMED).map(ToString::to_string);
+        let mut names = named.collect::<Vec<_>>().join(", ");
         if found.queues.len() > NAMED {
             names.push_str(&format!(" and {} more", found.queues.len() - NAMED));
         }

@@ -5,7 +5,7 @@ use super::names::FUNCTIONS;
 use super::plan::{Plan, still_used};
 use crate::refusal::{code, told};
 use crate::register::{drop_all, leave_out_of_the_binary_log};
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -59,21 +59,25 @@ fn uninstall(session: &mut Session, found: &Found, library: &str) -> Result<()> 
         return session.run(&sql).map_err(told);
     }
     // Tables that the server keeps open for the next who comes keep the engine, too.
-    for name in &found.queues {
-        if let Some((database, table)) = name.split_once('.') {
-            let table = format!("{}.{}", quote_name(database), quote_name(table));
-            session
-                .run(&format!("FLUSH TABLES {table}"))
-                .map_err(told)?;
+    for queue in &found.queues {
+        let (database, table) = (quote_name(&queue.database), quote_name(&queue.table));
+        session
+            .run(&format!("FLUSH TABLES {database}.{table}"))
+            .map_err(told)?;
+    }
+    let sql = match found.installs_sonames {
+        true => format!("UNINSTALL SONAME {}", quote(library)),
+        false => "UNINSTALL PLUGIN QUEUE".to_owned(),
+    };
+    let begun = Instant::now();
+    while let Err(error) = session.run(&sql) {
+        match code(&error) {
+            // MySQL does not begin to as long as it is used, and who has just gone may seem to be there.
+            Some(1883) if begun.elapsed() > LETS_GO => return Err(still_used(library)),
+            Some(1883) => sleep(Duration::from_millis(20)),
+            _ => return Err(told(error)),
         }
     }
-    session
-        .run(&match found.installs_sonames {
-            true => format!("UNINSTALL SONAME {}", quote(library)),
-            false => "UNINSTALL PLUGIN QUEUE".to_owned(),
-        })
-        .map_err(told)?;
-    let begun = Instant::now();
     let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
     while session.value(sql)?.as_deref() != Some("0") {
         if begun.elapsed() > LETS_GO {
@@ -84,14 +88,18 @@ fn uninstall(session: &mut Session, found: &Found, library: &str) -> Result<()> 
     Ok(())
 }
 
-/// Fails where consumers own rows or wait.
+/// Fails where consumers own rows or wait. Nobody can do either with a queue that cannot be opened: a newer library may
+/// be what it needs.
 pub(super) fn refuse_busy(session: &mut Session, found: &Found) -> Result<()> {
     if !found.works() {
         return Ok(());
     }
     for name in &found.queues {
-        let text = session.value(&format!("SELECT queue_stats({})", quote(name)))?;
-        let text = text.unwrap_or_default();
+        let stats = format!("SELECT queue_stats({})", quote(&name.to_string()));
+        let text = match session.value(&stats) {
+            Err(error) if error.kind() == ErrorKind::Failed => continue,
+            answered => answered?.unwrap_or_default(),
+        };
         let number = |what: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(what));
             line.and_then(|rest| rest.trim().parse::<u64>().ok())

@@ -5,7 +5,7 @@ use crate::args::{PluginInstall, PluginStatus, PluginUninstall};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{QueueInstallAnswer, QueuePluginAnswer, QueueUninstallAnswer};
-use evenkeel_install::queue::{self, built_for, library_for};
+use evenkeel_install::queue::{self, built_for, is_our_library, library_for};
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_server::connect::Session;
 use std::fs;
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 /// How to come by a library.
 const BUILD: &str = "the package evenkeel-queue-mariadb may have it; `make queue-plugin` in a \
-     clone builds it on a machine with exactly this server version; or name a library with \
-     --library";
+     clone (for MySQL with MYSQLD=/usr/sbin/mysqld) builds it on a machine with exactly this server \
+     version; or name a library with --library";
 
 pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
     if args.table.is_some() || args.change_table {
@@ -25,11 +25,11 @@ pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
     }
     let (mut session, place) = reached(&args.server, face)?;
     let server = queue::find(&mut session)?.server;
-    let path = match &args.library {
-        Some(path) => fits(path, &server)?,
+    let library = match &args.library {
+        Some(path) => fitting(path, &server)?,
         None => beside_the_program(&server)?,
     };
-    let plan = queue::plan_install(&mut session, elf(&path)?, place)?;
+    let plan = queue::plan_install(&mut session, library, place)?;
     let executed = args.execute || !plan.is_destructive();
     if executed {
         queue::perform(&mut session, &plan)?;
@@ -60,28 +60,39 @@ pub(super) fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
     })
 }
 
-/// A library is bound to its server's version: its name says which, if it was not given another.
-fn fits(path: &Path, server: &str) -> Result<PathBuf> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    match name.and_then(built_for) {
-        Some(other) if other != server => Err(Error::refused(format!(
+/// Reads a library, which is bound to its server's version, whatever its file is called.
+fn fitting(path: &Path, server: &str) -> Result<Vec<u8>> {
+    let bytes = elf(path)?;
+    match built_for(&bytes) {
+        Some(built) if built == server => Ok(bytes),
+        Some(other) => Err(Error::refused(format!(
             "{} was built for {other}, and the server is {server}",
             path.display()
         ))
         .hint(BUILD)),
-        _ => Ok(path.to_owned()),
+        None => Err(Error::usage(format!(
+            "{} is not a library of the queue engine",
+            path.display()
+        ))
+        .hint(BUILD)),
     }
 }
 
-fn beside_the_program(server: &str) -> Result<PathBuf> {
+fn beside_the_program(server: &str) -> Result<Vec<u8>> {
     let (program, places) = places()?;
     let name = library_for(server);
-    let here = places.iter().map(|place| place.join(&name));
-    if let Some(path) = here.into_iter().find(|path| path.is_file()) {
-        return Ok(path);
+    let mut others = Vec::new();
+    for place in &places {
+        for path in libraries(place, &name) {
+            // One that cannot be read is not the one.
+            let built = elf(&path).ok();
+            match built.as_deref().and_then(built_for) {
+                Some(built_for) if built_for == server => return Ok(built.unwrap_or_default()),
+                Some(other) => others.push(format!("{} for {other}", path.display())),
+                None => {}
+            }
+        }
     }
-    let mut others: Vec<String> = places.iter().flat_map(|place| libraries(place)).collect();
-    others.sort();
     let there_are = match others.is_empty() {
         true => String::new(),
         false => format!(", only {}", others.join(", ")),
@@ -93,9 +104,11 @@ fn beside_the_program(server: &str) -> Result<PathBuf> {
     .hint(BUILD))
 }
 
-/// Libraries for whatever server.
-fn libraries(place: &Path) -> Vec<String> {
+/// Libraries of the engine in a directory, for whatever server: first the one of this name.
+fn libraries(place: &Path, name: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| built_for(name).is_some()).collect()
+    let mut names: Vec<String> = names.filter(|name| is_our_library(name)).collect();
+    names.sort_by_key(|one| (one != name, one.clone()));
+    names.into_iter().map(|name| place.join(name)).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use evenkeel_install::Registered;
-use evenkeel_install::queue::{Engine, Found, Plan};
+use evenkeel_install::queue::{Engine, Found, Plan, QueueTable};
 use evenkeel_op::units;
 use serde::Serialize;
 use std::fmt::Write;
@@ -128,7 +128,7 @@ pub struct QueuePluginAnswer {
     /// Those that are not.
     pub missing: Vec<String>,
     /// The tables of the engine, as far as the account may see them.
-    pub queues: Vec<String>,
+    pub queues: Vec<QueueTable>,
     /// What is wrong.
     pub problem: Option<String>,
     /// The server's plugin directory, as it calls it.
