@@ -205,16 +205,14 @@ pub fn load(dump: &Path, running: &Running) {
          time_zone = '+00:00', foreign_key_checks = 0",
     );
     for schema in manifest["schemas"].as_array().expect("schemas") {
-        run(&std::fs::read_to_string(dump.join(text(schema, "file"))).expect("a schema"));
+        let file = std::fs::read(dump.join(text(schema, "file"))).expect("a schema");
+        load_sql(&mut connection, &file);
     }
     for table in manifest["tables"].as_array().expect("tables") {
         let schema = quote_name(text(table, "schema"));
-        let mut run = |sql: &str| {
-            let done = connection.run(sql);
-            done.unwrap_or_else(|e| panic!("{}", e.chain()));
-        };
-        run(&format!("USE {schema}"));
-        run(&std::fs::read_to_string(dump.join(text(table, "file"))).expect("a table"));
+        connection.run(&format!("USE {schema}")).expect("a schema");
+        let file = std::fs::read(dump.join(text(table, "file"))).expect("a table");
+        load_sql(&mut connection, &file);
         for chunk in table["chunks"].as_array().expect("chunks") {
             let rows = rows_of(dump, chunk);
             if manifest["format"] == "sql" {

@@ -3,11 +3,13 @@
 use super::catalog::stem;
 use super::manifest::SchemaEntry;
 use super::output::{Output, file_name};
-use super::script::{Script, opening};
-use crate::objects::{Objects, Phase, Rendering};
+use super::script::Script;
+use crate::objects::{Objects, Phase, Rendering, Statement};
 use evenkeel_op::Result;
 use std::collections::BTreeMap;
 
+/// What each file begins with.
+const TITLE: &str = "by evenkeel dump";
 /// What routines, views, triggers and events take.
 const PROGRAMS: [Phase; 6] = [
     Phase::Routines,
@@ -22,17 +24,20 @@ const PROGRAMS: [Phase; 6] = [
 pub(super) fn write(objects: &Objects, output: &Output) -> Result<Vec<SchemaEntry>> {
     let mut entries = Vec::new();
     for statement in objects.statements(Phase::Databases, &Rendering::default()) {
-        let name = statement.object.name;
+        let name = statement.object.name.clone();
         output.make_dir(&file_name(&name))?;
         let file = format!("{}/schema.sql", file_name(&name));
-        output.write(&file, &ended(&statement.sql))?;
+        output.write(&file, &alone(objects, statement))?;
         entries.push(SchemaEntry { name, file });
     }
-    for database in &objects.databases {
-        for table in &database.tables {
-            let file = format!("{}.table.sql", stem(&database.name, &table.name));
-            output.write(&file, &ended(&table.create))?;
-        }
+    let whole = Rendering {
+        split_tables: false,
+        ..Rendering::default()
+    };
+    for statement in objects.statements(Phase::Tables, &whole) {
+        let of = &statement.object;
+        let file = format!("{}.table.sql", stem(&of.database, &of.name));
+        output.write(&file, &alone(objects, statement))?;
     }
     scripts(objects, &[Phase::Sequences], "sequences.sql", output)?;
     scripts(objects, &PROGRAMS, "programs.sql", output)?;
@@ -54,9 +59,10 @@ fn scripts(objects: &Objects, phases: &[Phase], name: &str, output: &Output) -> 
                 "" => name.to_owned(),
                 database => format!("{}/{name}", file_name(database)),
             };
-            let (script, out) = files
-                .entry(file)
-                .or_insert_with(|| (Script::default(), opening(objects, "by evenkeel dump")));
+            let (script, out) = files.entry(file).or_insert_with(|| {
+                let mut out = Vec::new();
+                (Script::begin(objects, TITLE, &mut out), out)
+            });
             script.add(&statement, out);
         }
     }
@@ -66,6 +72,14 @@ fn scripts(objects: &Objects, phases: &[Phase], name: &str, output: &Output) -> 
     Ok(())
 }
 
-fn ended(sql: &[u8]) -> Vec<u8> {
-    [sql, b";\n"].concat()
+/// Returns a script of one statement, for the schema that the client is in.
+fn alone(objects: &Objects, statement: Statement) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut script = Script::begin(objects, TITLE, &mut out);
+    let statement = Statement {
+        database: None,
+        ..statement
+    };
+    script.add(&statement, &mut out);
+    out
 }

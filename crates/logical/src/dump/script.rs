@@ -1,10 +1,14 @@
 //! Statements as a script for the `mariadb` and `mysql` clients.
 
-use crate::objects::{Objects, Phase, Rendering, Settings, Statement};
+use crate::objects::{Objects, Phase, Rendering, Settings, Statement, names_collation};
 use evenkeel_server::connect::quote_name;
 
 /// What MySQL 5.7 has in every `sql_mode` and MySQL 8 knows no more; it only concerned GRANT.
 const FORGOTTEN_MODE: &str = "NO_AUTO_CREATE_USER";
+/// What `utf8mb4` alone means to servers whose texts leave the collation out.
+const OLDER: &str = "utf8mb4_general_ci";
+/// What it means to MySQL 8 and later.
+const MYSQLS: &str = "utf8mb4_0900_ai_ci";
 /// What may stand behind a statement that has semicolons in it.
 const DELIMITERS: [&str; 6] = [";;", "$$", "//", "||", "@@", "~~"];
 
@@ -13,9 +17,34 @@ const DELIMITERS: [&str; 6] = [";;", "$$", "//", "||", "@@", "~~"];
 pub(super) struct Script {
     database: Option<String>,
     settings: Option<Settings>,
+    /// Texts leave out a collation that newer servers mean otherwise: the session says which it is.
+    leaves_out: bool,
 }
 
 impl Script {
+    /// Begins a script with what its texts are meant under, below a line of what it is.
+    pub(super) fn begin(objects: &Objects, what: &str, out: &mut Vec<u8>) -> Self {
+        comment(what.as_bytes(), out);
+        comment(
+            b"load it with: mariadb --binary-mode --comments --default-character-set=utf8mb4",
+            out,
+        );
+        let leaves_out = objects.utf8mb4_collation == OLDER;
+        if leaves_out {
+            out.extend_from_slice(mysql_means(OLDER).as_bytes());
+            out.extend_from_slice(
+                format!(
+                    "/*M!110201 SET SESSION character_set_collations = 'utf8mb4={OLDER}' */;\n"
+                )
+                .as_bytes(),
+            );
+        }
+        Self {
+            leaves_out,
+            ..Self::default()
+        }
+    }
+
     /// Adds the statements of a phase.
     pub(super) fn phase(
         &mut self,
@@ -57,9 +86,17 @@ impl Script {
             out.extend_from_slice(&statement.sql);
             // On a line of its own: the body may end in a comment.
             out.extend_from_slice(format!("\n{delimiter}\nDELIMITER ;\n").as_bytes());
-        } else {
-            out.extend_from_slice(&statement.sql);
-            out.extend_from_slice(b";\n");
+            return;
+        }
+        // MySQL 8.0 takes its own default, where a column names it, for one that nobody named.
+        let named = self.leaves_out && names_collation(&statement.sql, MYSQLS);
+        if named {
+            out.extend_from_slice(mysql_means(MYSQLS).as_bytes());
+        }
+        out.extend_from_slice(&statement.sql);
+        out.extend_from_slice(b";\n");
+        if named {
+            out.extend_from_slice(mysql_means(OLDER).as_bytes());
         }
     }
 
@@ -77,22 +114,9 @@ impl Script {
     }
 }
 
-/// Returns what a script begins with.
-pub(super) fn opening(objects: &Objects, what: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    comment(what.as_bytes(), &mut out);
-    comment(
-        b"load it with: mariadb --binary-mode --comments --default-character-set=utf8mb4",
-        &mut out,
-    );
-    // Texts of older servers do not say the collation, and newer servers mean another one.
-    if objects.utf8mb4_collation == "utf8mb4_general_ci" {
-        out.extend_from_slice(
-            b"/*!80011 SET SESSION default_collation_for_utf8mb4 = utf8mb4_general_ci */;\n\
-              /*M!110201 SET SESSION character_set_collations = 'utf8mb4=utf8mb4_general_ci' */;\n",
-        );
-    }
-    out
+/// Has `utf8mb4` alone mean a collation on MySQL 8 and later.
+fn mysql_means(collation: &str) -> String {
+    format!("/*!80011 SET SESSION default_collation_for_utf8mb4 = {collation} */;\n")
 }
 
 /// Adds text as comments.

@@ -6,7 +6,7 @@ use super::catalog::{Table, named};
 use super::chunks::{Cursor, Range};
 use super::encode::{Encoder, Format};
 use super::pour::{GATHERED, Poured, Taker, pour};
-use super::script::{Script, comment, opening};
+use super::script::{Script, comment};
 use super::throttle::Throttle;
 use super::work::{join, locked};
 use crate::objects::{Objects, Phase, Rendering, Statement};
@@ -63,16 +63,17 @@ impl<'a> Out<'a> {
         objects: &Objects,
         what: &str,
     ) -> Result<Self> {
+        let mut opening = Vec::new();
         let mut out = Self {
             to,
-            script: Script::default(),
+            script: Script::begin(objects, what, &mut opening),
             how: Rendering {
                 split_tables: false,
                 ..Rendering::default()
             },
             sums: Sums::default(),
         };
-        out.write(&opening(objects, what))?;
+        out.write(&opening)?;
         for phase in BEFORE {
             out.phase(objects, phase)?;
         }

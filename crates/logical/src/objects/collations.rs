@@ -76,6 +76,13 @@ fn replace_name(name: &mut String, from: &str, to: &str) {
     }
 }
 
+/// Returns whether a statement names a collation; strings and names in backticks are none.
+pub(crate) fn names_collation(sql: &[u8], collation: &str) -> bool {
+    named(sql)
+        .iter()
+        .any(|one| one.eq_ignore_ascii_case(collation))
+}
+
 /// Returns the words behind `COLLATE`, each once.
 fn named(create: &[u8]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();

@@ -15,6 +15,7 @@ mod select;
 mod statements;
 pub(crate) mod text;
 
+pub(crate) use collations::names_collation;
 pub use compare::{Closeness, differences};
 pub use read::{read, read_and_match};
 pub(crate) use rename::in_statement;

@@ -1,6 +1,6 @@
 //! Runs statements on a server, each in the session that it needs.
 
-use super::{Objects, Settings, Statement};
+use super::{Objects, Settings, Statement, names_collation};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::connect::{Session, quote_name};
@@ -29,18 +29,22 @@ impl<'a> Runner<'a> {
                        WHERE CHARACTER_SET_NAME = 'utf8mb4'";
         let here = session.value(default)?.unwrap_or_default();
         let mut meant = None;
-        if objects.utf8mb4_collation == silent && here != silent {
+        // Servers that name each collation mean what this one does; whoever runs it may have changed that.
+        let leaves_out = objects.utf8mb4_collation == silent;
+        let wanted = if leaves_out { silent } else { &here };
+        if here != silent {
             let sql = match evenkeel_server::abilities::Abilities::probe(session)?.flavour {
                 Flavour::MySql => {
-                    meant = Some([silent.to_owned(), here.clone()]);
-                    mean(silent)
+                    let now = session.value("SELECT @@SESSION.default_collation_for_utf8mb4")?;
+                    meant = leaves_out.then(|| [silent.to_owned(), here.clone()]);
+                    (now.as_deref() != Some(wanted)).then(|| mean(wanted))
                 }
-                Flavour::MariaDb => {
-                    format!("SET SESSION character_set_collations = 'utf8mb4={silent}'")
-                }
+                Flavour::MariaDb => leaves_out
+                    .then(|| format!("SET SESSION character_set_collations = 'utf8mb4={silent}'")),
             };
-            session.run(&sql).context(|| {
-                format!("utf8mb4 means {here} here, and {silent} where this comes from")
+            let done = sql.map_or(Ok(()), |sql| session.run(&sql));
+            done.context(|| {
+                format!("utf8mb4 means another collation here, and {wanted} where this comes from")
             })?;
         }
         Ok(Self {
@@ -72,8 +76,8 @@ impl<'a> Runner<'a> {
     /// MySQL takes a collation that is its own default for one that nobody named, and puts the session's default in its
     /// place. A text that names it is of a server that names each, so the session's is of no use there.
     fn run_as_meant(&mut self, sql: &str) -> Result<()> {
-        let Some([silent, here]) = self.meant.as_ref().filter(|[_, here]| sql.contains(here))
-        else {
+        let named = |[_, here]: &&[String; 2]| names_collation(sql.as_bytes(), here);
+        let Some([silent, here]) = self.meant.as_ref().filter(named) else {
             return self.session.run(sql);
         };
         self.session.run(&mean(here))?;
