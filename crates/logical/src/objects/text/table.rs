@@ -10,7 +10,7 @@ pub struct SplitTable {
     /// `ALTER TABLE … ADD …` for the secondary indexes, in order: one of several ordinary indexes,
     /// or one of a single FULLTEXT or SPATIAL one, of which servers make one at a time in place.
     pub indexes: Vec<Vec<u8>>,
-    /// `ALTER TABLE … ADD CONSTRAINT …` for all foreign keys.
+    /// `ALTER TABLE … ADD CONSTRAINT …` for all foreign keys, by a copy where a server adds one no other way.
     pub foreign_key: Option<Vec<u8>>,
 }
 
@@ -80,8 +80,40 @@ pub fn split_table(create: &[u8]) -> Option<SplitTable> {
         ]
         .concat(),
         indexes: batches(later).into_iter().map(added).collect(),
-        foreign_key: (!foreign.is_empty()).then(|| added(&foreign)),
+        foreign_key: (!foreign.is_empty()).then(|| {
+            let copied = is_copied(create, &tokens, &definitions);
+            let how: &[u8] = if copied { b",\n  ALGORITHM=COPY" } else { b"" };
+            [added(&foreign), how.to_vec()].concat()
+        }),
     })
+}
+
+/// Returns whether foreign keys can only be added while the table is copied: MariaDB takes one that deletes rows with
+/// those that they refer to, and has a column that a stored one is computed from, be it by another computed one, but
+/// not in place.
+fn is_copied(create: &[u8], tokens: &[Token], definitions: &[Definition]) -> bool {
+    let parts = |one: &Definition| &tokens[one.first..=one.last];
+    let says = |one: &Definition, word| parts(one).iter().any(|token| token.is_word(create, word));
+    let computed: Vec<&Definition> = definitions
+        .iter()
+        .filter(|one| one.line == Line::Column && says(one, "GENERATED"))
+        .collect();
+    let is_base = |name: &Token| {
+        let mut sources = computed.iter().flat_map(|one| &parts(one)[1..]);
+        sources.any(|token| {
+            token.kind == Kind::Name && token.of(create).eq_ignore_ascii_case(name.of(create))
+        })
+    };
+    let deletes = |one: &&Definition| one.line == Line::ForeignKey && says(one, "CASCADE");
+    computed.iter().any(|one| says(one, "STORED"))
+        && definitions.iter().filter(deletes).any(|one| {
+            // CONSTRAINT, its name, FOREIGN KEY and the columns in parentheses.
+            let columns = parts(one).iter().skip(5);
+            let columns = columns.take_while(|token| !token.is_sign(b')'));
+            columns
+                .filter(|token| token.kind == Kind::Name)
+                .any(is_base)
+        })
 }
 
 /// Returns the definitions between the outer parentheses, and which token closes them.

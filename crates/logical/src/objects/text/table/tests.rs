@@ -46,6 +46,32 @@ fn a_nasty_table_is_split() {
 }
 
 #[test]
+fn only_what_cannot_be_added_in_place_is_copied() {
+    let added = |column: &str, key: &str| {
+        let create = format!(
+            "CREATE TABLE `t` (\n  `a` int,\n  {column},\n  CONSTRAINT `STORED` FOREIGN KEY (`a`) REFERENCES `p` (`b`) \
+             {key}\n) ENGINE=InnoDB"
+        );
+        let sql = split_table(create.as_bytes()).unwrap().foreign_key.unwrap();
+        sql.ends_with(b",\n  ALGORITHM=COPY")
+    };
+    let stored = "`s` int GENERATED ALWAYS AS (`x` + `A`) STORED";
+    assert!(added(stored, "ON DELETE CASCADE"));
+    assert!(!added(stored, "ON DELETE RESTRICT"));
+    let by_another =
+        "`v` int GENERATED ALWAYS AS (`a`) VIRTUAL,\n  `s` int GENERATED ALWAYS AS (`v`) STORED";
+    assert!(added(by_another, "ON DELETE CASCADE"));
+    for other in [
+        "`s` int GENERATED ALWAYS AS (`a` + 1) VIRTUAL",
+        "`s` int GENERATED ALWAYS AS (`b` + 1) STORED COMMENT '`a`'",
+        "`a` int GENERATED ALWAYS AS (1) STORED",
+        "`STORED` int DEFAULT (`a`)",
+    ] {
+        assert!(!added(other, "ON DELETE CASCADE"), "{other}");
+    }
+}
+
+#[test]
 fn keys_that_a_table_cannot_be_without_stay() {
     let kept = |keys: &[&str], primary: bool| {
         let mut lines = vec!["`a` int NOT NULL AUTO_INCREMENT", "`b` int NOT NULL"];
