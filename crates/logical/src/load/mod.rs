@@ -204,7 +204,7 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Objects that could not be made: everything else is there.
     pub failed: Vec<Error>,
-    /// What this server reads in definitions and does not keep, a sentence each: known to the run that begins.
+    /// What this server reads in definitions and does not keep, a sentence each, also when an earlier run said so.
     pub lost: Vec<String>,
     /// Tables whose rows are not those of the dump, a sentence each; `None` when it was not asked for.
     pub differs: Option<Vec<String>>,
@@ -254,11 +254,8 @@ pub fn load(
     tell(&mut session, &mut source, progress)?;
     fits::collations(&mut session, &mut source.objects, request)?;
     let resumed = earlier.is_some();
-    let (state, lost) = match earlier {
-        Some(state) => {
-            progress.note("going on with an earlier run of this load".to_owned());
-            (state, Vec::new())
-        }
+    let state = match earlier {
+        Some(state) => go_on(state, progress),
         None => begin(&mut session, &source, request, progress, cancel)?,
     };
     let run = Run {
@@ -302,7 +299,7 @@ pub fn load(
         left_out: source.left_out,
         warnings: source.warnings,
         failed: done.failed,
-        lost,
+        lost: state.lost.clone(),
         differs: done.differs,
         seconds: begun.elapsed().as_secs_f64(),
     })
@@ -363,6 +360,15 @@ fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<
     }
 }
 
+/// Says what the run that began said, which alone tried the tables.
+fn go_on(state: State, progress: &dyn Progress) -> State {
+    progress.note("going on with an earlier run of this load".to_owned());
+    for what in &state.lost {
+        progress.warn(what.clone());
+    }
+    state
+}
+
 /// Looks whether everything fits and nothing is in the way, and begins the state.
 fn begin(
     session: &mut Session,
@@ -370,7 +376,7 @@ fn begin(
     request: &Request,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<(State, Vec<String>)> {
+) -> Result<State> {
     let found = target::in_the_way(session, &source.objects)?;
     if !found.is_empty() && !request.replace {
         return Err(target::refuse(&found));
@@ -385,9 +391,9 @@ fn begin(
         session.run(&target::drop_statement(object))?;
         fail::fail_point!("load::dropped");
     }
-    let state = State::begin(session, source, &request.choices())?;
+    let state = State::begin(session, source, &request.choices(), lost)?;
     fail::fail_point!("load::begun");
-    Ok((state, lost))
+    Ok(state)
 }
 
 /// What a run has done.

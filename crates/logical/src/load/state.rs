@@ -13,7 +13,7 @@ pub(super) const SCHEMA: &str = "evenkeel_load";
 /// client was killed.
 const WAIT_S: u32 = 10;
 /// The version of its tables.
-const VERSION: &str = "3";
+const VERSION: &str = "4";
 
 /// What an earlier run noted.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) struct State {
     pub(super) dump: String,
     /// The options that it was begun with.
     pub(super) choices: String,
+    /// What the run that began it said that this server does not keep: only it tried the tables.
+    pub(super) lost: Vec<String>,
     /// Numbers of chunks whose rows are in.
     pub(super) chunks: BTreeSet<u64>,
     /// Names of phases that are done.
@@ -94,7 +96,10 @@ impl State {
             ))
             .hint("finish that load with the evenkeel that began it"));
         }
-        let sql = format!("SELECT id, finished, dump, choices FROM {}", table("run"));
+        let sql = format!(
+            "SELECT id, finished, dump, choices, lost FROM {}",
+            table("run")
+        );
         let Some(run) = session.one(&sql)? else {
             return Ok(None);
         };
@@ -110,6 +115,7 @@ impl State {
             id: text(0),
             dump: text(2),
             choices: text(3),
+            lost: serde_json::from_str(&text(4)).unwrap_or_default(),
             chunks: list("chunks")?
                 .iter()
                 .filter_map(|number| number.parse().ok())
@@ -120,7 +126,12 @@ impl State {
     }
 
     /// Begins a state. Its last row makes it one.
-    pub(super) fn begin(session: &mut Session, source: &Source, choices: &str) -> Result<Self> {
+    pub(super) fn begin(
+        session: &mut Session,
+        source: &Source,
+        choices: &str,
+        lost: Vec<String>,
+    ) -> Result<Self> {
         let ascii = "CHARACTER SET ascii COLLATE ascii_bin";
         session.run(&format!(
             "CREATE DATABASE IF NOT EXISTS {} {ascii}",
@@ -136,7 +147,8 @@ impl State {
                 "run",
                 "id CHAR(64) PRIMARY KEY, version VARCHAR(8) NOT NULL, finished TINYINT NOT NULL, \
                  local_infile VARCHAR(8), dump CHAR(64) NOT NULL, \
-                 choices LONGTEXT CHARACTER SET utf8mb4 NOT NULL, began_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
+                 choices LONGTEXT CHARACTER SET utf8mb4 NOT NULL, lost LONGTEXT CHARACTER SET utf8mb4 NOT NULL, \
+                 began_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP",
             ),
         ] {
             session.run(&format!("DROP TABLE IF EXISTS {}", table(name)))?;
@@ -147,15 +159,17 @@ impl State {
         }
         let (id, dump) = (&source.id, &source.dump);
         session.run(&format!(
-            "INSERT INTO {} (id, version, finished, dump, choices) \
-             VALUES ('{id}', '{VERSION}', 0, '{dump}', {})",
+            "INSERT INTO {} (id, version, finished, dump, choices, lost) \
+             VALUES ('{id}', '{VERSION}', 0, '{dump}', {}, {})",
             table("run"),
-            quote(choices)
+            quote(choices),
+            quote(&serde_json::json!(lost).to_string())
         ))?;
         Ok(Self {
             id: id.clone(),
             dump: dump.clone(),
             choices: choices.to_owned(),
+            lost,
             chunks: BTreeSet::new(),
             phases: BTreeSet::new(),
             finished: false,
