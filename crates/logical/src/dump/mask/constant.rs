@@ -1,8 +1,8 @@
 //! A text that stands for every value of a column, as the server would give it back: who verifies a load
 //! compares bytes.
 
+use super::code::Code;
 use super::fits::{length, span};
-use super::fold::is_utf8;
 use crate::dump::members::members;
 use crate::objects::Column;
 use jiff::civil::{Date, DateTime};
@@ -57,7 +57,7 @@ pub(super) fn of(text: &str, column: &Column) -> Result<Vec<u8>, Reason> {
 fn in_text(text: &str, column: &Column) -> Result<Vec<u8>, Reason> {
     let charset = column.charset.as_deref().unwrap_or_default();
     let narrow = charset != "utf8mb4" && text.chars().any(|letter| letter > '\u{FFFF}');
-    if !text.is_ascii() && (!is_utf8(charset) || narrow) {
+    if !text.is_ascii() && (Code::of(charset) != Code::Utf8 || narrow) {
         return Err(format!(
             "is in the character set {charset}: use a text in ASCII"
         ));

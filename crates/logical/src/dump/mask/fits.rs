@@ -1,7 +1,8 @@
 //! Which ways suit which types, and what is made of a value.
 
+use super::code::Code;
 use super::constant::{self, Reason};
-use super::fold::{Fold, is_one_byte, is_utf8};
+use super::fold::Fold;
 use super::integers::Span;
 use super::way::Way;
 use crate::objects::Column;
@@ -68,7 +69,7 @@ pub(super) enum How {
         width: Width,
     },
     Text {
-        is_utf8: bool,
+        code: Code,
         fold: Fold,
     },
     Integer(Span),
@@ -185,6 +186,7 @@ fn email(column: &Column) -> Result<How, Reason> {
 
 fn shape(column: &Column) -> Result<How, Reason> {
     let charset = column.charset.as_deref().unwrap_or_default();
+    let code = Code::of(charset);
     match &*column.data_type {
         _ if column.is_integer() => Ok(How::Integer(span(column))),
         "decimal" => Ok(How::Decimal),
@@ -192,11 +194,12 @@ fn shape(column: &Column) -> Result<How, Reason> {
             Err(typed(column, "such texts are too long to be held at once"))
         }
         _ if !column.is_text() => Err(typed(column, "only texts and numbers have a shape")),
-        _ if !is_utf8(charset) && !is_one_byte(charset) => Err(format!(
+        // Others write no ASCII, or hold bytes that look like it.
+        _ if !matches!(code, Code::Utf8 | Code::OneByte(_)) => Err(format!(
             "is in the character set {charset}, whose letters are not known"
         )),
         _ => Ok(How::Text {
-            is_utf8: is_utf8(charset),
+            code,
             fold: Fold::of(column),
         }),
     }

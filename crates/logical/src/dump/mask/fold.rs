@@ -1,42 +1,21 @@
 //! Values that a column's collation takes for equal as the same bytes, so that joins hold: letters
-//! without their case, texts without blanks behind them. Accents are not looked at.
+//! without their case, texts without blanks behind them, in UTF-8 whatever their character set. Accents are
+//! not looked at.
 
+use super::code::{Code, Unit};
 use crate::objects::Column;
 
 /// Blanks that are passed on at a time.
 const BLANKS: [u8; 64] = [b' '; 64];
-/// Character sets in which bytes below 128 are ASCII wherever they stand, beside UTF-8: all of one
-/// byte, but for swe7.
-const ONE_BYTE: [&str; 24] = [
-    "ascii", "latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257",
-    "cp850", "cp852", "cp866", "koi8r", "koi8u", "greek", "hebrew", "armscii8", "geostd8", "macce",
-    "macroman", "keybcs2", "tis620", "dec8", "hp8",
-];
-
-/// Returns whether a character set is UTF-8 of any name.
-pub(super) fn is_utf8(charset: &str) -> bool {
-    matches!(charset, "utf8" | "utf8mb3" | "utf8mb4")
-}
-
-/// Returns whether each byte is a character.
-pub(super) fn is_one_byte(charset: &str) -> bool {
-    ONE_BYTE.contains(&charset)
-}
-
-/// Which letters are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
-    Counts,
-    /// Those of ASCII, small and capital.
-    Ascii,
-    /// Those of UTF-8.
-    Unicode,
-}
+/// What stands in front of bytes that are no letter: no text in UTF-8 has it.
+const NO_LETTER: u8 = 0xFF;
 
 /// What of a value does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fold {
-    case: Case,
+    code: Code,
+    /// The case of letters does not count.
+    folds_case: bool,
     /// Blanks at the end do not count.
     trims: bool,
 }
@@ -44,7 +23,8 @@ pub(super) struct Fold {
 impl Fold {
     /// Everything counts.
     pub(super) const NOTHING: Self = Self {
-        case: Case::Counts,
+        code: Code::Unknown,
+        folds_case: false,
         trims: false,
     };
 
@@ -54,18 +34,20 @@ impl Fold {
             return Self::NOTHING;
         };
         // Elsewhere a byte that looks like a letter or a blank may be half of something else.
-        if !is_utf8(charset) && !is_one_byte(charset) {
+        let code = Code::of(charset);
+        if code == Code::Unknown {
             return Self::NOTHING;
         }
-        let case_counts = collation.ends_with("_bin") || collation.ends_with("_cs");
         Self {
-            case: match (case_counts, is_utf8(charset)) {
-                (true, _) => Case::Counts,
-                (false, true) => Case::Unicode,
-                (false, false) => Case::Ascii,
-            },
+            code,
+            folds_case: !collation.ends_with("_bin") && !collation.ends_with("_cs"),
             trims: !collation.contains("_0900_") && !collation.contains("nopad"),
         }
+    }
+
+    /// Returns whether bytes are passed on as they are.
+    fn keeps_bytes(self) -> bool {
+        !self.folds_case && matches!(self.code, Code::Utf8 | Code::Unknown)
     }
 }
 
@@ -92,11 +74,29 @@ impl Folder {
 
     /// Takes the next piece and hands what counts of it to `to`.
     pub(super) fn add(&mut self, piece: &[u8], to: &mut blake3::Hasher) {
-        match self.how.case {
-            Case::Counts => self.pass(piece, to),
-            Case::Ascii => self.pass(&piece.to_ascii_lowercase(), to),
-            Case::Unicode => self.letters(piece, to),
+        let how = self.how;
+        if how.keeps_bytes() {
+            return self.pass(piece, to);
         }
+        let mut bytes = std::mem::take(&mut self.tail);
+        bytes.extend_from_slice(piece);
+        let (mut folded, mut letters) = (Vec::with_capacity(bytes.len()), [0; 4]);
+        let rest = how.code.units(&bytes, &mut |unit| match unit {
+            Unit::Letter(letter) => {
+                let letter = if how.folds_case {
+                    small(letter)
+                } else {
+                    letter
+                };
+                folded.extend_from_slice(letter.encode_utf8(&mut letters).as_bytes());
+            }
+            Unit::Bytes(some) => {
+                folded.extend((how.code != Code::Utf8).then_some(NO_LETTER));
+                folded.extend_from_slice(some);
+            }
+        });
+        self.tail = rest.to_vec();
+        self.pass(&folded, to);
     }
 
     /// Ends the value. Returns whether anything of it counted.
@@ -104,39 +104,6 @@ impl Folder {
         let tail = std::mem::take(&mut self.tail);
         self.pass(&tail, to);
         self.any
-    }
-
-    fn letters(&mut self, piece: &[u8], to: &mut blake3::Hasher) {
-        let mut bytes = std::mem::take(&mut self.tail);
-        bytes.extend_from_slice(piece);
-        let (mut rest, mut folded) = (&bytes[..], String::new());
-        while !rest.is_empty() {
-            let (good, bad, left) = match std::str::from_utf8(rest) {
-                Ok(text) => (text, &rest[..0], &rest[..0]),
-                Err(error) => {
-                    let (good, after) = rest.split_at(error.valid_up_to());
-                    let length = error.error_len().unwrap_or(0);
-                    if length == 0 {
-                        self.tail = after.to_vec();
-                    }
-                    let left = if length == 0 {
-                        &rest[..0]
-                    } else {
-                        &after[length..]
-                    };
-                    (
-                        std::str::from_utf8(good).unwrap_or_default(),
-                        &after[..length],
-                        left,
-                    )
-                }
-            };
-            folded.clear();
-            folded.extend(good.chars().map(small));
-            self.pass(folded.as_bytes(), to);
-            self.pass(bad, to);
-            rest = left;
-        }
     }
 
     fn pass(&mut self, bytes: &[u8], to: &mut blake3::Hasher) {
@@ -209,6 +176,16 @@ mod tests {
             assert_eq!(is_same, same, "{collation} {other:?}");
         }
         assert!(!one(fold("latin1", "latin1_bin"), "  ").1);
+        let utf8 = one(fold("utf8mb4", "utf8mb4_general_ci"), "ÄÖ x");
+        for (charset, bytes) in [
+            ("latin1", &b"\xC4\xD6 X "[..]),
+            ("cp850", b"\x8E\x94 x"),
+            ("utf16", b"\0\xE4\0\xD6\0 \0x"),
+            ("utf32", b"\0\0\0\xE4\0\0\0\xD6\0\0\0 \0\0\0x\0\0\0 "),
+        ] {
+            let found = folded(fold(charset, &format!("{charset}_general_ci")), &[bytes]);
+            assert_eq!(found, utf8, "{charset}");
+        }
         assert!(one(Fold::NOTHING, " ").1);
     }
 
@@ -216,8 +193,9 @@ mod tests {
         #[test]
         fn pieces_fold_as_the_whole(text in any::<Vec<u8>>(), blank in ".{0,9} {0,70}.{0,3}", step in 1usize..6) {
             for value in [&text[..], blank.as_bytes()] {
-                for collation in ["utf8mb4_general_ci", "utf8mb4_bin"] {
-                    let how = fold("utf8mb4", collation);
+                for collation in ["utf8mb4_general_ci", "utf8mb4_bin", "utf16_bin", "utf32_bin", "latin1_bin"] {
+                    let charset = collation.split('_').next().unwrap_or_default();
+                    let how = fold(charset, collation);
                     let pieces: Vec<&[u8]> = value.chunks(step).collect();
                     prop_assert_eq!(folded(how, &pieces), folded(how, &[value]));
                 }

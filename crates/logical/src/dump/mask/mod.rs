@@ -7,10 +7,12 @@
 //! | `fits`, `constant` | which ways suit which types |
 //! | `definition`, `rules` | what a table's keys, checks and joins forbid |
 //! | `key` | what hashes are made with |
+//! | `code` | letters of a character set |
 //! | `fold` | values that a collation takes for equal |
 //! | `values`, `shape`, `integers` | what is made of a value |
 //! | `row` | rows on their way to an encoder |
 
+mod code;
 mod constant;
 mod definition;
 mod fits;

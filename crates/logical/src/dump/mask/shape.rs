@@ -1,6 +1,8 @@
 //! A text as another one of the same shape: a letter for each letter, a digit for each digit. They come
 //! from a hash of the whole value, so that values with the same beginning do not show it.
 
+use super::code::{Code, Unit};
+
 /// The characters that may take a character's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
@@ -55,27 +57,18 @@ impl Choices {
 }
 
 /// Adds a text of the same shape to `out`; `with` has hashed what counts of the value.
-pub(super) fn text(value: &[u8], is_utf8: bool, with: &blake3::Hasher, out: &mut Vec<u8>) {
+pub(super) fn text(value: &[u8], code: Code, with: &blake3::Hasher, out: &mut Vec<u8>) {
     let mut made = Made {
         choices: Choices::new(with),
         first: None,
         from: out.len(),
         out,
     };
-    if is_utf8 {
-        for chunk in value.utf8_chunks() {
-            chunk.valid().chars().for_each(|letter| made.letter(letter));
-            chunk.invalid().iter().for_each(|_| made.out.push(OTHER));
-        }
-    } else {
-        for byte in value {
-            match byte.is_ascii() {
-                true => made.letter(char::from(*byte)),
-                // Which letter it is does not matter: it is most likely one.
-                false => made.choose(Class::Small),
-            }
-        }
-    }
+    let rest = code.units(value, &mut |unit| match unit {
+        Unit::Letter(letter) => made.letter(letter),
+        Unit::Bytes(some) => some.iter().for_each(|_| made.out.push(OTHER)),
+    });
+    rest.iter().for_each(|_| made.out.push(OTHER));
     made.end(value);
 }
 
@@ -151,11 +144,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(value: &[u8], is_utf8: bool) -> String {
+    fn of(value: &[u8], charset: &str) -> String {
         let mut with = blake3::Hasher::new_keyed(&[7; 32]);
         with.update(value);
         let mut out = b"before".to_vec();
-        text(value, is_utf8, &with, &mut out);
+        text(value, Code::of(charset), &with, &mut out);
         String::from_utf8(out[6..].to_vec()).unwrap()
     }
 
@@ -179,10 +172,10 @@ mod tests {
             ("-- -", "** *"),
             ("", ""),
         ] {
-            assert_eq!(shape(&of(value.as_bytes(), true)), wanted, "{value}");
+            assert_eq!(shape(&of(value.as_bytes(), "utf8mb4")), wanted, "{value}");
         }
-        assert_eq!(shape(&of(b"\xC4b\xFF", false)), "aaa");
-        assert_eq!(shape(&of(b"a\xFF\xC3", true)), "a**");
+        assert_eq!(shape(&of(b"\xC4b\xFF\x80", "latin1")), "Aaa*");
+        assert_eq!(shape(&of(b"a\xFF\xC3", "utf8mb4")), "a**");
     }
 
     #[test]
@@ -201,7 +194,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_value_is_its_own(value in "[a-zA-Z0-9]{1,3}|\\PC{1,9}") {
-            let out = of(value.as_bytes(), true);
+            let out = of(value.as_bytes(), "utf8mb4");
             let only_stars = value.chars().all(|sign| matches!(sign, '*' | ' '));
             prop_assert!(out != value || only_stars, "{}", out);
             prop_assert_eq!(out.chars().count(), value.chars().count());

@@ -100,12 +100,12 @@ impl Maker {
 
     fn whole(&mut self, how: &How, value: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
         match how {
-            How::Text { is_utf8, fold } => {
+            How::Text { code, fold } => {
                 self.shape.reset();
                 let mut folder = Folder::new(*fold);
                 folder.add(value, &mut self.shape);
                 folder.end(&mut self.shape);
-                shape::text(value, *is_utf8, &self.shape, out);
+                shape::text(value, *code, &self.shape, out);
             }
             How::Integer(span) => {
                 integers::mask(value, *span, &mut self.integer, out).ok_or(Malformed)?;
@@ -228,7 +228,7 @@ mod tests {
             },
             How::Uuid,
             How::Text {
-                is_utf8: true,
+                code: super::super::code::Code::Utf8,
                 fold,
             },
             How::Decimal,
