@@ -305,7 +305,7 @@ pub(super) fn documents() -> Vec<Column> {
 }
 
 /// A column of each spatial type.
-pub(super) fn shapes(collections: bool) -> Vec<Column> {
+pub(super) fn shapes() -> Vec<Column> {
     const SHAPES: [(&str, &str); 7] = [
         ("POINT", "POINT(1 2)"),
         ("LINESTRING", "LINESTRING(0 0,1 1,0.1 0.2)"),
@@ -329,8 +329,7 @@ pub(super) fn shapes(collections: bool) -> Vec<Column> {
             _ => made(shape, random),
         }
     })];
-    let all_of_them = if collections { 7 } else { 6 };
-    for (sql, shape) in SHAPES.into_iter().take(all_of_them) {
+    for (sql, shape) in SHAPES {
         all.push(Column::new(sql, Key::Spatial, move |random| {
             made(shape, random)
         }));

@@ -247,11 +247,7 @@ impl Drawn {
             Draft::new("bytes", columns::bytes(random), random),
             Draft::new("members", columns::members(random), random),
             Draft::new("documents", columns::documents(), random),
-            Draft::new(
-                "shapes",
-                columns::shapes(travels(Only::Collections)),
-                random,
-            ),
+            Draft::new("shapes", columns::shapes(), random),
         ];
         let mut texts = Vec::new();
         for (charset, collation) in &charsets {

@@ -11,8 +11,6 @@ pub enum Only {
     Addresses,
     /// A table of Aria.
     Aria,
-    /// A column of GEOMETRYCOLLECTION.
-    Collections,
     /// A CHECK that is enforced.
     Checks,
     /// A column that is compressed.
@@ -54,18 +52,14 @@ pub struct Limit {
     pub what: Only,
     /// The servers that have it not.
     pub lacks: &'static [&'static str],
-    /// To which flavours it does not come from the other one, which writes it otherwise.
-    pub unread: &'static [Flavour],
     /// Why, as the servers' documentation has it.
     pub why: &'static str,
 }
 
 const MARIADB: [&str; 3] = ["mariadb-10.11", "mariadb-11.4", "mariadb-11.8"];
 
-const BOTH: [Flavour; 2] = [Flavour::MariaDb, Flavour::MySql];
-
 /// All of them.
-pub const LIMITS: [Limit; 19] = [
+pub const LIMITS: [Limit; 18] = [
     limit(
         Only::Addresses,
         &["mysql-5.7.22", "mysql-8.0.15", "mysql-9"],
@@ -75,16 +69,6 @@ pub const LIMITS: [Limit; 19] = [
         Only::Aria,
         &["mysql-5.7.22", "mysql-8.0.15", "mysql-9"],
         "Aria is an engine of MariaDB",
-    ),
-    limit(
-        Only::Collections,
-        &[
-            "mariadb-10.11",
-            "mariadb-11.4",
-            "mariadb-11.8",
-            "mysql-5.7.22",
-        ],
-        "MySQL prints GEOMCOLLECTION since 8.0.11, which others do not read",
     ),
     limit(
         Only::Checks,
@@ -101,12 +85,11 @@ pub const LIMITS: [Limit; 19] = [
         &["mysql-5.7.22"],
         "DESC in keys is read and ignored before MySQL 8.0",
     ),
-    Limit {
-        what: Only::ExpressionDefaults,
-        lacks: &["mysql-5.7.22"],
-        unread: &[Flavour::MySql],
-        why: "a default may be an expression since MySQL 8.0.13, in parentheses, of which MariaDB prints none",
-    },
+    limit(
+        Only::ExpressionDefaults,
+        &["mysql-5.7.22"],
+        "a default may be an expression since MySQL 8.0.13",
+    ),
     limit(
         Only::FunctionalKeys,
         &[
@@ -117,18 +100,16 @@ pub const LIMITS: [Limit; 19] = [
         ],
         "a part of a key may be an expression since MySQL 8.0.13, in MariaDB it is a column",
     ),
-    Limit {
-        what: Only::HiddenKeys,
-        lacks: &["mysql-5.7.22"],
-        unread: &BOTH,
-        why: "MySQL calls a key INVISIBLE since 8.0, MariaDB IGNORED",
-    },
-    Limit {
-        what: Only::InvisibleColumns,
-        lacks: &["mysql-5.7.22", "mysql-8.0.15"],
-        unread: &[Flavour::MariaDb],
-        why: "columns may be invisible since MySQL 8.0.23, which says so in a comment of its own",
-    },
+    limit(
+        Only::HiddenKeys,
+        &["mysql-5.7.22"],
+        "a key may be INVISIBLE since MySQL 8.0",
+    ),
+    limit(
+        Only::InvisibleColumns,
+        &["mysql-5.7.22", "mysql-8.0.15"],
+        "columns may be invisible since MySQL 8.0.23",
+    ),
     limit(
         Only::LateTimestamps,
         &[
@@ -188,26 +169,20 @@ pub const LIMITS: [Limit; 19] = [
         ],
         "NOT ENFORCED came with MySQL 8.0.16",
     ),
-    Limit {
-        what: Only::Vectors,
-        lacks: &[
+    limit(
+        Only::Vectors,
+        &[
             "mariadb-10.11",
             "mariadb-11.4",
             "mysql-5.7.22",
             "mysql-8.0.15",
         ],
-        unread: &[],
-        why: "VECTOR came with MariaDB 11.7 and MySQL 9.0",
-    },
+        "VECTOR came with MariaDB 11.7 and MySQL 9.0",
+    ),
 ];
 
 const fn limit(what: Only, lacks: &'static [&'static str], why: &'static str) -> Limit {
-    Limit {
-        what,
-        lacks,
-        unread: &[],
-        why,
-    }
+    Limit { what, lacks, why }
 }
 
 impl Limit {
@@ -220,9 +195,7 @@ impl Limit {
     /// Returns whether it can go from one server to the other.
     #[must_use]
     pub fn travels(&self, from: &TestServer, to: &TestServer) -> bool {
-        let other = to.binary.flavour;
-        let is_read = from.binary.flavour == other || !self.unread.contains(&other);
-        self.is_held_by(from) && self.is_held_by(to) && is_read
+        self.is_held_by(from) && self.is_held_by(to)
     }
 }
 
@@ -251,10 +224,6 @@ impl Only {
                 "CREATE TABLE addresses (id INT PRIMARY KEY, u UUID, f INET4, s INET6 NOT NULL, KEY u (u))",
                 "INSERT INTO addresses VALUES (1, '00000000-0000-1000-8000-ffffffffffff', '255.0.255.1', '::'), \
                  (2, NULL, NULL, 'ffff::1'), (3, '123e4567-e89b-42d3-a456-426614174000', '0.0.0.0', '::ffff:1.2.3.4')",
-            ],
-            Self::Collections => &[
-                "CREATE TABLE collections (id INT PRIMARY KEY, g GEOMETRYCOLLECTION)",
-                "INSERT INTO collections VALUES (1, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))'))",
             ],
             Self::Aria => &[
                 "CREATE TABLE aria (id INT, t TEXT, PRIMARY KEY (id)) ENGINE=Aria ROW_FORMAT=PAGE",

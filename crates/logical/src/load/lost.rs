@@ -4,11 +4,12 @@
 use crate::objects::text::all_tokens;
 
 /// Words of definitions, with what they stand for.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 10] = [
     ("CHECK", "a CHECK"),
     ("ENFORCED", "that a CHECK is NOT ENFORCED"),
     ("DESC", "the descending order of a key"),
     ("INVISIBLE", "that a column or key is INVISIBLE"),
+    ("IGNORED", "that a key is IGNORED"),
     ("SRID", "the SRID of a column"),
     ("COMPRESSED", "that a column is COMPRESSED"),
     ("ENCRYPTION", "ENCRYPTION"),

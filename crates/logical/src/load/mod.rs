@@ -40,6 +40,7 @@ use crate::objects::{self, Definer, Kind, ObjectName};
 use build::Builder;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_repository::store::Store;
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
@@ -253,6 +254,8 @@ pub fn load(
     let earlier = resumed(&mut session, &source, request)?;
     tell(&mut session, &mut source, progress)?;
     fits::collations(&mut session, &mut source.objects, request)?;
+    let flavour = Abilities::probe(&mut session)?.flavour;
+    source.objects.translate(flavour);
     let resumed = earlier.is_some();
     let state = match earlier {
         Some(state) => go_on(state, progress),

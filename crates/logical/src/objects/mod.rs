@@ -118,6 +118,14 @@ pub struct Objects {
 }
 
 impl Objects {
+    /// Writes tables as a flavour reads them, where the other one writes the same otherwise.
+    pub fn translate(&mut self, to: Flavour) {
+        let databases = self.databases.iter_mut();
+        for table in databases.flat_map(|database| &mut database.tables) {
+            table.create = text::in_dialect(&table.create, to);
+        }
+    }
+
     /// Gives all views, routines, triggers and events other definers.
     pub fn set_definer(&mut self, definer: &Definer) {
         for database in &mut self.databases {

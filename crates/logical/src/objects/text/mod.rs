@@ -9,6 +9,7 @@ mod token;
 mod view;
 
 pub use definer::{Account, Definer};
+pub(super) use table::in_dialect;
 pub use table::{SplitTable, split_table};
 
 pub(super) use definer::with_definer;

@@ -1,5 +1,9 @@
 //! CREATE TABLE in two halves: what rows need, and what is cheaper made after them.
 
+mod dialect;
+
+pub(in crate::objects) use dialect::in_dialect;
+
 use super::token::{Kind, Token, all_tokens};
 
 /// A table's CREATE statement, and what to add once its rows are there.

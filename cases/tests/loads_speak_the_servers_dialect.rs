@@ -1,0 +1,186 @@
+//! Does what one flavour writes otherwise and means the same come to the other as it was?
+
+use evenkeel_cases::SMALL;
+use evenkeel_cases::dumps::{done, dump, load_into};
+use evenkeel_cases::program::{Evenkeel, run};
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::servers::{mariadb_10_11, mariadb_11_8, mysql_5_7_22, mysql_8_0_15, mysql_9};
+use evenkeel_testkit::{Scratch, TestServer};
+
+fn program() -> Evenkeel {
+    Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"))
+}
+
+fn start(server: &TestServer, scratch: &Scratch, name: &str) -> Running {
+    let mut args = SMALL.to_vec();
+    if server.id == mysql_9().id {
+        args.retain(|arg| !arg.starts_with("--innodb-log-file-size"));
+    }
+    server.start(&scratch.join(name), &args)
+}
+
+fn run_all(session: &mut Session, sqls: &[&str]) {
+    for sql in sqls {
+        session
+            .run(sql)
+            .unwrap_or_else(|e| panic!("{sql}: {}", e.chain()));
+    }
+}
+
+/// Loads what is made on one server into another, and asks both the same after a row was added. Returns what the
+/// load said is lost.
+fn sent(from: &TestServer, to: &TestServer, made: &[&str], added: &str, asked: &[&str]) -> String {
+    let scratch = Scratch::new();
+    let source = start(from, &scratch, "source");
+    let target = start(to, &scratch, "target");
+    let mut here = source.session().unwrap();
+    run_all(&mut here, &["CREATE DATABASE spoken CHARACTER SET latin1"]);
+    run_all(&mut here, made);
+    let dir = scratch.join("dump");
+    done(run(dump(
+        &program(),
+        &source,
+        &dir,
+        &["--database", "spoken"],
+    )));
+    let ended = done(run(load_into(&program(), &target, &dir, &["--verify"])));
+    let mut there = target.session().unwrap();
+    run_all(&mut here, &[added]);
+    run_all(&mut there, &[added]);
+    for sql in asked {
+        let told = |session: &mut Session| {
+            let rows = session
+                .rows(sql)
+                .unwrap_or_else(|e| panic!("{sql}: {}", e.chain()));
+            let rows = rows.iter().map(|row| {
+                let cells =
+                    (0..row.names().len()).map(|at| row.at(at).unwrap_or("NULL").to_owned());
+                cells.collect::<Vec<_>>().join("|")
+            });
+            rows.collect::<Vec<_>>()
+        };
+        let (was, is) = (told(&mut here), told(&mut there));
+        assert!(!was.is_empty(), "{sql}");
+        assert_eq!(is, was, "{} to {}: {sql}", from.name, to.name);
+    }
+    ended.answer["lost"].to_string()
+}
+
+const FROM_MYSQL: [&str; 2] = [
+    "CREATE TABLE spoken.t (id INT PRIMARY KEY, i INT DEFAULT 3 INVISIBLE COMMENT 'x', n INT NOT NULL DEFAULT 4 INVISIBLE, \
+     m INT AS (id + 1) VIRTUAL INVISIBLE, u CHAR(36) DEFAULT (UUID()), x INT DEFAULT (id + 1), \
+     g GEOMETRYCOLLECTION, a INT, KEY a (a) INVISIBLE, UNIQUE KEY n (n, id) INVISIBLE COMMENT 'y') CHARSET=latin1",
+    "INSERT INTO spoken.t (id, i, n, g, a) VALUES (1, 8, 9, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))'), 5)",
+];
+
+const FROM_MARIADB: [&str; 2] = [
+    "CREATE TABLE spoken.t (id INT PRIMARY KEY, i INT DEFAULT 3 INVISIBLE COMMENT 'x', n INT NOT NULL INVISIBLE DEFAULT 4, \
+     m INT AS (id + 1) VIRTUAL INVISIBLE, u CHAR(36) DEFAULT UUID(), x INT DEFAULT (id + 1), \
+     c VARCHAR(9) DEFAULT CONCAT('a', 1), e TEXT DEFAULT 'it''s', b BLOB DEFAULT NULL, d DATE DEFAULT '2020-02-03', \
+     s TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, a INT, \
+     KEY a (a) IGNORED, UNIQUE KEY n (n, id) IGNORED COMMENT 'y') CHARSET=latin1",
+    "INSERT INTO spoken.t (id, i, n, a, s) VALUES (1, 8, 9, 5, '2020-01-02 03:04:05')",
+];
+
+const ADDED: &str = "INSERT INTO spoken.t (id) VALUES (7)";
+
+/// What the star gives, and what defaults gave.
+const ASKED: [&str; 3] = [
+    "SELECT GROUP_CONCAT(COLUMN_NAME, '=', EXTRA LIKE '%INVISIBLE%', COLUMN_COMMENT ORDER BY ORDINAL_POSITION) \
+     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'spoken'",
+    "SELECT id, i, n, m, LENGTH(u), x, a FROM spoken.t ORDER BY id",
+    "SELECT GROUP_CONCAT(DISTINCT INDEX_NAME, INDEX_COMMENT ORDER BY INDEX_NAME) \
+     FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'spoken'",
+];
+
+/// Keys that the optimizer does not see.
+fn hidden_keys(server: &TestServer) -> &'static str {
+    match server.id.starts_with("mysql") {
+        true => "IS_VISIBLE = 'NO'",
+        false => "IGNORED = 'YES'",
+    }
+}
+
+#[test]
+fn from_mysql_to_mariadb() {
+    for to in [mariadb_10_11(), mariadb_11_8()] {
+        let asked = [
+            &ASKED[..],
+            &["SELECT ST_AsText(g), id FROM spoken.t WHERE g IS NOT NULL"],
+        ]
+        .concat();
+        let lost = sent(&mysql_9(), &to, &FROM_MYSQL, ADDED, &asked);
+        assert_eq!(lost, "[]", "{}", to.name);
+    }
+}
+
+#[test]
+fn from_mariadb_to_mysql() {
+    for from in [mariadb_10_11(), mariadb_11_8()] {
+        let asked = [
+            &ASKED[..],
+            &["SELECT c, e, b, d, s > '2020-01-01' FROM spoken.t"],
+        ]
+        .concat();
+        let lost = sent(&from, &mysql_9(), &FROM_MARIADB, ADDED, &asked);
+        assert_eq!(lost, "[]", "{}", from.name);
+    }
+}
+
+/// A server that hides no columns says so.
+#[test]
+fn what_is_older_is_told() {
+    let made = [
+        "CREATE TABLE spoken.t (id INT PRIMARY KEY, i INT DEFAULT 3 INVISIBLE, u CHAR(36) DEFAULT UUID(), \
+         KEY i (i) IGNORED) CHARSET=latin1",
+        "INSERT INTO spoken.t (id, i) VALUES (1, 8)",
+    ];
+    let asked = ["SELECT id, i, LENGTH(u) FROM spoken.t ORDER BY id"];
+    let lost = sent(&mariadb_10_11(), &mysql_8_0_15(), &made, ADDED, &asked);
+    assert!(lost.contains("INVISIBLE"), "{lost}");
+}
+
+#[test]
+fn collections_have_one_type() {
+    let made = [
+        "CREATE TABLE spoken.t (id INT PRIMARY KEY, g GEOMETRYCOLLECTION NOT NULL, `geomcollection` INT) CHARSET=latin1",
+        "INSERT INTO spoken.t VALUES (1, ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))'), 3)",
+    ];
+    let added = "INSERT INTO spoken.t SELECT 2, g, 4 FROM spoken.t WHERE id = 1";
+    let asked = ["SELECT id, ST_AsText(g), `geomcollection` FROM spoken.t ORDER BY id"];
+    for to in [mysql_5_7_22(), mysql_9()] {
+        assert_eq!(sent(&mysql_8_0_15(), &to, &made, added, &asked), "[]");
+    }
+}
+
+/// What is hidden stays hidden, one key after the other.
+#[test]
+fn hidden_keys_stay_hidden() {
+    for (from, to, made) in [
+        (mysql_9(), mariadb_10_11(), FROM_MYSQL),
+        (mariadb_11_8(), mysql_8_0_15(), FROM_MARIADB),
+    ] {
+        let scratch = Scratch::new();
+        let source = start(&from, &scratch, "source");
+        let target = start(&to, &scratch, "target");
+        let mut here = source.session().unwrap();
+        run_all(&mut here, &["CREATE DATABASE spoken CHARACTER SET latin1"]);
+        run_all(&mut here, &made);
+        let dir = scratch.join("dump");
+        done(run(dump(
+            &program(),
+            &source,
+            &dir,
+            &["--database", "spoken"],
+        )));
+        done(run(load_into(&program(), &target, &dir, &[])));
+        let sql = format!(
+            "SELECT COUNT(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS \
+             WHERE TABLE_SCHEMA = 'spoken' AND {}",
+            hidden_keys(&to)
+        );
+        let found = target.session().unwrap().value(&sql).unwrap();
+        assert_eq!(found.as_deref(), Some("2"), "{} to {}", from.name, to.name);
+    }
+}
