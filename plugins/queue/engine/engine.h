@@ -63,10 +63,10 @@ int evq_rename(const char *from, const char *to, const evq_statement *, evq_faul
 int evq_drop(const char *path, const evq_statement *, evq_fault *);
 // Fails where the functions could not be told this name: no queue gets it. Whoever takes back what was done does not ask.
 int evq_name(const char *path, evq_fault *);
-// For MariaDB, which drops queues without the engine: removes what is left of those that it has no file of. In a schema
-// that is about to go; in all, when it has recovered, with what the error log is to say.
+// For MariaDB, which drops queues without the engine: removes what is left of those that it has no file of in a schema that
+// is about to go; and what the error log is to say of all of them.
 int evq_drop_forgotten_in(const char *schema, evq_fault *);
-int evq_drop_forgotten(void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
+int evq_forgotten(void (*print)(void *, const uint8_t *text, size_t bytes), void *of, evq_fault *);
 // The connection's statement has ended; null: only what others have left, or a crash.
 int evq_settle_names(evq_connection *, evq_look_up, void *of, evq_fault *);
 int evq_are_names_settled();

@@ -77,7 +77,7 @@ static int recovered(handlerton *) {
     sql_print_warning("queue: %.*s", (int)bytes, (const char *)text);
   };
   evq_fault fault;
-  if (evq_drop_forgotten(say, nullptr, &fault)) sql_print_error("queue: %s", fault.text);
+  if (evq_forgotten(say, nullptr, &fault)) sql_print_error("queue: %s", fault.text);
   return 0;
 }
 

@@ -110,18 +110,18 @@ unsafe extern "C" fn evq_drop_forgotten_in(schema: *const c_char, fault: *mut CF
     })
 }
 
-/// Drops all that a server without the engine has forgotten; hands what there is to say to `print`, if there is any.
+/// Hands what the error log is to say of queues that a server without the engine has forgotten to `print`, if there are any.
 ///
 /// # Safety
 /// `print` may be called with `of` and so many bytes.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn evq_drop_forgotten(
+unsafe extern "C" fn evq_forgotten(
     print: extern "C" fn(*mut c_void, *const u8, usize),
     of: *mut c_void,
     fault: *mut CFault,
 ) -> c_int {
     guard(fault, || {
-        let said = tables()?.drop_forgotten()?;
+        let said = tables()?.forgotten()?;
         if !said.is_empty() {
             print(of, said.as_ptr(), said.len());
         }

@@ -1,20 +1,15 @@
 //! Queues that their server has forgotten. MariaDB without the engine drops a queue by removing its own file of it, and
 //! leaves the anchor.
 
-use super::{Tables, anchors, files, unread};
+use super::{Tables, anchors, unread};
 use crate::fault::Fault;
 use evenkeel_queue::place::is_anchor;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{Error, ErrorKind};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The end of MariaDB's own file of a table.
 const OWN: &str = ".frm";
-
-/// How such a file names the engine: behind the length of the name.
-const ENGINE: &[u8] = b"\x05\0QUEUE";
 
 /// MariaDB's own file of the table at a path without a suffix.
 pub(super) fn own_file(path: &Path) -> PathBuf {
@@ -27,14 +22,6 @@ pub(super) fn own_file(path: &Path) -> PathBuf {
 fn is_forgotten(anchor: &Path) -> bool {
     let own = fs::symlink_metadata(own_file(&anchor.with_extension("")));
     own.is_err_and(|why| why.kind() == ErrorKind::NotFound)
-}
-
-/// Whether a server's own file is that of a queue whose anchor is not beside it; one that cannot be read may be.
-fn lacks_its_anchor(own: &Path) -> bool {
-    let name = own.as_os_str().as_bytes();
-    let path = Path::new(OsStr::from_bytes(&name[..name.len() - OWN.len()]));
-    let names_us = |text: &[u8]| text.windows(ENGINE.len()).any(|word| word == ENGINE);
-    !super::anchor(path).exists() && fs::read(own).map_or(true, |text| names_us(&text))
 }
 
 impl Tables {
@@ -54,40 +41,25 @@ impl Tables {
         Ok(())
     }
 
-    /// Drops all queues that MariaDB has forgotten, when it has recovered from what a crash cut short. While it knows a
-    /// queue whose anchor is not there, the anchor of another name may be that queue's: then all stay, as do those of an
-    /// ALTER TABLE. Returns what the error log is to say; nothing where there was none.
+    /// Says which queues MariaDB has forgotten, for the error log; nothing where there are none. Nothing is removed: a file
+    /// of the server's may only be missing, as in a restore that is not done yet, and the rows cannot be had again.
     ///
     /// # Errors
     ///
-    /// The file system refuses, or an anchor cannot be read.
-    pub(crate) fn drop_forgotten(&self) -> Result<String, Fault> {
-        let all = anchors(&self.datadir).map_err(|error| unread(&self.datadir, &error))?;
-        let is_whole = all.is_all;
-        let (mut forgotten, mut said) = (all.files, Vec::new());
-        forgotten.retain(|anchor| !super::names::is_for_now(anchor) && is_forgotten(anchor));
-        if forgotten.is_empty() {
-            return Ok(String::new());
-        }
-        let own = files(&self.datadir, OWN).map_err(|error| unread(&self.datadir, &error))?;
-        let lost = own.files.iter().find(|own| lacks_its_anchor(own));
-        for anchor in forgotten {
-            let queue = anchor.display();
-            said.push(match lost {
-                Some(lost) => format!(
-                    "{queue} belongs to no table, and {} lacks its own: if it is that one's, rename it so",
-                    lost.display()
-                ),
-                None if !is_whole || !own.is_all => {
-                    format!("{queue} belongs to no table, but not all schemas can be read: it stays")
-                }
-                None => {
-                    self.drop_table(&anchor.with_extension(""))?;
-                    format!("removed {queue}: its table was dropped while the engine was not loaded")
-                }
-            });
-        }
-        Ok(said.join("; "))
+    /// The data directory cannot be read.
+    pub(crate) fn forgotten(&self) -> Result<String, Fault> {
+        let mut all = anchors(&self.datadir).map_err(|error| unread(&self.datadir, &error))?;
+        all.files
+            .retain(|anchor| !super::names::is_for_now(anchor) && is_forgotten(anchor));
+        let names = all.files.iter().map(|anchor| anchor.display().to_string());
+        let names = names.collect::<Vec<_>>().join(", ");
+        Ok(match names.is_empty() {
+            true => names,
+            false => format!(
+                "the server has no table for {names}: dropped while the engine was not loaded? The rows are kept until the \
+                 database is dropped, or until you create a queue of that name and drop it"
+            ),
+        })
     }
 }
 
@@ -149,26 +121,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_goes() {
+    fn what_is_forgotten_is_named_and_stays() {
         let scene = scene(&["known", "a", "#sql-backup-1"], 1);
-        let said = scene.tables.drop_forgotten().unwrap();
-        assert!(said.contains("shop/a.QUE: its table was dropped"), "{said}");
-        assert_eq!(scene.anchors(), ["#sql-backup-1", "known"]);
+        let said = scene.tables.forgotten().unwrap();
+        assert!(said.contains("no table for ") && said.contains("shop/a.QUE: "), "{said}");
+        assert_eq!(scene.anchors(), ["#sql-backup-1", "a", "known"]);
+        assert_eq!(scene.count_rows(), 3);
+        // Made and dropped, as the log says, it is gone.
+        let path = scene.shop().join("a");
+        scene.tables.create(&path, b"0\0").unwrap();
+        scene.tables.drop_table(&path).unwrap();
+        assert_eq!(scene.tables.forgotten().unwrap(), "");
         assert_eq!(scene.count_rows(), 2);
-        assert_eq!(scene.tables.drop_forgotten().unwrap(), "");
-    }
-
-    /// A crash in a RENAME may leave the server with one name and the engine with the other.
-    #[test]
-    fn nothing_goes_while_a_queue_lacks_its_anchor() {
-        let scene = scene(&["new"], 0);
-        fs::write(scene.shop().join("other.frm"), b"...\x06\0InnoDB...").unwrap();
-        fs::write(scene.shop().join("old.frm"), b"...\x05\0QUEUE...").unwrap();
-        let said = scene.tables.drop_forgotten().unwrap();
-        assert!(said.contains("shop/old.frm lacks its own"), "{said}");
-        assert_eq!(scene.anchors(), ["new"]);
-        fs::remove_file(scene.shop().join("old.frm")).unwrap();
-        scene.tables.drop_forgotten().unwrap();
-        assert_eq!((scene.anchors().len(), scene.count_rows()), (0, 0));
     }
 }
