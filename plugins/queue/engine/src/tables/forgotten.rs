@@ -124,7 +124,10 @@ mod tests {
     fn what_is_forgotten_is_named_and_stays() {
         let scene = scene(&["known", "a", "#sql-backup-1"], 1);
         let said = scene.tables.forgotten().unwrap();
-        assert!(said.contains("no table for ") && said.contains("shop/a.QUE: "), "{said}");
+        assert!(
+            said.contains("no table for ") && said.contains("shop/a.QUE: "),
+            "{said}"
+        );
         assert_eq!(scene.anchors(), ["#sql-backup-1", "a", "known"]);
         assert_eq!(scene.count_rows(), 3);
         // Made and dropped, as the log says, it is gone.
