@@ -71,12 +71,12 @@ fn there_and_back() {
         assert!(ended.message().contains(hint), "{}", ended.message());
     }
 
-    // The store takes no more in the middle of an upload in parts.
+    // The store takes no more in the middle of an upload in parts. One thread, so that a file is that large.
     bucket.way.always(Some(HttpFault::Slow(20)));
     let command = dump(
         &bucket,
         &source,
-        &["--overwrite-unfinished", "--compress=none"],
+        &["--overwrite-unfinished", "--compress=none", "--threads=1"],
     );
     let mut command = bucket.by_the_way(command);
     command.stdout(std::process::Stdio::piped());

@@ -128,6 +128,31 @@ fn from_mariadb_to_mysql() {
     }
 }
 
+/// Literals of more than plain ASCII, in what is computed, given and checked.
+const LITERALS: [&str; 2] = [
+    "CREATE TABLE spoken.t (id INT PRIMARY KEY, a VARCHAR(9) DEFAULT 'q', k VARCHAR(9), \
+     s VARCHAR(40) AS (CONCAT(a, '\\\\n', 'ü', '\\n')) STORED, v VARCHAR(40) AS (CONCAT(a, '\\\\t', 'é')) VIRTUAL, \
+     d VARCHAR(20) DEFAULT (CONCAT('ö\\\\x', 'it''s')), CONSTRAINT c CHECK (k <> 'ü')) \
+     CHARSET=utf8mb4 COLLATE=utf8mb4_unicode_ci",
+    "INSERT INTO spoken.t (id) VALUES (1)",
+];
+
+#[test]
+fn literals_in_expressions_stay() {
+    for (from, to) in [
+        (mysql_9(), mariadb_10_11()),
+        (mysql_9(), mariadb_11_8()),
+        (mariadb_11_8(), mariadb_11_8()),
+        (mariadb_11_8(), mariadb_10_11()),
+    ] {
+        // The last of them is refused.
+        let added = "INSERT IGNORE INTO spoken.t (id, k) VALUES (2, 'y'), (3, 'ü')";
+        let asked = ["SELECT id, HEX(s), HEX(v), HEX(d), k FROM spoken.t ORDER BY id"];
+        let lost = sent(&from, &to, &LITERALS, added, &asked);
+        assert_eq!(lost, "[]", "{} to {}", from.name, to.name);
+    }
+}
+
 /// A server that hides no columns says so.
 #[test]
 fn what_is_older_is_told() {

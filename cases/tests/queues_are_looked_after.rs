@@ -408,7 +408,7 @@ fn is_taken_out(site: &Site) {
 
 /// Installs, looks and uninstalls, by a library whose file has another name.
 fn on_a_newer_server(host: Host, args: &[&str]) {
-    let site = Site::start(host, args);
+    let mut site = Site::start(host, args);
     let library = fs::read(plugin(host, &site.server)).unwrap();
     let library = site.file("queue.so", &library);
     let installed = site.done(&["plugin", "install", "queue", "--library", &library]);
@@ -435,7 +435,34 @@ fn on_a_newer_server(host: Host, args: &[&str]) {
         is_kept_while_it_is_used(&site, &mut session, &library);
     }
     drop(session);
+    comes_back_when_it_was_missing(&mut site, &library);
     is_taken_out(&site);
+}
+
+/// As on a server that was restored: it started without the library.
+fn comes_back_when_it_was_missing(site: &mut Site, library: &str) {
+    site.stop();
+    for name in site.files() {
+        fs::remove_file(site.scratch.join("plugins").join(name)).unwrap();
+    }
+    site.again();
+    let install = [
+        "plugin",
+        "install",
+        "queue",
+        "--execute",
+        "--library",
+        library,
+    ];
+    site.done(&install);
+    let status = site.done(&["plugin", "status", "queue"]);
+    assert_eq!(status["state"], "working", "{status}");
+    let owned = site.value("SELECT queue_wait('shop.jobs', 0)");
+    assert_eq!(owned.as_deref(), Some("1"));
+    site.stop();
+    site.again();
+    let owned = site.value("SELECT queue_wait('shop.jobs', 0)");
+    assert_eq!(owned.as_deref(), Some("1"));
 }
 
 /// MySQL does not take out an engine that a connection uses; MariaDB takes it out when that has ended.

@@ -2,8 +2,8 @@
 
 use super::names::{FUNCTIONS, is_our_library};
 use crate::found::Registered;
-use crate::refusal::told;
-use evenkeel_op::{Error, Result};
+use crate::refusal::{code, told};
+use evenkeel_op::{Error, ErrorKind, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Row, Session, quote};
 use serde::{Serialize, Serializer};
@@ -57,6 +57,9 @@ pub struct Found {
     pub missing: Vec<String>,
     /// The tables of the engine that the account may see.
     pub queues: Vec<QueueTable>,
+    /// Whether the server can call those that it knows: it loads them when it starts, if their library is there.
+    #[serde(skip)]
+    pub(super) can_call: bool,
     /// Statements for libraries as a whole are understood.
     #[serde(skip)]
     pub(super) installs_sonames: bool,
@@ -86,6 +89,7 @@ pub fn find(session: &mut Session) -> Result<Found> {
         plugin_dir,
         engine: engine(session)?,
         missing: missing.collect(),
+        can_call: can_call(session, &functions)?,
         functions,
         queues: queues(session)?,
         installs_sonames: flavour == Flavour::MariaDb,
@@ -107,6 +111,21 @@ fn functions(session: &mut Session) -> Result<Vec<Registered>> {
     };
     let rows = session.rows(&sql).map_err(told)?;
     Ok(rows.iter().filter_map(row).collect())
+}
+
+/// Calls one as it cannot be called, so that the session uses no queue: that would keep the engine. Somebody else's is left alone.
+fn can_call(session: &mut Session, functions: &[Registered]) -> Result<bool> {
+    let is_ours = |one: &Registered| one.name == "queue_rowid" && is_our_library(&one.library);
+    if !functions.iter().any(is_ours) {
+        return Ok(true);
+    }
+    match session.value("SELECT queue_rowid(1, 2, 3)") {
+        // With no database chosen, MySQL asks for one.
+        Err(error) if matches!(code(&error), Some(1305 | 1046)) => Ok(false),
+        // One that is loaded says what it takes.
+        Err(error) if error.kind() != ErrorKind::Failed && code(&error).is_none() => Err(error),
+        _ => Ok(true),
+    }
 }
 
 fn engine(session: &mut Session) -> Result<Option<Engine>> {
@@ -154,7 +173,7 @@ impl Found {
             return false;
         };
         let is_same = |one: &Registered| one.library == engine.library;
-        self.missing.is_empty() && self.functions.iter().all(is_same)
+        self.can_call && self.missing.is_empty() && self.functions.iter().all(is_same)
     }
 
     /// Returns whether nothing of it is there.
@@ -180,6 +199,10 @@ impl Found {
                  upgrade it needs a library built for {}",
                 engine.library, self.server
             ),
+            Some(_) if !self.can_call => {
+                "the server could not load the functions when it started: their library was missing"
+                    .to_owned()
+            }
             Some(_) if !self.missing.is_empty() => {
                 format!("functions are missing: {}", self.missing.join(", "))
             }

@@ -114,12 +114,14 @@ impl<'a> Elf<'a> {
     /// Where the entries of all sections of a kind are, with those sections.
     fn entries(&self, kind: u32) -> impl Iterator<Item = (&Section, u64)> {
         let of_kind = self.sections.iter().filter(move |one| one.kind == kind);
-        // Both kinds that are asked for have entries of 24 bytes. Sections may say that they are longer than the file.
-        let most = self.bytes.len() as u64;
-        of_kind.flat_map(move |one| {
-            let count = one.size.min(most) / 24;
-            (0..count).map(move |number| (one, one.offset.saturating_add(number * 24)))
-        })
+        // Both kinds that are asked for have entries of 24 bytes. Sections may say that they are longer than the file, or
+        // that all of them have the same bytes.
+        let most = self.bytes.len() / 24;
+        let entries = of_kind.flat_map(|one| {
+            (0..one.size / 24)
+                .map(move |number| (one, one.offset.saturating_add(number.saturating_mul(24))))
+        });
+        entries.take(most)
     }
 
     /// The address of a symbol.

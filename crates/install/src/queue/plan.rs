@@ -2,6 +2,7 @@
 
 use super::found::{Found, find};
 use super::names;
+use crate::found::Registered;
 use crate::place::Wanted;
 use crate::plan::Place;
 use evenkeel_op::{Error, Result};
@@ -65,7 +66,8 @@ pub fn plan_install(session: &mut Session, bytes: Vec<u8>, place: Place) -> Resu
     if !is_there {
         refuse_maturity(&found)?;
     }
-    let wrong = found.functions.iter().filter(|one| one.library != library);
+    let is_wrong = |one: &&Registered| one.library != library || !found.can_call;
+    let wrong = found.functions.iter().filter(is_wrong);
     let drop: Vec<String> = wrong.map(|one| one.name.clone()).collect();
     let create = found.missing.iter().chain(&drop).cloned().collect();
     let uninstall = engine.filter(|_| !is_there);
@@ -155,7 +157,7 @@ pub(super) fn still_used(library: &str) -> Error {
     Error::refused(format!(
         "the server still uses {library}: connections that used queues are open"
     ))
-    .hint("end them (SHOW PROCESSLIST, KILL), or restart the server; then run this again")
+    .hint("end them (SHOW PROCESSLIST, KILL) and run FLUSH TABLES, or restart the server; then run this again")
 }
 
 fn refuse_maturity(found: &Found) -> Result<()> {
@@ -181,6 +183,7 @@ mod tests {
             plugin_dir: "/p/".into(),
             engine: None,
             functions: Vec::new(),
+            can_call: true,
             missing: Vec::new(),
             queues: Vec::new(),
             installs_sonames: true,

@@ -17,6 +17,9 @@ const LETS_GO: Duration = Duration::from_secs(5);
 pub(super) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
     leave_out_of_the_binary_log(session)?;
     drop_all(session, &plan.drop)?;
+    if !plan.found.can_call {
+        forget(session, &plan.drop)?;
+    }
     if let Some(library) = &plan.uninstall {
         uninstall(session, &plan.found, library)?;
     }
@@ -31,6 +34,15 @@ pub(super) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
     };
     for name in &plan.create {
         create(session, name, library).map_err(told)?;
+    }
+    Ok(())
+}
+
+/// Takes functions from the server's list that it has not loaded: there is nothing that a statement could drop.
+fn forget(session: &mut Session, names: &[String]) -> Result<()> {
+    for name in names {
+        let sql = format!("DELETE FROM mysql.func WHERE name = {}", quote(name));
+        session.run(&sql).map_err(told)?;
     }
     Ok(())
 }
@@ -141,7 +153,12 @@ pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
         }
         Ok(())
     };
+    let is_leaving =
+        |now: Result<Found>| now.is_ok_and(|now| now.engine.is_some_and(|engine| engine.leaving));
     match back() {
+        Ok(()) if is_leaving(super::find(session)) => why.hint(
+            "until then nobody can wait on a queue, as the server has begun to take the engine out; the rows are kept",
+        ),
         Ok(()) => why.hint("the server is unchanged"),
         Err(error) => why.hint(format!(
             "the server may have no queue engine now ({error}): see 'evenkeel plugin status \

@@ -94,7 +94,9 @@ impl State {
             return Err(Error::refused(format!(
                 "{SCHEMA} on this server is of another version of evenkeel"
             ))
-            .hint("finish that load with the evenkeel that began it"));
+            .hint(format!(
+                "finish that load with the evenkeel that began it, or drop the database {SCHEMA} and load again with --replace"
+            )));
         }
         let sql = format!(
             "SELECT id, finished, dump, choices, lost FROM {}",
@@ -104,7 +106,12 @@ impl State {
             return Ok(None);
         };
         let text = |at: usize| run.at(at).unwrap_or_default().to_owned();
+        let finished = text(1) == "1";
         let mut list = |name: &str| -> Result<Vec<String>> {
+            // The end of a load was killed: some tables may have been dropped.
+            if finished {
+                return Ok(Vec::new());
+            }
             let rows = session.rows(&format!("SELECT * FROM {}", table(name)))?;
             Ok(rows
                 .iter()
@@ -121,7 +128,7 @@ impl State {
                 .filter_map(|number| number.parse().ok())
                 .collect(),
             phases: list("phases")?.into_iter().collect(),
-            finished: text(1) == "1",
+            finished,
         }))
     }
 
@@ -137,6 +144,8 @@ impl State {
             "CREATE DATABASE IF NOT EXISTS {} {ascii}",
             quote_name(SCHEMA)
         ))?;
+        // Without this one the others are nobody's.
+        session.run(&format!("DROP TABLE IF EXISTS {}", table("run")))?;
         for (name, columns) in [
             (
                 "chunks",

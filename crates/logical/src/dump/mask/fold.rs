@@ -40,7 +40,10 @@ impl Fold {
         }
         Self {
             code,
-            folds_case: !collation.ends_with("_bin") && !collation.ends_with("_cs"),
+            // `utf8mb4_ja_0900_as_cs_ks` has the word inside.
+            folds_case: !collation
+                .split('_')
+                .any(|word| word == "bin" || word == "cs"),
             trims: !collation.contains("_0900_") && !collation.contains("nopad"),
         }
     }
@@ -101,7 +104,10 @@ impl Folder {
 
     /// Ends the value. Returns whether anything of it counted.
     pub(super) fn end(mut self, to: &mut blake3::Hasher) -> bool {
-        let tail = std::mem::take(&mut self.tail);
+        let mut tail = std::mem::take(&mut self.tail);
+        if !tail.is_empty() && self.how.code != Code::Utf8 {
+            tail.insert(0, NO_LETTER);
+        }
         self.pass(&tail, to);
         self.any
     }
@@ -169,6 +175,7 @@ mod tests {
             ("utf8mb4", "utf8mb4_nopad_bin", "äb ", false),
             ("latin1", "latin1_swedish_ci", "äB ", true),
             ("latin1", "latin1_general_cs", "äB", false),
+            ("utf8mb4", "utf8mb4_ja_0900_as_cs_ks", "äB", false),
             ("sjis", "sjis_japanese_ci", "äB", false),
         ] {
             let how = fold(charset, collation);

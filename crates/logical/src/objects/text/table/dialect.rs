@@ -28,8 +28,11 @@ const BEHIND: [&str; 8] = [
     "REF_SYSTEM_ID",
 ];
 
+/// How literals say that they are in the character set of a session that loads, or in a part of it.
+const INTRODUCERS: [&str; 3] = ["_UTF8MB4", "_UTF8MB3", "_UTF8"];
+
 /// Returns what SHOW CREATE TABLE printed as the other flavour reads it: the type GEOMCOLLECTION, columns and keys that
-/// are not seen, defaults that are expressions. A text that is not understood comes back unchanged.
+/// are not seen, defaults that are expressions, literals in them. A text that is not understood comes back unchanged.
 pub(in crate::objects) fn in_dialect(create: &[u8], to: Flavour) -> Vec<u8> {
     let Some(tokens) = all_tokens(create) else {
         return create.to_vec();
@@ -44,7 +47,11 @@ pub(in crate::objects) fn in_dialect(create: &[u8], to: Flavour) -> Vec<u8> {
             parts: &tokens[one.first..=one.last],
         };
         writer.edit(one, to, &mut edits);
+        if to == Flavour::MariaDb {
+            edits.extend(writer.introducers());
+        }
     }
+    edits.sort_by_key(|edit| edit.0);
     let (mut out, mut copied) = (Vec::with_capacity(create.len()), 0);
     for (from, until, text) in edits {
         out.extend_from_slice(&create[copied..from]);
@@ -98,6 +105,23 @@ impl Writer<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Takes the character set in front of literals away, where it is the session's: MariaDB keeps an expression as text, and
+    /// what it writes for such a literal it reads back as another if it is more than plain ASCII.
+    fn introducers(&self) -> impl Iterator<Item = Edit> {
+        let plain =
+            |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'\\' | b'\'' | b'"');
+        self.parts.windows(2).filter_map(move |pair| {
+            let literal = pair[1].of(self.create);
+            let is_one = INTRODUCERS
+                .iter()
+                .any(|word| pair[0].is_word(self.create, word))
+                && pair[1].kind == Kind::Text;
+            let inside = literal.get(1..literal.len().saturating_sub(1))?;
+            (is_one && !inside.iter().all(plain))
+                .then(|| (pair[0].start, pair[0].end, String::new()))
+        })
     }
 
     /// Returns whether a row that says nothing of a column gives it a value: MariaDB hides no other.
@@ -210,6 +234,18 @@ mod tests {
                     "`k` int NOT NULL AUTO_INCREMENT /*M!100303 INVISIBLE */",
                 ),
                 same("`u` char(36) DEFAULT (uuid())"),
+                (
+                    r"`s` varchar(9) GENERATED ALWAYS AS (concat(_utf8mb4'a\\n',_utf8mb4'ü',_utf8mb4'plain')) STORED /*!80023 INVISIBLE */",
+                    r"`s` varchar(9) GENERATED ALWAYS AS (concat('a\\n','ü',_utf8mb4'plain')) STORED /*M!100303 INVISIBLE */",
+                ),
+                (
+                    r"`q` varchar(9) DEFAULT (_utf8mb4'it\'s') COMMENT '_utf8mb4'",
+                    r"`q` varchar(9) DEFAULT ('it\'s') COMMENT '_utf8mb4'",
+                ),
+                (
+                    r"CONSTRAINT `c` CHECK ((`q` <> _utf8mb4'q\\q'))",
+                    r"CONSTRAINT `c` CHECK ((`q` <> 'q\\q'))",
+                ),
                 same("PRIMARY KEY (`k`)"),
                 (
                     "KEY `i` (`i`) /*!80000 INVISIBLE */",
