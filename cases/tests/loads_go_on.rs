@@ -423,6 +423,22 @@ fn full_disks_are_waited_out() {
     source.assert_same(&target, "full", Closeness::Same);
 }
 
+/// What was killed when all was done leaves its notes, which are in nobody's way.
+#[test]
+fn what_is_done_blocks_no_other() {
+    let scratch = Scratch::new();
+    let source = Source::make(&program(), mariadb_10_11(), &scratch, false, &DUMP);
+    let other = scratch.join("other");
+    done(run(dump(&program(), &source.running, &other, &DUMP)));
+    let target = source.server.start(&scratch.join("target"), &SMALL);
+    let ended = run(killed_at(load(&source, &target, &[]), "load::finished"));
+    assert_eq!(ended.signal, Some(9), "{ended:?}");
+    let flags = ["--replace", "--execute", "--verify"];
+    let ended = done(run(load_into(&program(), &target, &other, &flags)));
+    assert_eq!(ended.answer["resumed"], false, "{}", ended.answer);
+    assert_eq!(ended.answer["differs"], serde_json::json!([]));
+}
+
 #[test]
 fn no_fail_point_is_forgotten() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/logical/src/load");

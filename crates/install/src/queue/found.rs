@@ -3,7 +3,7 @@
 use super::names::{FUNCTIONS, is_our_library};
 use crate::found::Registered;
 use crate::refusal::{code, told};
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::{Abilities, Flavour};
 use evenkeel_server::connect::{Row, Session, quote};
 use serde::{Serialize, Serializer};
@@ -122,8 +122,9 @@ fn can_call(session: &mut Session, functions: &[Registered]) -> Result<bool> {
     match session.value("SELECT queue_rowid(1, 2, 3)") {
         // With no database chosen, MySQL asks for one.
         Err(error) if matches!(code(&error), Some(1305 | 1046)) => Ok(false),
+        // Not the server said that.
+        Err(error) if code(&error).is_none() => Err(error),
         // One that is loaded says what it takes.
-        Err(error) if error.kind() != ErrorKind::Failed && code(&error).is_none() => Err(error),
         _ => Ok(true),
     }
 }

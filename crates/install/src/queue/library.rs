@@ -235,6 +235,23 @@ mod tests {
         assert_eq!(built_for(&none), None);
     }
 
+    /// Sections that are all the same piece, as long as the file: each entry is looked at once for all of them.
+    #[test]
+    fn a_file_is_read_once() {
+        let mut file = library("_", 1, "evenkeel");
+        file.resize(2 << 20, 0);
+        let table = file.len() as u64 - 64;
+        let at = table as usize;
+        file[at + 4] = SYMBOLS as u8;
+        file[at + 32..at + 40].copy_from_slice(&table.to_le_bytes());
+        file[40..48].copy_from_slice(&table.to_le_bytes());
+        file[58..62].copy_from_slice(&[0, 0, 0xff, 0xff]);
+        let elf = Elf::new(&file).unwrap();
+        assert_eq!(elf.sections.len(), 0xffff);
+        assert_eq!(elf.entries(SYMBOLS).count(), file.len() / 24);
+        assert_eq!(built_for(&file), None);
+    }
+
     #[test]
     fn nothing_in_a_file_is_trusted() {
         let whole = library(DECLARATIONS[0].0, 101_119, "evenkeel");

@@ -1,6 +1,8 @@
 //! Statements as a script for the `mariadb` and `mysql` clients.
 
-use crate::objects::{Objects, Phase, Rendering, Settings, Statement, names_collation};
+use crate::objects::{
+    Objects, Phase, Rendering, Settings, Statement, names_collation, utf8mb4_means,
+};
 use evenkeel_server::connect::quote_name;
 
 /// What MySQL 5.7 has in every `sql_mode` and MySQL 8 knows no more; it only concerned GRANT.
@@ -116,7 +118,7 @@ impl Script {
 
 /// Has `utf8mb4` alone mean a collation on MySQL 8 and later.
 fn mysql_means(collation: &str) -> String {
-    format!("/*!80011 SET SESSION default_collation_for_utf8mb4 = {collation} */;\n")
+    format!("/*!80011 {} */;\n", utf8mb4_means(collation))
 }
 
 /// Adds text as comments.

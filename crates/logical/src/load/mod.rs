@@ -339,6 +339,8 @@ fn close_anew(options: &ConnectOptions, request: &Request) -> Result<()> {
 /// come to its end.
 fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<Option<State>> {
     match State::read(session)? {
+        // It was killed when all was done.
+        Some(state) if state.id != source.id && state.finished => Ok(None),
         Some(state) if state.id != source.id && state.dump == source.dump => {
             Err(Error::usage(format!(
                 "a load of this dump was begun with other options: {}; now they are {}",

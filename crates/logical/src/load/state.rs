@@ -106,12 +106,7 @@ impl State {
             return Ok(None);
         };
         let text = |at: usize| run.at(at).unwrap_or_default().to_owned();
-        let finished = text(1) == "1";
         let mut list = |name: &str| -> Result<Vec<String>> {
-            // The end of a load was killed: some tables may have been dropped.
-            if finished {
-                return Ok(Vec::new());
-            }
             let rows = session.rows(&format!("SELECT * FROM {}", table(name)))?;
             Ok(rows
                 .iter()
@@ -122,13 +117,18 @@ impl State {
             id: text(0),
             dump: text(2),
             choices: text(3),
-            lost: serde_json::from_str(&text(4)).unwrap_or_default(),
+            lost: serde_json::from_str(&text(4)).map_err(|error| {
+                Error::failed(format!(
+                    "{SCHEMA} on this server is damaged: its list of what is lost"
+                ))
+                .because(Error::failed(error.to_string()))
+            })?,
             chunks: list("chunks")?
                 .iter()
                 .filter_map(|number| number.parse().ok())
                 .collect(),
             phases: list("phases")?.into_iter().collect(),
-            finished,
+            finished: text(1) == "1",
         }))
     }
 
@@ -194,9 +194,9 @@ impl State {
     pub(super) fn end(session: &mut Session) -> Result<()> {
         session.run(&format!("UPDATE {} SET finished = 1", table("run")))?;
         fail::fail_point!("load::finished");
-        for name in ["chunks", "phases", "run"] {
-            session.run(&format!("DROP TABLE IF EXISTS {}", table(name)))?;
-        }
+        // In one statement, which the server ends whoever is killed: the others are of no use without each other.
+        let all = ["run", "chunks", "phases"].map(table).join(", ");
+        session.run(&format!("DROP TABLE IF EXISTS {all}"))?;
         let left = session.value(&format!(
             "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {}",
             quote(SCHEMA)

@@ -20,6 +20,7 @@ pub use compare::{Closeness, differences};
 pub use read::{read, read_and_match};
 pub(crate) use rename::in_statement;
 pub use run::Runner;
+pub(crate) use run::utf8mb4_means;
 pub(crate) use select::{SYSTEM, typed};
 pub use select::{Selection, Unmatched};
 pub use statements::{Phase, Rendering, Settings, Statement};

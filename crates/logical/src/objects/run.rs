@@ -37,7 +37,7 @@ impl<'a> Runner<'a> {
                 Flavour::MySql => {
                     let now = session.value("SELECT @@SESSION.default_collation_for_utf8mb4")?;
                     meant = leaves_out.then(|| [silent.to_owned(), here.clone()]);
-                    (now.as_deref() != Some(wanted)).then(|| mean(wanted))
+                    (now.as_deref() != Some(wanted)).then(|| utf8mb4_means(wanted))
                 }
                 Flavour::MariaDb => leaves_out
                     .then(|| format!("SET SESSION character_set_collations = 'utf8mb4={silent}'")),
@@ -80,9 +80,9 @@ impl<'a> Runner<'a> {
         let Some([silent, here]) = self.meant.as_ref().filter(named) else {
             return self.session.run(sql);
         };
-        self.session.run(&mean(here))?;
+        self.session.run(&utf8mb4_means(here))?;
         let done = self.session.run(sql);
-        self.session.run(&mean(silent))?;
+        self.session.run(&utf8mb4_means(silent))?;
         done
     }
 
@@ -126,6 +126,6 @@ impl<'a> Runner<'a> {
 }
 
 /// Has `utf8mb4` alone mean a collation in a session of MySQL.
-fn mean(collation: &str) -> String {
+pub(crate) fn utf8mb4_means(collation: &str) -> String {
     format!("SET SESSION default_collation_for_utf8mb4 = {collation}")
 }

@@ -1,5 +1,7 @@
 //! Bytes of a character set as letters: the same text is the same mask, whatever it is stored in.
 
+use std::sync::LazyLock;
+
 /// Character sets of one byte below 128 as ASCII has them, with what the servers take the bytes from 128 on for;
 /// U+FFFD and what is missing at the end are nothing. MariaDB and MySQL of all versions agree; the test
 /// `dumps_mask_all_character_sets_alike` asks them.
@@ -155,6 +157,20 @@ const ONE_BYTE: [(&str, &str); 24] = [
 /// What is no letter.
 const NOTHING: char = '\u{FFFD}';
 
+/// The letters of all bytes of each of these character sets.
+static LETTERS: LazyLock<Vec<[char; 256]>> = LazyLock::new(|| {
+    let letters = |upper: &str| {
+        let mut all = [NOTHING; 256];
+        (0..128u8).for_each(|low| all[usize::from(low)] = char::from(low));
+        for (place, letter) in all[128..].iter_mut().zip(upper.chars()) {
+            // One more byte for what ASCII has would be another value's mask.
+            *place = if letter.is_ascii() { NOTHING } else { letter };
+        }
+        all
+    };
+    ONE_BYTE.iter().map(|(_, upper)| letters(upper)).collect()
+});
+
 /// How letters are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Code {
@@ -194,18 +210,10 @@ impl Code {
         match self {
             Self::Utf8 => utf8(bytes, to),
             Self::OneByte(place) => {
-                let upper = |high: u8| ONE_BYTE[place].1.chars().nth(usize::from(high) - 128);
                 for byte in bytes.chunks(1) {
-                    let letter = match byte[0] {
-                        low @ 0..128 => char::from(low),
-                        high => upper(high).unwrap_or(NOTHING),
-                    };
-                    // One more byte for what ASCII has would be another value's mask.
-                    let is_none = letter == NOTHING || (letter.is_ascii() && byte[0] >= 128);
-                    to(if is_none {
-                        Unit::Bytes(byte)
-                    } else {
-                        Unit::Letter(letter)
+                    to(match LETTERS[place][usize::from(byte[0])] {
+                        NOTHING => Unit::Bytes(byte),
+                        letter => Unit::Letter(letter),
                     });
                 }
                 &[]

@@ -194,6 +194,9 @@ mod tests {
             assert_eq!(found, utf8, "{charset}");
         }
         assert!(one(Fold::NOTHING, " ").1);
+        // What is cut off is no letter: as bytes in UTF-8 this one would be.
+        let utf16 = |bytes: &[u8]| folded(fold("utf16", "utf16_general_ci"), &[bytes]);
+        assert_ne!(utf16(b"\xD8\x80"), utf16(b"\x06\0"));
     }
 
     proptest! {

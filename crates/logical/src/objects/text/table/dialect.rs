@@ -90,10 +90,8 @@ impl Writer<'_> {
                     }
                     Flavour::MariaDb => {}
                     Flavour::MySql => {
-                        let mut both: Vec<Edit> = self.default_in_parentheses();
-                        both.extend(self.bare("INVISIBLE", "/*!80023 INVISIBLE */"));
-                        both.sort_by_key(|edit| edit.0);
-                        edits.extend(both);
+                        edits.extend(self.default_in_parentheses());
+                        edits.extend(self.bare("INVISIBLE", "/*!80023 INVISIBLE */"));
                     }
                 }
             }
