@@ -203,7 +203,7 @@ fn killed_dumps_are_no_dumps() {
             let refused = run(dump(&program(), &running, &output, &[]));
             assert_eq!(refused.code, Some(2), "{point}: {}", refused.message());
             assert!(
-                refused.message().contains("did not end"),
+                refused.message().contains("unfinished"),
                 "{}",
                 refused.message()
             );

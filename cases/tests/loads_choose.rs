@@ -185,7 +185,7 @@ fn killed_loads_go_on_as_they_were_begun() {
         refused(
             &run(load(others)),
             2,
-            &["begun with other options", r"--table 'shop\..*'"],
+            &["started with other options", r"--table 'shop\..*'"],
         );
     }
     let ended = done(run(load(&flags)));

@@ -149,7 +149,7 @@ fn what_could_not_be_made_is_named() {
     ));
     assert_eq!(other.code, Some(2), "{}", other.message());
     assert!(
-        other.message().contains("begun with other options"),
+        other.message().contains("started with other options"),
         "{}",
         other.message()
     );

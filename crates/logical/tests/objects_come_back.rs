@@ -1,4 +1,4 @@
-//! Are all objects of a server the same after they were read, dropped and made anew?
+//! Are all objects of a server the same after they were read, dropped and re-created?
 
 mod nasty;
 

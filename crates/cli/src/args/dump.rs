@@ -10,42 +10,42 @@ Examples:
   evenkeel dump --output /backup/shop.dump --database shop
   evenkeel dump --output d --exclude 'shop\\.log_.*' --where \"shop.orders=placed >= '2026-01-01'\"
   evenkeel dump --output d --format sql --compress gzip    Files that any client can load
-  evenkeel dump --output d --lock none --threads 1         No lock: one connection sees one instant
+  evenkeel dump --output d --lock none --threads 1         No lock: one connection sees one point in time
   evenkeel dump --output /backup/shop.dump --database shop --resume   After it was interrupted
   evenkeel dump --output s3://backups/shop.dump            The same files in a bucket
   evenkeel dump --output shop.dev --database shop --mask 'shop\\.users\\.email=email'
   evenkeel dump --output - --database shop | mariadb --binary-mode --comments   One script, in order
 
-All connections see one instant, for which writes stand still for a moment. The directory is a dump
-once manifest.json is in it; it says for each table which files hold its rows. A dump that was
-interrupted goes on with --resume: under a new view, for which it keeps the files of tables that the
-binary log proves untouched (REPLICATION SLAVE), and reads the others again. Exit codes: 1 also when
-a table was altered meanwhile; 11 another dump is being written there; 15 gave up waiting for the
-lock.";
+All connections see the data as of one point in time; writes are paused for a moment to get there.
+The directory is a dump once it contains manifest.json, which lists the files of each table. --resume
+continues an interrupted dump at a new point in time: it keeps the files of tables that, according to
+the binary log, nobody wrote to (this needs REPLICATION SLAVE), and reads the others again. Exit codes:
+1 also if a table was altered during the dump; 11 another dump is writing there; 15 timed out waiting
+for the lock.";
 
-/// Write a server's tables as files, in parallel and all as of one instant.
+/// Write a server's tables as files, in parallel and all as of one point in time.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Dump {
-    /// The directory to write, which must be empty or not there, or a place in an object store
-    /// (s3://BUCKET/FOLDER, and the others of repositories); `-` writes one script, for the mariadb and
-    /// mysql clients, to standard output.
+    /// The directory to write: new or empty. Or a place in an object store (s3://BUCKET/FOLDER, and the
+    /// other URLs of repositories). `-` writes one script for the mariadb and mysql clients to standard
+    /// output.
     #[arg(long, short = 'o', alias = "target", value_name = "DIR")]
     pub output: PathBuf,
-    /// Go on with the dump that did not end in that directory, as of a new instant: files of tables
-    /// that nobody wrote to since are kept.
+    /// Resume the unfinished dump in that directory, as of a new point in time. It keeps the files of
+    /// tables that nobody has written to since.
     #[arg(long, conflicts_with = "overwrite_unfinished")]
     pub resume: bool,
-    /// Clear what a dump that did not end left in that directory.
+    /// Delete what an unfinished dump left in that directory, and start over.
     #[arg(long)]
     pub overwrite_unfinished: bool,
-    /// Dump this database only; may be given several times [default: all but the server's own].
+    /// Dump only this database; may be repeated [default: all but the server's own].
     #[arg(long, value_name = "NAME", help_heading = "What to dump")]
     pub database: Vec<String>,
-    /// Dump only what has a SCHEMA.NAME that matches this regular expression in whole.
+    /// Dump only objects whose whole SCHEMA.NAME matches this regular expression.
     #[arg(long, value_name = "REGEX", help_heading = "What to dump")]
     pub table: Vec<String>,
-    /// Leave out what has a SCHEMA.NAME that matches this regular expression in whole.
+    /// Leave out objects whose whole SCHEMA.NAME matches this regular expression.
     #[arg(long, value_name = "REGEX", help_heading = "What to dump")]
     pub exclude: Vec<String>,
     /// Leave views out.
@@ -63,28 +63,27 @@ pub struct Dump {
     /// Dump users and roles too, with their grants and the hashes of their passwords.
     #[arg(long, help_heading = "What to dump")]
     pub users: bool,
-    /// Dump old rows of system-versioned tables too, with the times from when to when they held.
+    /// Dump old rows of system-versioned tables too, with their start and end times.
     #[arg(long, help_heading = "What to dump")]
     pub history: bool,
-    /// Of this table, dump only rows that meet the condition.
+    /// Dump only the rows of this table that meet the condition.
     #[arg(
         long = "where",
         value_name = "SCHEMA.TABLE=CONDITION",
         help_heading = "What to dump"
     )]
     pub conditions: Vec<String>,
-    /// Write other values in the place of those of these columns, which a regular expression matches in
-    /// whole, so that no original is in the dump: null, empty, fixed:TEXT, hash, email
-    /// (user-HASH@example.com), shape (letters stay letters, digits digits) or year (dates become its
-    /// first of January).
+    /// Replace the values of these columns, so that no original is in the dump. The pattern is a regular
+    /// expression of the whole name. Ways: null, empty, fixed:TEXT, hash, email (user-HASH@example.com),
+    /// shape (letters stay letters, digits stay digits) or year (a date becomes January 1 of its year).
     #[arg(
         long = "mask",
         value_name = "SCHEMA.TABLE.COLUMN=WAY",
         help_heading = "What to dump"
     )]
     pub masks: Vec<String>,
-    /// The key of hash, email and shape, so that another dump has the same values: a file of 32 bytes or
-    /// more that only its owner may read [default: a key that nobody has after this run].
+    /// The key of hash, email and shape, so that another dump gets the same values: a file of at least
+    /// 32 bytes that only its owner can read [default: a random key, discarded after this run].
     #[arg(
         long,
         value_name = "FILE",
@@ -92,8 +91,8 @@ pub struct Dump {
         help_heading = "What to dump"
     )]
     pub mask_key_file: Option<PathBuf>,
-    /// What becomes of the definers of views, routines, triggers and events: keep, drop, or the
-    /// account that takes their place.
+    /// The definers of views, routines, triggers and events: keep them, drop them, or replace them with
+    /// this account.
     #[arg(
         long,
         value_name = "keep|drop|USER@HOST",
@@ -104,20 +103,20 @@ pub struct Dump {
     /// How rows are written [default: tab; a script is always sql].
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<DumpFormat>,
-    /// How files are packed: none, gzip or zstd, with a level if you like (zstd:3) [default: zstd;
-    /// a script is not packed].
+    /// How files are compressed: none, gzip or zstd, optionally with a level (zstd:3) [default: zstd;
+    /// a script is not compressed].
     #[arg(long, value_name = "HOW")]
     pub compress: Option<String>,
-    /// How many connections read at once.
+    /// How many connections read in parallel.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
-    /// Cut tables into files of about this size before they are compressed; smaller where there is little to dump.
+    /// Cut tables into files of about this size before compression; smaller if the whole dump is small.
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub chunk_size: u64,
-    /// Rest between chunks while the server runs more than N statements of others.
+    /// Wait between chunks while the server runs more than N statements of others.
     #[arg(long, value_name = "N", help_heading = "Throttling")]
     pub max_threads_running: Option<u64>,
-    /// Rest between chunks while the replica is farther behind than this.
+    /// Wait between chunks while the replica lags more than this.
     #[arg(long, value_name = "TIME", help_heading = "Throttling", value_parser = super::span)]
     pub max_lag: Option<Duration>,
     /// The replica of --max-lag, reached with the same account [default: the server itself].
@@ -128,7 +127,7 @@ pub struct Dump {
         requires = "max_lag"
     )]
     pub throttle_host: Option<String>,
-    /// What makes all connections see one instant.
+    /// What makes all connections see one point in time.
     #[arg(
         long,
         value_name = "KIND",
@@ -136,7 +135,7 @@ pub struct Dump {
         help_heading = "Locking"
     )]
     pub lock: DumpLock,
-    /// How long to put up with the lock.
+    /// How long to wait for the lock.
     #[command(flatten)]
     pub locking: Locking,
     /// Which server.
@@ -157,10 +156,10 @@ pub enum DumpFormat {
     CsvHeader,
 }
 
-/// What makes all connections see one instant.
+/// What makes all connections see one point in time.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpLock {
-    /// The mildest lock this server has that stops commits for a moment.
+    /// The least intrusive lock of this server that pauses commits.
     Auto,
     /// MariaDB's BACKUP STAGE.
     Stage,

@@ -25,7 +25,7 @@ impl Bucket {
         let shown = store.place();
         if leftover == Leftover::GoOn {
             return Err(Error::usage(format!("--resume goes on in directories, and {shown} is none"))
-                .hint("objects are written once: there is no journal of what is whole. Begin anew with --overwrite-unfinished"));
+                .hint("objects are written once: there is no journal of what is whole. Start over with --overwrite-unfinished"));
         }
         let failed = || format!("failed to use {shown}");
         // Before anything else: whoever else is writing there must not lose a file.

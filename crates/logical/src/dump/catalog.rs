@@ -240,7 +240,7 @@ impl Look {
         });
         let other = |name: &String| self.made.get(name) != earlier.made.get(name);
         if let Some(name) = names.into_iter().find(other) {
-            return Some(format!("table {name} was made anew"));
+            return Some(format!("table {name} was re-created"));
         }
         let (before, after) = (still(&earlier.objects), still(&self.objects));
         let found = differences(&before, &after, Closeness::Same);

@@ -1,7 +1,7 @@
 //! Old rows of MariaDB's system-versioned tables: who has them, and which columns say when a row held.
 //!
 //! What still holds ends at the end of time, which is in 2038 on some servers and in 2106 on others; on one
-//! that was upgraded from the former to the latter, tables that were not rebuilt go on with theirs. Files have
+//! that was upgraded from the former to the latter, tables that were not rebuilt keep theirs. Files have
 //! NULL there, which is no row's end, and each server makes its own end of time of it.
 
 use crate::objects::text::{Kind, all_tokens, name_of};

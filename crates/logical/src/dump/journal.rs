@@ -1,5 +1,5 @@
 //! What a dump has written so far, as lines of JSON in a file beside it: from this one that was
-//! interrupted is gone on with.
+//! interrupted is resumed.
 //!
 //! A line is appended when a range is handed out and when its files are whole. Nothing rests on a
 //! line alone: files are hashed before they count, so a journal that reached the disk before its

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What became of the chunks of a dump that was gone on with.
+/// What became of the chunks of a dump that was resumed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resumed {
     /// Files of rows that were kept.
@@ -35,7 +35,7 @@ pub struct Resumed {
 /// What is kept.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// By table, in the tables' order; none for those that are read anew.
+    /// By table, in the tables' order; none for those that are read again.
     pub(super) tables: Vec<Option<LeftTable>>,
     pub(super) resumed: Resumed,
 }

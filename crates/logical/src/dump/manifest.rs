@@ -36,7 +36,7 @@ pub struct Manifest {
     pub server: ServerEntry,
     /// Where in the binary log the instant is.
     pub coordinates: Coordinates,
-    /// Whether all tables with transactions are known to be of one instant.
+    /// Whether all tables with transactions are known to be from one point in time.
     pub one_view: bool,
     /// What rows look like in files.
     pub format: Format,
@@ -346,7 +346,7 @@ fn no_dump(place: &Place) -> Error {
     }
     if place.open(MARK).is_ok() {
         return Error::usage(format!("{shown} holds a dump that did not end"))
-            .hint("wait for it, or go on with it: dump --resume");
+            .hint("wait for it, or resume it: dump --resume");
     }
     Error::usage(format!("there is no dump in {shown}"))
         .hint(format!("give the directory that has a {MANIFEST}"))

@@ -6,7 +6,7 @@
 //! | `place`, `output`, `bucket` | a directory, or a prefix of a bucket, that is a dump only once its manifest is in it |
 //! | `catalog`, `column` | the tables with their columns and keys, and whether they changed meanwhile |
 //! | `definitions` | the files of what is not rows |
-//! | `snapshot` | N connections that all see one instant |
+//! | `snapshot` | N connections that all see one point in time |
 //! | `chunks`, `predicate` | ranges of a table's key, sized by the rows seen |
 //! | `history` | old rows of system-versioned tables |
 //! | `encode` | a row's cells as tab-separated text or as INSERT |
@@ -96,7 +96,7 @@ pub enum Leftover {
     /// Take it for a mistake.
     #[default]
     Refuse,
-    /// Clear it, and begin anew.
+    /// Clear it, and start over.
     Clear,
     /// Keep what a new view shows too. Where there is none, begin.
     GoOn,
@@ -115,9 +115,9 @@ pub struct Request {
     pub compression: Compression,
     /// About how large a chunk is before it is packed, in bytes.
     pub chunk_bytes: u64,
-    /// What makes the connections see one instant; `None` takes no lock.
+    /// What makes the connections see one point in time; `None` takes no lock.
     pub lock: Option<LockChoice>,
-    /// How long to put up with the lock.
+    /// How long to wait for the lock.
     pub limits: Limits,
     /// What becomes of definers.
     pub definer: Definer,
@@ -148,7 +148,7 @@ pub struct Report {
     pub coordinates: Coordinates,
     /// The system-versioned tables of which only the rows of today were dumped, by schema and name.
     pub history_left_out: Vec<String>,
-    /// What became of what was there, when a dump was gone on with.
+    /// What became of what was there, when a dump was resumed.
     pub resumed: Option<Resumed>,
     /// What was masked; none: nothing was to be.
     pub masked: Option<Masked>,

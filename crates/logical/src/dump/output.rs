@@ -169,7 +169,7 @@ impl Local {
         match leftover {
             Leftover::Refuse if has(MARK) => {
                 return Err(Error::usage(format!("{shown} holds a dump that did not end"))
-                    .hint("go on with it: --resume, which keeps what is proved to be the same still")
+                    .hint("resume it with --resume, which keeps what is proved to be unchanged")
                     .hint("or clear it: --overwrite-unfinished"));
             }
             Leftover::Clear => clear(&dir, &names)?,

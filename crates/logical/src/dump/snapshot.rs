@@ -1,4 +1,4 @@
-//! N connections that all see one instant.
+//! N connections that all see one point in time.
 
 use super::Request;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
@@ -110,7 +110,7 @@ fn without_lock(
     let one_view = connections.len() == 1;
     if !one_view {
         progress.warn(
-            "without a lock, that all tables are of one instant is only as true as that nobody wrote"
+            "without a lock, all tables are from one point in time only if nobody wrote"
                 .to_owned(),
         );
     }

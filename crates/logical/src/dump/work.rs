@@ -48,7 +48,7 @@ struct Shared<'a> {
 /// Where files go, and what is there already.
 pub(super) struct Ground<'a> {
     pub(super) output: &'a Output,
-    /// None where what was written cannot be gone on with.
+    /// None where what was written cannot be resumed.
     pub(super) journal: Option<&'a Journal>,
     /// By table, in the tables' order.
     pub(super) kept: Vec<Option<LeftTable>>,
@@ -99,7 +99,7 @@ fn range_bytes(wanted: u64, all_bytes: u64, threads: usize) -> u64 {
     wanted.min(share.max(RANGE_MIN))
 }
 
-/// Has a table gone on with where it was left, and returns the files that are there.
+/// Has a table resumed where it was left, and returns the files that are there.
 fn go_on(cursor: &mut Cursor<'_>, kept: LeftTable) -> Vec<Written> {
     let mut there = Vec::new();
     for (number, files) in &kept.done {

@@ -37,7 +37,7 @@ pub(super) const ALL: &str = "all";
 /// What is known of a table of the file.
 pub(super) struct Known {
     pub(super) name: Table,
-    /// What the server says; asked anew after what may change it.
+    /// What the server says; asked again after what may change it.
     facts: Option<Facts>,
     /// Whether the table was made by this very run.
     created: bool,

@@ -66,7 +66,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Asks anew how the session is, where a statement may have changed it.
+    /// Asks again how the session is, where a statement may have changed it.
     pub(super) fn look_at_session(&mut self, text: &[u8]) -> Result<()> {
         let begins = |word: &&[u8]| {
             let begin = text.get(..word.len());

@@ -117,7 +117,7 @@ struct LineEnds {
 }
 
 impl LineEnds {
-    fn mend(&mut self, piece: &mut Vec<u8>) {
+    fn convert(&mut self, piece: &mut Vec<u8>) {
         if std::mem::take(&mut self.held) {
             piece.insert(0, b'\r');
         }
@@ -151,7 +151,7 @@ fn feed(counted: Counted, binary: bool, to: &SyncSender<io::Result<Vec<u8>>>) ->
             piece.drain(..MARK.len());
         }
         if !binary {
-            ends.mend(&mut piece);
+            ends.convert(&mut piece);
         }
         // What was unpacked before an error is good.
         if !piece.is_empty() && to.send(Ok(piece)).is_err() {

@@ -168,7 +168,7 @@ impl Request {
 /// What a load would do.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// An earlier run of this load would be gone on with.
+    /// An earlier run of this load would be resumed.
     pub resumes: bool,
     /// What would be dropped first.
     pub drops: Vec<ObjectName>,
@@ -178,14 +178,14 @@ pub struct Plan {
     pub rows: Option<u64>,
     /// Of the dump, what would not be loaded.
     pub left_out: Vec<ObjectName>,
-    /// What the user has to look after.
+    /// What the user has to deal with.
     pub warnings: Vec<String>,
 }
 
 /// What was loaded.
 #[derive(Debug)]
 pub struct Report {
-    /// An earlier run was gone on with.
+    /// An earlier run was resumed.
     pub resumed: bool,
     /// Tables.
     pub tables: u64,
@@ -201,7 +201,7 @@ pub struct Report {
     pub chunks_loaded: u64,
     /// Of the dump, what was not to be loaded.
     pub left_out: Vec<ObjectName>,
-    /// What the user has to look after.
+    /// What the user has to deal with.
     pub warnings: Vec<String>,
     /// Objects that could not be made: everything else is there.
     pub failed: Vec<Error>,
@@ -235,7 +235,7 @@ pub fn plan(options: &ConnectOptions, request: &Request) -> Result<Plan> {
     })
 }
 
-/// Loads, or goes on with a load that was interrupted.
+/// Loads, or resumes a load that was interrupted.
 ///
 /// Errors: `Usage` for what is no dump; `Refused` for what the server cannot hold, has already, or
 /// does not allow, before anything was made; `Busy` while another load is at work there; `Failed`
@@ -367,7 +367,7 @@ fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<
 
 /// Says what the run that began said, which alone tried the tables.
 fn go_on(state: State, progress: &dyn Progress) -> State {
-    progress.note("going on with an earlier run of this load".to_owned());
+    progress.note("resuming an earlier run of this load".to_owned());
     for what in &state.lost {
         progress.warn(what.clone());
     }

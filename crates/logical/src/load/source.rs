@@ -139,7 +139,7 @@ pub(super) struct Source {
     pub(super) objects: Objects,
     /// Of the dump, what the request leaves out.
     pub(super) left_out: Vec<ObjectName>,
-    /// What the user has to look after.
+    /// What the user has to deal with.
     pub(super) warnings: Vec<String>,
     /// The largest first.
     pub(super) tables: Vec<Table>,
@@ -351,7 +351,7 @@ fn table(
     }
 }
 
-/// Names a load by its source and by what decides the outcome, so that it is not gone on with in
+/// Names a load by its source and by what decides the outcome, so that it is not resumed in
 /// another way.
 fn id(manifest: &[u8], request: &Request) -> String {
     let mut hasher = blake3::Hasher::new();

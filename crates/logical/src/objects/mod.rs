@@ -1,4 +1,4 @@
-//! The objects of a server's schemas: everything that is not rows, as statements that make it anew.
+//! The objects of a server's schemas: everything that is not rows, as statements that re-create it.
 //!
 //! [`read`] asks a server what there is; [`Objects::statements`] says, phase by phase, what to run
 //! on another. Texts are the server's own (`SHOW CREATE …`), as bytes: programs may be written in
@@ -179,7 +179,7 @@ pub struct Sequence {
     pub create: Vec<u8>,
     /// The first value that the server has not handed out nor cached.
     pub next_value: String,
-    /// How often it has begun anew.
+    /// How often it has started over.
     pub cycle_count: String,
 }
 

@@ -1,4 +1,4 @@
-//! The statements that make objects anew, phase by phase.
+//! The statements that re-create objects, phase by phase.
 
 use super::order::{ViewOrder, view_order};
 use super::text::{event_parts, or_replace, split_table, with_definer, without_directories};
@@ -103,7 +103,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             // An engine that is not there is an error, never another engine. A key may be added by a copy of the
-            // table, which stores each row anew: zeros and dates are to stay what they are.
+            // table, which stores each row again: zeros and dates are to stay what they are.
             sql_mode: "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES".to_owned(),
             character_set_client: "utf8mb4".to_owned(),
             collation_connection: None,

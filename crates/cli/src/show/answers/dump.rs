@@ -29,7 +29,7 @@ pub struct DumpAnswer {
     pub rested_s: f64,
     /// From the first lock to the release of the last.
     pub lock_ms: f64,
-    /// Of it, how long writes or commits stood still.
+    /// Of it, how long writes or commits were paused.
     pub write_pause_ms: f64,
     /// Where in the binary log the dump's instant is.
     pub coordinates: Coordinates,
@@ -59,7 +59,7 @@ pub struct MaskedColumn {
     pub way: &'static str,
 }
 
-/// What became of the files of a dump that was gone on with.
+/// What became of the files of a dump that was resumed.
 #[derive(Debug, Clone, Serialize)]
 pub struct ResumedDump {
     /// Files of rows that were kept.
@@ -201,7 +201,7 @@ impl Answer for DumpAnswer {
             .as_ref()
             .map_or_else(String::new, MaskedDump::text);
         format!(
-            "{place}: {} of {}, {} in {} of {}, in {}; writes stood still for {}{rested}\n{resumed}{masked}{history}",
+            "{place}: {} of {}, {} in {} of {}, in {}; writes paused for {}{rested}\n{resumed}{masked}{history}",
             units::count(self.rows, "row"),
             units::count(self.tables, "table"),
             units::bytes(self.bytes),

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct LoadAnswer {
     /// The dump's directory.
     pub input: PathBuf,
-    /// Whether an earlier run was gone on with.
+    /// Whether an earlier run was resumed.
     pub resumed: bool,
     /// Tables.
     pub tables: u64,
@@ -32,7 +32,7 @@ pub struct LoadAnswer {
     pub into: BTreeMap<String, String>,
     /// Of the dump, what was not to be loaded.
     pub left_out: Vec<String>,
-    /// What is to be looked after: foreign keys to tables that were left out, old names that stayed.
+    /// What the user has to deal with: foreign keys to tables that were left out, old names that stayed.
     pub warnings: Vec<String>,
     /// Objects that could not be made.
     pub failed: Vec<Failure>,
@@ -141,7 +141,7 @@ pub struct LoadPlanAnswer {
     pub input: PathBuf,
     /// It was only planned.
     pub executed: bool,
-    /// Whether an earlier run would be gone on with.
+    /// Whether an earlier run would be resumed.
     pub resumes: bool,
     /// What would be dropped first.
     pub drops: Vec<String>,
@@ -153,7 +153,7 @@ pub struct LoadPlanAnswer {
     pub into: BTreeMap<String, String>,
     /// Of the dump, what would not be loaded.
     pub left_out: Vec<String>,
-    /// What is to be looked after.
+    /// What the user has to deal with.
     pub warnings: Vec<String>,
 }
 
@@ -191,7 +191,7 @@ impl Answer for LoadPlanAnswer {
             units::count(self.tables, "table")
         ));
         text.push_str(match self.resumes {
-            true => ", going on with an earlier run\n",
+            true => ", resuming an earlier run\n",
             false => "\n",
         });
         text.push_str(&chosen(&self.into, &self.left_out, &self.warnings));

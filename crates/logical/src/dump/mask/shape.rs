@@ -97,7 +97,7 @@ impl Made<'_> {
         self.out.push(self.choices.next(class));
     }
 
-    /// Sees to it that no value is its own mask.
+    /// Makes sure that no value is its own mask.
     fn end(self, value: &[u8]) {
         let Some((at, class)) = self.first else {
             let signs = self.out[self.from..].iter_mut();

@@ -109,5 +109,5 @@ fn no_text(database: &str, name: &str) -> Error {
     Error::failed(format!(
         "view {database}.{name} refers to what is not there, and the server does not give its text"
     ))
-    .hint("drop or mend it, or leave it out with --exclude")
+    .hint("drop or fix it, or leave it out with --exclude")
 }
