@@ -13,18 +13,22 @@ use crate::page::PageType;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Asks MariaDB for the rows that [`Names::new`] takes.
-pub const QUERY_MARIADB: &str = "SELECT i.SPACE AS space_id, i.INDEX_ID AS index_id, \
+/// Asks a server for the rows that [`Names::new`] takes; its tables are called otherwise where its dictionary is in
+/// InnoDB. MySQL 8.0.15 leaves out the indexes of partitions; the table and partition are then still known from the file.
+#[must_use]
+pub const fn query(dictionary_in_innodb: bool) -> &'static str {
+    match dictionary_in_innodb {
+        true => QUERY_DICTIONARY,
+        false => QUERY_SYS,
+    }
+}
+
+const QUERY_SYS: &str = "SELECT i.SPACE AS space_id, i.INDEX_ID AS index_id, \
      t.NAME AS table_name, i.NAME AS index_name, i.TYPE AS index_type \
      FROM information_schema.INNODB_SYS_INDEXES i \
      JOIN information_schema.INNODB_SYS_TABLES t ON t.TABLE_ID = i.TABLE_ID";
 
-/// Asks MySQL 5.7 for the rows that [`Names::new`] takes.
-pub const QUERY_MYSQL_5_7: &str = QUERY_MARIADB;
-
-/// Asks MySQL 8.0 and later for the rows that [`Names::new`] takes. 8.0.15 leaves out the indexes
-/// of partitions; the table and partition are then still known from the file.
-pub const QUERY_MYSQL_8_0: &str = "SELECT i.SPACE AS space_id, i.INDEX_ID AS index_id, \
+const QUERY_DICTIONARY: &str = "SELECT i.SPACE AS space_id, i.INDEX_ID AS index_id, \
      t.NAME AS table_name, i.NAME AS index_name, i.TYPE AS index_type \
      FROM information_schema.INNODB_INDEXES i \
      JOIN information_schema.INNODB_TABLES t ON t.TABLE_ID = i.TABLE_ID";
@@ -32,7 +36,7 @@ pub const QUERY_MYSQL_8_0: &str = "SELECT i.SPACE AS space_id, i.INDEX_ID AS ind
 /// The bit of an index's type that says it holds the rows themselves.
 const CLUSTERED: u32 = 1;
 
-/// One index, as the queries above give it: the fields are the columns, in order.
+/// One index, as [`query`] gives it: the fields are the columns, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexRow {
     /// The tablespace that it is in.

@@ -1,9 +1,7 @@
 //! Does a damaged page of a real server get its table's and index's name, and does the statement
 //! given for it repair the table?
 
-use evenkeel_innodb::names::{
-    self, IndexRow, Names, PageName, QUERY_MARIADB, QUERY_MYSQL_5_7, QUERY_MYSQL_8_0, TableName,
-};
+use evenkeel_innodb::names::{self, IndexRow, Names, PageName, TableName};
 use evenkeel_innodb::{PageHeader, Probe, SpaceFormat, verify};
 use evenkeel_server::connect::Session;
 use evenkeel_testkit::servers::{SERVER_DEADLINE, mariadb_10_11, mysql_5_7_22, mysql_8_0_15};
@@ -17,17 +15,17 @@ const CALM: &[&str] = &["--innodb-buffer-pool-load-at-startup=OFF"];
 
 #[test]
 fn mariadb() {
-    damage_is_named_and_repaired(&mariadb_10_11(), QUERY_MARIADB, true);
+    damage_is_named_and_repaired(&mariadb_10_11(), names::query(false), true);
 }
 
 #[test]
 fn mysql_8_0() {
-    damage_is_named_and_repaired(&mysql_8_0_15(), QUERY_MYSQL_8_0, false);
+    damage_is_named_and_repaired(&mysql_8_0_15(), names::query(true), false);
 }
 
 #[test]
 fn mysql_5_7() {
-    damage_is_named_and_repaired(&mysql_5_7_22(), QUERY_MYSQL_5_7, true);
+    damage_is_named_and_repaired(&mysql_5_7_22(), names::query(false), true);
 }
 
 fn damage_is_named_and_repaired(server: &TestServer, query: &str, knows_partitions: bool) {

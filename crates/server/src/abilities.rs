@@ -1,11 +1,17 @@
 //! What a server can do. The only place that knows which version can do what: everything else asks
 //! [`Abilities`].
 
+mod dialect;
+mod hot_copy;
 mod privileges;
+mod recorded;
 mod start;
 mod version;
 
+pub use dialect::{Mark, TableDialect};
+pub use hot_copy::HotCopyTool;
 pub use privileges::{Privilege, missing_privileges};
+pub use recorded::Recorded;
 pub use start::StartReads;
 pub use version::{Flavour, Version};
 
@@ -80,6 +86,17 @@ pub struct Abilities {
     pub change_replication_source: bool,
     /// A replica may ask its source for the key that a password is sent under, without TLS.
     pub source_public_key: bool,
+    /// `CHANGE MASTER TO … MASTER_USE_GTID`: MariaDB, since 10.0.2. Else `MASTER_AUTO_POSITION`.
+    pub master_use_gtid: bool,
+    /// An account whose replica connects without TLS has to be made with `mysql_native_password`: MySQL before it knew
+    /// `GET_SOURCE_PUBLIC_KEY` (8.0.23).
+    pub native_password_for_replicas: bool,
+    /// Replication channels are rows of `mysql.slave_master_info`: MySQL, since 5.6.2. MariaDB keeps them in files.
+    pub channels_in_tables: bool,
+    /// The server's own GTID set holds what it applied as a replica: MySQL. MariaDB has `gtid_slave_pos` beside it.
+    pub own_gtids_hold_applied: bool,
+    /// `gtid_mode` and `enforce_gtid_consistency`, which have to fit what is applied: MySQL, since 5.6.9.
+    pub gtid_mode: bool,
     /// Parallel workers may leave transactions out that `UNTIL SQL_AFTER_MTS_GAPS` makes up for.
     pub parallel_gaps: bool,
     /// `performance_schema.log_status` gives all coordinates in one read.
@@ -96,6 +113,26 @@ pub struct Abilities {
     pub aria: bool,
     /// `SET PERSIST` keeps variables in `mysqld-auto.cnf`.
     pub persisted_variables: bool,
+    /// `innodb_directories` says where tablespaces are that moved: MySQL, since 8.0.4. Others open them at the path that
+    /// the redo log names.
+    pub innodb_directories: bool,
+    /// `log_error_verbosity`, without which notes are not logged: MySQL, since 5.7.2.
+    pub log_error_verbosity: bool,
+    /// `information_schema.COLUMN_STATISTICS` lists histograms: MySQL, since 8.0.3.
+    pub column_statistics: bool,
+    /// `character_set_collations` says which collation a character set means: MariaDB (since 11.2.1; before that it cannot
+    /// be another). Else `default_collation_for_utf8mb4` (MySQL, since 8.0.11).
+    pub character_set_collations: bool,
+    /// `CREATE SEQUENCE`: MariaDB, since 10.3.0.
+    pub sequences: bool,
+    /// `CREATE PACKAGE`: MariaDB, since 10.3.5.
+    pub packages: bool,
+    /// `INSTALL SONAME` takes all plugins of a library at once: MariaDB.
+    pub install_soname: bool,
+    /// The tool that copies its files while it runs.
+    pub hot_copy_tool: HotCopyTool,
+    /// How it reads the definition of a table.
+    pub table_dialect: TableDialect,
     /// `SELECT … FOR UPDATE SKIP LOCKED`.
     pub skip_locked: bool,
     /// A binary log is being written.
@@ -128,19 +165,30 @@ impl Abilities {
     ///
     /// Errors: `Refused` for a text that is no version.
     pub fn of_version(version_text: &str, version_comment: &str) -> Result<Self> {
-        let flavour = Flavour::of(version_text, version_comment);
-        let version: Version = version_text.parse()?;
+        Ok(Self {
+            version_text: version_text.to_owned(),
+            version_comment: version_comment.to_owned(),
+            ..Self::known(
+                Flavour::of(version_text, version_comment),
+                version_text.parse()?,
+            )
+        })
+    }
+
+    /// Returns what a version of a flavour can do, as [`Abilities::of_version`] does. Its texts are empty.
+    #[must_use]
+    pub fn known(flavour: Flavour, version: Version) -> Self {
         let maria = |major, minor, patch| {
             flavour == Flavour::MariaDb && version >= Version::new(major, minor, patch)
         };
         let mysql = |major, minor, patch| {
             flavour == Flavour::MySql && version >= Version::new(major, minor, patch)
         };
-        Ok(Self {
+        Self {
             flavour,
             version,
-            version_text: version_text.to_owned(),
-            version_comment: version_comment.to_owned(),
+            version_text: String::new(),
+            version_comment: String::new(),
             backup_stage: maria(10, 4, 1),
             instance_lock: mysql(8, 0, 3),
             flush_engine_logs: true,
@@ -154,6 +202,11 @@ impl Abilities {
             replica_statements: mysql(8, 0, 22),
             change_replication_source: mysql(8, 0, 23),
             source_public_key: mysql(8, 0, 4),
+            master_use_gtid: maria(10, 0, 2),
+            native_password_for_replicas: mysql(0, 0, 0) && !mysql(8, 0, 23),
+            channels_in_tables: mysql(5, 6, 2),
+            own_gtids_hold_applied: mysql(0, 0, 0),
+            gtid_mode: mysql(5, 6, 9),
             parallel_gaps: mysql(5, 6, 6),
             log_status: mysql(8, 0, 11),
             redo_layout: RedoLayout::of(flavour, version),
@@ -162,9 +215,29 @@ impl Abilities {
             undo_tablespaces_by_sql: mysql(8, 0, 14),
             aria: maria(5, 1, 0),
             persisted_variables: mysql(8, 0, 0),
+            innodb_directories: mysql(8, 0, 4),
+            log_error_verbosity: mysql(5, 7, 2),
+            column_statistics: mysql(8, 0, 3),
+            character_set_collations: maria(0, 0, 0),
+            sequences: maria(10, 3, 0),
+            packages: maria(10, 3, 5),
+            install_soname: maria(0, 0, 0),
+            hot_copy_tool: HotCopyTool::of(flavour),
+            table_dialect: TableDialect::of(flavour),
             skip_locked: mysql(8, 0, 1) || maria(10, 6, 0),
             binary_log_enabled: false,
-        })
+        }
+    }
+}
+
+impl Abilities {
+    /// Returns the variable that lists the transactions which the server has executed, as far as its log says so.
+    #[must_use]
+    pub fn executed_gtids_variable(&self) -> &'static str {
+        match self.flavour {
+            Flavour::MariaDb => "gtid_binlog_state",
+            Flavour::MySql => "gtid_executed",
+        }
     }
 }
 

@@ -107,7 +107,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
     if is_library {
         found.extend(sequences(
             path,
-            &flatten(without_tests(file)),
+            &flatten(without_tests(file).into_token_stream()),
             &NOT_IN_LIBRARIES,
         ));
     }
@@ -157,9 +157,9 @@ pub(super) fn is_test(attributes: &[syn::Attribute]) -> bool {
 }
 
 /// Drops the items that only exist in tests.
-fn without_tests(mut file: syn::File) -> TokenStream {
+pub(super) fn without_tests(mut file: syn::File) -> syn::File {
     if is_test(&file.attrs) {
-        return TokenStream::new();
+        file.items.clear();
     }
     file.items.retain(|item| match item {
         syn::Item::Mod(item) => !is_test(&item.attrs),
@@ -168,7 +168,12 @@ fn without_tests(mut file: syn::File) -> TokenStream {
         syn::Item::Use(item) => !is_test(&item.attrs),
         _ => true,
     });
-    file.to_token_stream()
+    file
+}
+
+/// Whether a file holds the tests of the module beside it.
+pub(super) fn is_test_file(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/src/tests/")
 }
 
 /// One token and the line it stands on. Literals are kept apart: a rule never matches a string.
@@ -220,7 +225,7 @@ pub(super) fn flatten(stream: TokenStream) -> Vec<Token> {
     tokens
 }
 
-fn sequences(path: &str, tokens: &[Token], rules: &[(&str, &str)]) -> Vec<String> {
+pub(super) fn sequences(path: &str, tokens: &[Token], rules: &[(&str, &str)]) -> Vec<String> {
     let mut found = Vec::new();
     for (pattern, why) in rules {
         let words: Vec<&str> = pattern.split(' ').collect();

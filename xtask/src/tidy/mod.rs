@@ -3,6 +3,7 @@
 mod circles;
 mod code;
 mod files;
+mod flavours;
 mod layers;
 mod links;
 mod text;
@@ -45,6 +46,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
         found.extend(words::check(&file.path, text));
         if file.path.ends_with(".rs") {
             found.extend(code::check(&file.path, text));
+            found.extend(flavours::check(&file.path, text));
         }
         if file.path.ends_with(".md") {
             found.extend(links::check(root, &file.path, text));

@@ -5,7 +5,7 @@ use evenkeel_binlog::number_of;
 use evenkeel_op::Result;
 use evenkeel_repository::logs::{ForgetLogs, ForgetLogsPlan, Logs, Place, Timeline};
 use evenkeel_repository::{Manifest, Repository};
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::Recorded;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::source_id;
@@ -27,14 +27,8 @@ impl LogPlace {
         let (Some(file), Some(position)) = (own.binlog_file, own.binlog_position) else {
             return Ok(None);
         };
-        let flavour = match facts.server_version.as_deref() {
-            Some(version) if !version.contains("MariaDB") => Flavour::MySql,
-            _ => Flavour::MariaDb,
-        };
-        let id = match flavour {
-            Flavour::MySql => facts.settings.get("server_uuid"),
-            Flavour::MariaDb => facts.settings.get("server_id"),
-        };
+        let flavour = Recorded::of(facts.server_version.as_deref()).flavour;
+        let id = facts.settings.get(flavour.identity_variable());
         Ok(Some(Self {
             source: source_id(flavour, id.map_or("", String::as_str)),
             at: Place { file, position },

@@ -167,7 +167,7 @@ fn judge(
             return Ok(Err(format!("{file} does not list the GTIDs before it")));
         };
         let shows_last = match &end.last {
-            Some((gtid, _)) if source.is_mariadb() => !before.contains(gtid),
+            Some((gtid, _)) if source.counts_gtids() => !before.contains(gtid),
             _ => true,
         };
         if before.is_subset(&end.gtids) && shows_last {
@@ -183,7 +183,7 @@ fn judge(
             None => "it has deleted the log that holds the last archived transactions".to_owned(),
         }));
     };
-    if source.is_mariadb()
+    if source.counts_gtids()
         && let Some(why) = disagrees(source, end, &file, &before, cancel)?
     {
         return Ok(Err(why));

@@ -7,7 +7,7 @@ use evenkeel_binlog::{
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::BlockHash;
 use evenkeel_repository::logs::{Logs, Place, Timeline};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::{Abilities, Flavour, GtidKind};
 use evenkeel_server::binlog_stream::{BinlogStream, Received, semi_sync_is_on};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::coordinates::Coordinates;
@@ -26,7 +26,7 @@ pub(super) struct Source {
     pub(super) now: Place,
     /// When it was asked that.
     pub(super) asked: Instant,
-    flavour: Flavour,
+    abilities: Abilities,
     options: ConnectOptions,
     replica: u32,
 }
@@ -50,32 +50,28 @@ impl Source {
             .iter()
             .filter_map(|row| Some((row.at(0)?.to_owned(), length(row.at(1)))))
             .collect();
-        let id = match abilities.flavour {
-            Flavour::MySql => session.variable("server_uuid")?,
-            Flavour::MariaDb => session.variable("server_id")?,
-        };
+        let id = session.variable(abilities.flavour.identity_variable())?;
         Ok(Self {
             id: source_id(abilities.flavour, &id.unwrap_or_default()),
             logs,
             now: Place { file, position },
             asked,
-            flavour: abilities.flavour,
+            abilities,
             options: options.clone(),
             replica,
         })
     }
 
-    pub(super) fn is_mariadb(&self) -> bool {
-        self.flavour == Flavour::MariaDb
+    /// Whether its GTIDs are numbers that another server may give to other transactions.
+    pub(super) fn counts_gtids(&self) -> bool {
+        self.abilities.gtid == GtidKind::MariaDb
     }
 
     /// Asks which transactions the server has executed, as far as its log says so.
     pub(super) fn executed(&self) -> Result<GtidSet> {
         let mut session = Session::open(&self.options)?;
-        let set = session.value(match self.flavour {
-            Flavour::MySql => "SELECT @@global.gtid_executed",
-            Flavour::MariaDb => "SELECT @@global.gtid_binlog_state",
-        })?;
+        let variable = self.abilities.executed_gtids_variable();
+        let set = session.value(&format!("SELECT @@global.{variable}"))?;
         set.unwrap_or_default().parse()
     }
 
@@ -155,7 +151,7 @@ impl Source {
     pub(super) fn archived_stream(&self, from: &Place, semi_sync: bool) -> Result<BinlogStream> {
         let mut session = Session::open(&self.options)?;
         if semi_sync {
-            semi_sync_is_on(&mut session, self.flavour)?;
+            semi_sync_is_on(&mut session, self.abilities.flavour)?;
         }
         BinlogStream::open(session, &from.file, from.position, self.replica, semi_sync)
     }
@@ -258,8 +254,5 @@ impl Source {
 
 /// Returns the name of a source.
 pub(crate) fn source_id(flavour: Flavour, own: &str) -> String {
-    match flavour {
-        Flavour::MySql => format!("mysql-{own}"),
-        Flavour::MariaDb => format!("mariadb-{own}"),
-    }
+    format!("{}-{own}", flavour.id())
 }

@@ -8,7 +8,7 @@
 use super::request::{ApplierWish, BackupRequest};
 use crate::Run;
 use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{FoundFile, ServerFiles};
@@ -93,7 +93,7 @@ impl Applier {
         }
         Ok(Self {
             sources: found.channels.iter().map(SourceCoordinates::of).collect(),
-            logs_what_it_applies: logs && abilities.flavour == Flavour::MySql,
+            logs_what_it_applies: logs && abilities.own_gtids_hold_applied,
             ..Self::default()
         })
     }

@@ -6,7 +6,7 @@ use crate::Run;
 use crate::report::CorruptPage;
 use evenkeel_innodb::names::{self, IndexRow, Names};
 use evenkeel_op::Result;
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 
@@ -32,12 +32,7 @@ pub(super) fn name(suspects: Vec<Suspect>, source: &Source, run: Run<'_>) -> Vec
 fn ask(options: &ConnectOptions) -> Result<Names> {
     let mut session = Session::open(options)?;
     let abilities = Abilities::probe(&mut session)?;
-    let query = match abilities.flavour {
-        Flavour::MariaDb => names::QUERY_MARIADB,
-        Flavour::MySql if abilities.dictionary_in_innodb => names::QUERY_MYSQL_8_0,
-        Flavour::MySql => names::QUERY_MYSQL_5_7,
-    };
-    let rows = session.rows(query)?;
+    let rows = session.rows(names::query(abilities.dictionary_in_innodb))?;
     let columns = rows.iter().map(|row| std::array::from_fn(|at| row.at(at)));
     Ok(Names::new(columns.filter_map(IndexRow::of_columns)))
 }

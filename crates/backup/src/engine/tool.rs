@@ -2,15 +2,10 @@
 
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Error, Result};
-use evenkeel_server::abilities::{Flavour, Version};
+use evenkeel_server::abilities::{Abilities, HotCopyTool, Version};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-
-/// Names of MariaDB's tool, today's first.
-const MARIADB: [&str; 2] = ["mariadb-backup", "mariabackup"];
-/// Name of MySQL's.
-const XTRABACKUP: [&str; 1] = ["xtrabackup"];
 
 /// A tool that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,28 +21,31 @@ pub struct Tool {
 /// What a tool has to fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Whose server it is.
-    pub flavour: Flavour,
-    /// Its version.
+    /// The tool that copies the server.
+    pub tool: HotCopyTool,
+    /// The server's version.
     pub version: Version,
 }
 
 impl Wanted {
     /// Reads what a server said of itself: `10.11.19-MariaDB-…`, `8.0.36`.
     pub fn of(version_text: &str) -> Result<Self> {
-        Ok(Self {
-            flavour: Flavour::of(version_text, ""),
-            version: version_text.parse()?,
-        })
+        Ok(Self::by(&Abilities::of_version(version_text, "")?))
+    }
+
+    /// Returns what a server needs.
+    #[must_use]
+    pub fn by(server: &Abilities) -> Self {
+        Self {
+            tool: server.hot_copy_tool,
+            version: server.version,
+        }
     }
 
     /// Returns the name of the tool of its vendor.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self.flavour {
-            Flavour::MariaDb => MARIADB[0],
-            Flavour::MySql => XTRABACKUP[0],
-        }
+        self.tool.name()
     }
 
     /// Finds the tool: `given`, or one of its usual names. Refused, with what to do, when there is
@@ -58,24 +56,20 @@ impl Wanted {
                 absent("program", program).hint("name a program with --engine-tool")
             });
         }
-        let names: &[&str] = match self.flavour {
-            Flavour::MariaDb => &MARIADB,
-            Flavour::MySql => &XTRABACKUP,
-        };
-        for name in names {
+        for name in self.tool.programs() {
             if let Some(tool) = self.inspect(Path::new(name))? {
                 return Ok(tool);
             }
         }
-        let (name, series) = (self.name(), self.series());
+        let (name, series) = (self.name(), self.version.series());
         Err(Error::refused(format!(
             "{name}, the hot-copy tool of {}, is not installed here",
             self.shown()
         ))
-        .hint(match self.flavour {
-            Flavour::MariaDb => format!("install the package mariadb-backup of series {series}"),
-            Flavour::MySql => format!("install Percona XtraBackup of series {series}"),
-        })
+        .hint(format!(
+            "install {} of series {series}",
+            self.tool.package()
+        ))
         .hint("or name its path: --engine-tool PATH"))
     }
 
@@ -105,18 +99,16 @@ impl Wanted {
             name: self.name(),
             version,
         };
-        self.check(&tool, said.contains("MariaDB"))?;
+        self.check(&tool, HotCopyTool::of_output(&said))?;
         Ok(Some(tool))
     }
 
     /// Another series has other file formats, or other locks: its copy need not be whole.
-    fn check(self, tool: &Tool, is_mariadb: bool) -> Result<()> {
-        let of_series = |version: Version| (version.major, version.minor);
-        let same_maker = is_mariadb == (self.flavour == Flavour::MariaDb);
-        if same_maker && of_series(tool.version) == of_series(self.version) {
+    fn check(self, tool: &Tool, found: HotCopyTool) -> Result<()> {
+        if found == self.tool && tool.version.series() == self.version.series() {
             return Ok(());
         }
-        let maker = if is_mariadb { "MariaDB" } else { "MySQL" };
+        let maker = found.server();
         Err(Error::refused(format!(
             "{} is for {maker} {}, the data is of {}",
             tool.program.display(),
@@ -126,16 +118,12 @@ impl Wanted {
         .hint(format!(
             "use {} of series {}: --engine-tool PATH",
             self.name(),
-            self.series()
+            self.version.series()
         )))
     }
 
     fn shown(self) -> String {
-        format!("{} {}", self.flavour.name(), self.version)
-    }
-
-    fn series(self) -> String {
-        format!("{}.{}", self.version.major, self.version.minor)
+        format!("{} {}", self.tool.server(), self.version)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::restore::start_options;
 use evenkeel_op::Result;
 use evenkeel_op::paths::absolute;
 use evenkeel_repository::Location;
+use evenkeel_server::abilities::Recorded;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -176,11 +177,8 @@ impl MountReport {
         let Some(data) = self.roots.get(DATA_ROOT) else {
             return Ok(());
         };
-        let version = facts.server_version.as_deref().unwrap_or("MariaDB");
-        let usual = match version.contains("MariaDB") {
-            true => "mariadbd",
-            false => "mysqld",
-        };
+        let server = Recorded::of(facts.server_version.as_deref());
+        let usual = server.flavour.program();
         let program = facts.server_program.as_deref().unwrap_or(usual);
         let mut socket = data.join("mount.sock");
         if socket.as_os_str().len() > SOCKET_PATH_MAX {

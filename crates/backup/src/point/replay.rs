@@ -13,7 +13,7 @@ use super::way::Leg;
 use crate::{Run, throwaway};
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Error, Result, Unit};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::{Abilities, GtidKind};
 use evenkeel_server::connect::{Row, Session, quote};
 use evenkeel_server::launch::{Account, Binary, Launch, Running};
 use std::collections::BTreeMap;
@@ -169,7 +169,7 @@ fn forget_sources(datadir: &Path) -> Result<()> {
 fn forget_channels(server: &Running) -> Result<bool> {
     let mut session = server.session()?;
     let abilities = Abilities::probe(&mut session)?;
-    if abilities.flavour == Flavour::MariaDb {
+    if !abilities.channels_in_tables {
         return Ok(false);
     }
     let channels = session.value("SELECT COUNT(*) FROM mysql.slave_master_info")?;
@@ -273,7 +273,7 @@ fn create(path: &Path) -> Result<fs::File> {
 /// Options that depend on what is applied.
 fn more_options(replay: &Replay, settings: &BTreeMap<String, String>) -> Vec<String> {
     let mut options = Vec::new();
-    if replay.binary.flavour == Flavour::MySql {
+    if replay.binary.abilities().gtid_mode {
         // An applier takes only what fits its own mode.
         match replay.plan.gtids {
             (true, false) => {
@@ -346,7 +346,7 @@ fn apply(
 struct Words {
     replica: &'static str,
     new: bool,
-    flavour: Flavour,
+    use_gtid: bool,
 }
 
 impl Words {
@@ -358,23 +358,23 @@ impl Words {
                 "SLAVE"
             },
             new: abilities.change_replication_source,
-            flavour: abilities.flavour,
+            use_gtid: abilities.master_use_gtid,
         }
     }
 
     /// The applier is told a source that nobody will ever ask.
     fn change(&self, file: &str, position: u64) -> String {
         let file = quote(file);
-        if self.flavour == Flavour::MySql && self.new {
+        if self.new {
             return format!(
                 "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_USER = 'none', \
                  SOURCE_AUTO_POSITION = 0, RELAY_LOG_FILE = {file}, RELAY_LOG_POS = {position}"
             );
         }
         // What a replica was told of its source stays true until it is told something else.
-        let gtid = match self.flavour {
-            Flavour::MariaDb => ", MASTER_USE_GTID = no",
-            Flavour::MySql => ", MASTER_AUTO_POSITION = 0",
+        let gtid = match self.use_gtid {
+            true => ", MASTER_USE_GTID = no",
+            false => ", MASTER_AUTO_POSITION = 0",
         };
         format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_USER = 'none', \
@@ -461,15 +461,15 @@ fn has(
     let Some(gtid) = &transaction.gtid else {
         return Ok(None);
     };
-    Ok(Some(match abilities.flavour {
-        Flavour::MySql => {
+    Ok(Some(match abilities.gtid {
+        GtidKind::MySql | GtidKind::None => {
             let sql = format!(
                 "SELECT GTID_SUBSET({}, @@global.gtid_executed)",
                 quote(gtid)
             );
             session.value(&sql)?.as_deref() == Some("1")
         }
-        Flavour::MariaDb => {
+        GtidKind::MariaDb => {
             let applied = session.value("SELECT @@gtid_slave_pos")?;
             let applied = applied.unwrap_or_default();
             applied.split(',').any(|one| one.trim() == gtid)

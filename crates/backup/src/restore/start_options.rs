@@ -3,6 +3,7 @@
 use super::places::{plain, stays_below};
 use crate::facts::Facts;
 use evenkeel_op::{Error, Result};
+use evenkeel_server::abilities::Recorded;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +46,7 @@ pub(crate) fn start_options(
     let mut outside = Vec::new();
     for (id, path) in places.iter().filter(|(id, _)| *id != super::DATA) {
         let (id, path) = (id.as_str(), path.as_path());
-        // MySQL 8 looks for tablespaces that moved in these directories.
+        // Where it is known to, the server looks for tablespaces that moved in these directories.
         if id.starts_with("tablespaces-") || id.starts_with("schema-") {
             outside.push(path.display().to_string());
             continue;
@@ -65,7 +66,7 @@ pub(crate) fn start_options(
         };
         options.push(format!("--{option}={}", path.display()));
     }
-    if !outside.is_empty() && is_mysql_8(settings) {
+    if !outside.is_empty() && finds_moved(settings) {
         options.push(format!("--innodb-directories={}", outside.join(";")));
     }
     // Without its binary log a server cannot decide about transactions that were being committed.
@@ -178,14 +179,10 @@ fn nowhere(path: &str) -> Error {
     .hint("you can still read its files: evenkeel mount")
 }
 
-/// Whether the server keeps its dictionary in InnoDB: only those know the option.
-pub(super) fn is_mysql_8(settings: &BTreeMap<String, String>) -> bool {
-    let version = settings.get("version").map_or("", String::as_str);
-    let major = version
-        .split('.')
-        .next()
-        .and_then(|major| major.parse::<u32>().ok());
-    !version.contains("MariaDB") && major.is_some_and(|major| (8..10).contains(&major))
+/// Whether the server of a backup finds tablespaces that moved.
+fn finds_moved(settings: &BTreeMap<String, String>) -> bool {
+    let version = settings.get("version").map(String::as_str);
+    Recorded::of(version).could(|server| server.innodb_directories)
 }
 
 /// The name part of `log_bin_basename`, when the binary log is on.
@@ -199,10 +196,10 @@ fn log_base(settings: &BTreeMap<String, String>) -> Option<&str> {
 
 /// The redo log names tables outside the data directory by the path that they had, and crash
 /// recovery opens them there: it would not start without them, and would write to whatever else is
-/// at that place, the original server's own tables perhaps. Only MySQL 8 looks elsewhere first.
+/// at that place, the original server's own tables perhaps. Only some look elsewhere first.
 /// Returns the root and place of each directory of such tables.
 pub(crate) fn bound_to_their_place(facts: &Facts) -> impl Iterator<Item = (&str, &Path)> {
-    let bound = !is_mysql_8(&facts.settings);
+    let bound = !finds_moved(&facts.settings);
     facts
         .roots
         .iter()
@@ -220,12 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn moved_tablespaces_are_told_to_mysql_8_alone() {
+    fn moved_tablespaces_are_told_where_they_are_looked_for() {
         let at = |version: &'static str| {
             let settings = map(&[("version", version)]);
             start_options(&settings, &map(&[]), &map(&[("tablespaces-1", "/t")])).unwrap()
         };
-        assert_eq!(at("8.0.15-log"), ["--innodb-directories=/t"]);
+        for version in ["8.0.15-log", "9.7.0", "10.0.1", "12.4.0-log"] {
+            assert_eq!(at(version), ["--innodb-directories=/t"], "{version}");
+        }
         assert!(at("5.7.22").is_empty());
         assert!(at("10.11.19-MariaDB").is_empty());
     }

@@ -4,7 +4,7 @@ use super::ground::Ground;
 use super::request::RecoveryRequest;
 use crate::Run;
 use evenkeel_op::{Context, Error, Result, Unit};
-use evenkeel_server::abilities::{Flavour, StartReads};
+use evenkeel_server::abilities::StartReads;
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Binary, Launch, Running};
 use std::fs;
@@ -122,7 +122,7 @@ impl Crashed {
         let mut launch = Launch::new(self.binary.clone(), datadir);
         launch.run_parent = ground.run_dir();
         launch.extra_args = PLAIN.map(str::to_owned).to_vec();
-        if self.binary.flavour == Flavour::MySql {
+        if self.binary.abilities().log_error_verbosity {
             // Its steps are told by notes.
             launch = launch.arg("--log-error-verbosity=3");
         }

@@ -113,8 +113,8 @@ impl Method {
         self
     }
 
-    fn of(mut self, flavour: Flavour) -> Self {
-        self.flavour = Some(flavour);
+    fn of(mut self, flavour: &str) -> Self {
+        self.flavour = Some(flavour.parse().expect("it is one of the two"));
         self
     }
 
@@ -156,11 +156,9 @@ impl Method {
         let client = "mariadb {client} < {output}/dump.sql";
         let unpacked = "gzip -dc {output}/dump.sql.gz | mariadb {client}";
         let maria = |name: &str, backup: &str, restore: &str| {
-            rows(name, backup, restore).of(Flavour::MariaDb).needing(&[
-                "mariadb-dump",
-                "mariadb",
-                "gzip",
-            ])
+            rows(name, backup, restore)
+                .of("mariadb")
+                .needing(&["mariadb-dump", "mariadb", "gzip"])
         };
         vec![
             maria("mariadb-dump", &plain, client),
@@ -174,7 +172,7 @@ impl Method {
                 &mysql,
                 "{bin}/mysql {client} < {output}/dump.sql",
             )
-            .of(Flavour::MySql)
+            .of("mysql")
             .needing(&["{bin}/mysqldump", "{bin}/mysql"]),
             // With its mildest lock: the tables are all InnoDB's.
             rows(
@@ -183,7 +181,7 @@ impl Method {
                  --trx-consistency-only",
                 "myloader -u root -S {socket} -B {database} -d {output} -t {threads} -o",
             )
-            .of(Flavour::MariaDb)
+            .of("mariadb")
             .needing(&["mydumper", "myloader"]),
             rows(
                 "evenkeel-dump",
@@ -202,14 +200,14 @@ impl Method {
                     --no-defaults --copy-back --target-dir={output} --datadir={target} \
                     --parallel={threads} && sync -f {target}";
         let hot = Self::new("mariadb-backup", hot).restored_by(back);
-        let hot = hot.expect("it names the target").of(Flavour::MariaDb);
+        let hot = hot.expect("it names the target").of("mariadb");
         vec![
             hot.needing(&["mariadb-backup"]),
             Self::ours("reflink", Needs::Reflinks),
             Self::ours("btrfs", Needs::Btrfs),
             Self::ours("lvm", Needs::Lvm),
             Self::ours("engine", Needs::Any)
-                .of(Flavour::MariaDb)
+                .of("mariadb")
                 .needing(&["mariadb-backup"]),
         ]
     }

@@ -5,7 +5,7 @@ use super::serve;
 use super::stage::Stage;
 use crate::Run;
 use evenkeel_op::{Context, Error, Result};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::launch::Running;
@@ -29,9 +29,9 @@ pub(super) fn follow(stage: &Stage<'_>, source: &Running, run: Run<'_>) -> Resul
         return Err(Error::refused("a replica needs the source's binary log"));
     };
     let name = Account::NAME;
-    let by_place = match abilities.flavour {
-        Flavour::MariaDb => ", MASTER_USE_GTID=no",
-        Flavour::MySql => "",
+    let by_place = match abilities.master_use_gtid {
+        true => ", MASTER_USE_GTID=no",
+        false => "",
     };
     let change = format!(
         "CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT={port}, MASTER_USER='{name}', \

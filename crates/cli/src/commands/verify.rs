@@ -11,6 +11,7 @@ use evenkeel_backup::verify::{self, BootRequest, Generations, ReadRequest};
 use evenkeel_op::paths::absolute;
 use evenkeel_op::{Context, Error, Result, exit};
 use evenkeel_repository::{Location, Repository, Sample};
+use evenkeel_server::abilities::Recorded;
 use evenkeel_server::launch::Binary;
 use rustix::process::geteuid;
 use std::fs::File;
@@ -160,12 +161,7 @@ pub(super) fn binary(
         .chain(super::demo::PROGRAMS.map(PathBuf::from))
         .collect();
     let found = Binary::find(&candidates).map_err(|error| hint_at(error, left_out))?;
-    let of_maria = facts
-        .server_version
-        .as_deref()
-        .is_none_or(|text| text.contains("MariaDB"));
-    let is_maria = found.flavour == evenkeel_server::abilities::Flavour::MariaDb;
-    if of_maria != is_maria {
+    if !found.is_of(Recorded::of(facts.server_version.as_deref()).flavour) {
         let error = Error::refused(format!(
             "the backup is from {}, but the server program here is {}",
             facts.server_version.unwrap_or_default(),

@@ -4,7 +4,7 @@ use super::names::{FUNCTIONS, is_our_library};
 use crate::found::Registered;
 use crate::refusal::{code, told};
 use evenkeel_op::{Error, Result};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Row, Session, quote};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -73,9 +73,8 @@ pub struct Found {
 /// Errors: those of the session; `Refused` where the account may not read the database mysql.
 pub fn find(session: &mut Session) -> Result<Found> {
     let abilities = Abilities::probe(session)?;
-    let flavour = abilities.flavour;
     let version = abilities.version;
-    let server = format!("{}-{version}", flavour.name().to_ascii_lowercase());
+    let server = format!("{}-{version}", abilities.flavour.id());
     let plugin_dir = session.variable("plugin_dir")?;
     let plugin_dir = plugin_dir.filter(|dir| !dir.is_empty()).ok_or_else(|| {
         Error::refused("the server has no plugin directory").hint("start it with --plugin-dir=DIR")
@@ -92,7 +91,7 @@ pub fn find(session: &mut Session) -> Result<Found> {
         can_call: can_call(session, &functions)?,
         functions,
         queues: queues(session)?,
-        installs_sonames: flavour == Flavour::MariaDb,
+        installs_sonames: abilities.install_soname,
         maturity: session.variable("plugin_maturity")?,
     })
 }

@@ -9,7 +9,7 @@ use super::work::Written;
 use crate::objects::{Column, Objects};
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use serde::{Deserialize, Serialize};
@@ -66,10 +66,7 @@ impl ServerEntry {
     pub(super) fn of(session: &mut Session) -> Result<Self> {
         let abilities = Abilities::probe(session)?;
         Ok(Self {
-            flavour: match abilities.flavour {
-                Flavour::MariaDb => "mariadb".to_owned(),
-                Flavour::MySql => "mysql".to_owned(),
-            },
+            flavour: abilities.flavour.id().to_owned(),
             version: abilities.version_text,
             place: session.place().to_owned(),
         })

@@ -6,7 +6,7 @@ use super::source::{Source, listed};
 use super::target::HISTORY;
 use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_wire::Refusal;
 use std::collections::BTreeSet;
@@ -134,21 +134,20 @@ pub(super) fn all(
         return Ok(Vec::new());
     }
     let mut problems = Vec::new();
-    if abilities.flavour == Flavour::MySql {
-        let mut add = |what: &str, database: &str, name: &str, skip: &str| {
-            problems.push(format!(
-                "{what} {database}.{name}: MySQL has none ({skip} leaves it out)"
-            ));
-        };
-        for database in &objects.databases {
-            for one in &database.sequences {
-                add("sequence", &database.name, &one.name, "--no-sequences");
-            }
-            for one in &database.routines {
-                if one.kind == Kind::Package {
-                    add("package", &database.name, &one.name, "--no-routines");
-                }
-            }
+    let mut add = |what: &str, database: &str, name: &str, skip: &str| {
+        problems.push(format!(
+            "{what} {database}.{name}: {} has none ({skip} leaves it out)",
+            abilities.flavour
+        ));
+    };
+    for database in &objects.databases {
+        let sequences = database.sequences.iter().filter(|_| !abilities.sequences);
+        for one in sequences {
+            add("sequence", &database.name, &one.name, "--no-sequences");
+        }
+        let packages = database.routines.iter().filter(|_| !abilities.packages);
+        for one in packages.filter(|one| one.kind == Kind::Package) {
+            add("package", &database.name, &one.name, "--no-routines");
         }
     }
     let tried = tables(session, objects, progress, cancel)?;

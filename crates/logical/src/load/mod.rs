@@ -254,8 +254,8 @@ pub fn load(
     let earlier = resumed(&mut session, &source, request)?;
     tell(&mut session, &mut source, progress)?;
     fits::collations(&mut session, &mut source.objects, request)?;
-    let flavour = Abilities::probe(&mut session)?.flavour;
-    source.objects.translate(flavour);
+    let abilities = Abilities::probe(&mut session)?;
+    source.objects.translate(&abilities.table_dialect);
     let resumed = earlier.is_some();
     let state = match earlier {
         Some(state) => go_on(state, progress),

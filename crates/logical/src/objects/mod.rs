@@ -26,7 +26,7 @@ pub use select::{Selection, Unmatched};
 pub use statements::{Phase, Rendering, Settings, Statement};
 pub use text::{Account, Definer, SplitTable, split_table};
 
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::{Flavour, TableDialect};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -119,8 +119,8 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Writes tables as a flavour reads them, where the other one writes the same otherwise.
-    pub fn translate(&mut self, to: Flavour) {
+    /// Writes tables as a server reads them, where the other flavour writes the same otherwise.
+    pub fn translate(&mut self, to: &TableDialect) {
         let databases = self.databases.iter_mut();
         for table in databases.flat_map(|database| &mut database.tables) {
             table.create = text::in_dialect(&table.create, to);

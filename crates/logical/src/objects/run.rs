@@ -2,7 +2,7 @@
 
 use super::{Objects, Settings, Statement, names_collation};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
 
 /// What MySQL 5.7 has in every `sql_mode` and MySQL 8 knows no more; it only concerned GRANT.
@@ -33,13 +33,13 @@ impl<'a> Runner<'a> {
         let leaves_out = objects.utf8mb4_collation == silent;
         let wanted = if leaves_out { silent } else { &here };
         if here != silent {
-            let sql = match evenkeel_server::abilities::Abilities::probe(session)?.flavour {
-                Flavour::MySql => {
+            let sql = match Abilities::probe(session)?.character_set_collations {
+                false => {
                     let now = session.value("SELECT @@SESSION.default_collation_for_utf8mb4")?;
                     meant = leaves_out.then(|| [silent.to_owned(), here.clone()]);
                     (now.as_deref() != Some(wanted)).then(|| utf8mb4_means(wanted))
                 }
-                Flavour::MariaDb => leaves_out
+                true => leaves_out
                     .then(|| format!("SET SESSION character_set_collations = 'utf8mb4={silent}'")),
             };
             let done = sql.map_or(Ok(()), |sql| session.run(&sql));

@@ -9,7 +9,7 @@ use super::walk;
 use evenkeel_innodb::names::{self, IndexRow, Names, PageName, TableName, sdi, system};
 use evenkeel_innodb::{Kind, PageHeader};
 use evenkeel_op::{Result, units};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 
@@ -72,12 +72,7 @@ fn dictionary(ground: &Ground, notes: &mut Vec<String>) -> Names {
 fn ask(options: &ConnectOptions) -> Result<Names> {
     let mut session = Session::open(options)?;
     let abilities = Abilities::probe(&mut session)?;
-    let query = match abilities.flavour {
-        Flavour::MariaDb => names::QUERY_MARIADB,
-        Flavour::MySql if abilities.dictionary_in_innodb => names::QUERY_MYSQL_8_0,
-        Flavour::MySql => names::QUERY_MYSQL_5_7,
-    };
-    let rows = session.rows(query)?;
+    let rows = session.rows(names::query(abilities.dictionary_in_innodb))?;
     let columns = rows.iter().map(|row| std::array::from_fn(|at| row.at(at)));
     Ok(Names::new(columns.filter_map(IndexRow::of_columns)))
 }

@@ -30,11 +30,51 @@ impl Flavour {
 
     /// Returns the name to show.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::MariaDb => "MariaDB",
             Self::MySql => "MySQL",
         }
+    }
+
+    /// Returns the name in documents and in names of files.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::MariaDb => "mariadb",
+            Self::MySql => "mysql",
+        }
+    }
+
+    /// Returns how the server's program is called: `mariadbd` since MariaDB 10.5.
+    #[must_use]
+    pub const fn program(self) -> &'static str {
+        match self {
+            Self::MariaDb => "mariadbd",
+            Self::MySql => "mysqld",
+        }
+    }
+
+    /// Returns the variable that tells a server from others which replicate from each other: MariaDB has no
+    /// `server_uuid`.
+    #[must_use]
+    pub const fn identity_variable(self) -> &'static str {
+        match self {
+            Self::MariaDb => "server_id",
+            Self::MySql => "server_uuid",
+        }
+    }
+}
+
+impl FromStr for Flavour {
+    type Err = Error;
+
+    /// Reads what [`Flavour::id`] returns.
+    fn from_str(id: &str) -> Result<Self> {
+        [Self::MariaDb, Self::MySql]
+            .into_iter()
+            .find(|flavour| flavour.id() == id)
+            .ok_or_else(|| Error::usage(format!("'{id}' is neither mariadb nor mysql")))
     }
 }
 
@@ -64,6 +104,12 @@ impl Version {
             minor,
             patch,
         }
+    }
+
+    /// Returns the series, within which files and locks are the same: 10.11 of 10.11.14.
+    #[must_use]
+    pub fn series(self) -> String {
+        format!("{}.{}", self.major, self.minor)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Server programs: what they are, and what they need beside them.
 
-use crate::abilities::{Flavour, Version};
+use crate::abilities::{Abilities, Flavour, Version};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Context, Error, Result};
 use std::os::unix::fs::MetadataExt;
@@ -111,6 +111,18 @@ impl Binary {
                 found.uid() == 0 && (closed || found.is_dir() && found.mode() & STICKY != 0)
             })
         })
+    }
+
+    /// Whether it is of a flavour.
+    #[must_use]
+    pub fn is_of(&self, flavour: Flavour) -> bool {
+        self.flavour == flavour
+    }
+
+    /// Returns what it can do, as far as its version says so.
+    #[must_use]
+    pub fn abilities(&self) -> Abilities {
+        Abilities::known(self.flavour, self.version)
     }
 
     /// Returns the folder it was unpacked into, when it is not where it was built to be.

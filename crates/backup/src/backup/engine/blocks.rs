@@ -21,7 +21,6 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::{Change, GrowingBuilder, Worker, Writer};
-use evenkeel_server::abilities::Flavour;
 use evenkeel_server::files::generation_name;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -112,11 +111,7 @@ pub(super) fn store(
             names: BTreeSet::new(),
             rested: std::time::Duration::ZERO,
         };
-        let maker = match survey.abilities.as_ref().map(|abilities| abilities.flavour) {
-            Some(Flavour::MariaDb) => xbstream::Maker::MariaDbBackup,
-            _ => xbstream::Maker::XtraBackup,
-        };
-        let first = xbstream::read(pipe, maker, &mut feeder).map(|_| ());
+        let first = xbstream::read(pipe, super::maker(survey), &mut feeder).map(|_| ());
         feeder.hurry();
         if first.is_err() {
             failed.cancel(2);

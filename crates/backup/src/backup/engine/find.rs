@@ -49,11 +49,7 @@ pub(in super::super) fn find(
         return Err(Error::usage("the hot-copy tool takes its own locks")
             .hint("remove --lock, or choose another --snapshot"));
     }
-    let wanted = Wanted {
-        flavour: abilities.flavour,
-        version: abilities.version,
-    };
-    wanted.find(request.engine_tool.as_deref())
+    Wanted::by(abilities).find(request.engine_tool.as_deref())
 }
 
 /// Returns what a tool would do for a running server, or why there is none, for `doctor`.

@@ -29,7 +29,7 @@ use crate::tables::{self, TableRecord};
 use blocks::Streamed;
 use evenkeel_op::{Error, Result, Unit};
 use evenkeel_repository::Writer;
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::{Abilities, HotCopyTool};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
@@ -162,6 +162,12 @@ fn left_out(files: &ServerFiles, streamed: &Streamed) -> Vec<LeftOut> {
 }
 
 /// Returns what is run. Nothing of the connection is in it.
+/// Returns which tool makes the stream.
+fn maker(survey: &Survey) -> HotCopyTool {
+    let abilities = survey.abilities.as_ref();
+    abilities.map_or(HotCopyTool::XtraBackup, |server| server.hot_copy_tool)
+}
+
 fn command(tool: &Tool, options: &OptionFile, survey: &Survey, request: &BackupRequest) -> Command {
     let with = |option: &str, path: &Path| {
         let mut whole = std::ffi::OsString::from(option);
@@ -178,10 +184,10 @@ fn command(tool: &Tool, options: &OptionFile, survey: &Survey, request: &BackupR
     ));
     // Nothing is written there, but it has to be named, and to exist.
     command.arg("--target-dir=/tmp");
-    match survey.abilities.as_ref().map(|abilities| abilities.flavour) {
+    match maker(survey) {
         // Corrupt pages come through, so that they can be reported by table and index.
-        Some(Flavour::MariaDb) => command.arg("--log-innodb-page-corruption"),
-        _ => command.arg(with("--datadir=", &survey.files.datadir)),
+        HotCopyTool::MariaDbBackup => command.arg("--log-innodb-page-corruption"),
+        HotCopyTool::XtraBackup => command.arg(with("--datadir=", &survey.files.datadir)),
     };
     command
 }

@@ -25,6 +25,7 @@
 //! an error.
 
 use evenkeel_op::{Context, Error, Result};
+use evenkeel_server::abilities::HotCopyTool;
 use std::collections::{HashMap, HashSet};
 use std::io::{ErrorKind, Read};
 
@@ -44,13 +45,6 @@ const OPEN_MAX: usize = 1024;
 
 /// The longest change to what was sent already. Seven bytes are what there is of it.
 const CHANGE_MAX: u64 = 4096;
-
-/// Whose stream it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Maker {
-    MariaDbBackup,
-    XtraBackup,
-}
 
 /// Takes the files of a stream. After an error nothing more is given.
 pub(super) trait Sink {
@@ -75,7 +69,7 @@ pub(super) struct Totals {
 
 /// Reads a stream to its end and hands everything on. An error if it is damaged or ends early; what
 /// was handed on before is then worth nothing.
-pub(super) fn read(input: impl Read, maker: Maker, sink: &mut impl Sink) -> Result<Totals> {
+pub(super) fn read(input: impl Read, maker: HotCopyTool, sink: &mut impl Sink) -> Result<Totals> {
     let mut reader = Reader {
         input,
         maker,
@@ -97,7 +91,7 @@ pub(super) fn read(input: impl Read, maker: Maker, sink: &mut impl Sink) -> Resu
 
 struct Reader<R> {
     input: R,
-    maker: Maker,
+    maker: HotCopyTool,
     /// Bytes read so far.
     at: u64,
     /// Of each unfinished file.
@@ -140,7 +134,7 @@ impl<R: Read> Reader<R> {
             return Err(self.damaged(&format!("'{path}' continues after its end")));
         }
         match kind {
-            b'S' if self.maker == Maker::MariaDbBackup => self.step(path)?,
+            b'S' if self.maker == HotCopyTool::MariaDbBackup => self.step(path)?,
             b'P' | b'S' => self.payload(kind == b'S', path, sink)?,
             b'E' => {
                 let place = self.open.remove(&path).unwrap_or_default();

@@ -64,14 +64,12 @@ fn request(args: &BenchRecovery) -> Result<RecoveryRequest> {
 
 /// Takes a program by its path, or the installed one by its maker's name.
 pub(super) fn server(name: &Path) -> Result<Binary> {
-    let (program, flavour) = match name.to_str() {
-        Some("mariadb") => ("mariadbd", Flavour::MariaDb),
-        Some("mysql") => ("mysqld", Flavour::MySql),
-        _ => return Binary::inspect(name),
+    let Some(flavour) = name.to_str().and_then(|id| id.parse::<Flavour>().ok()) else {
+        return Binary::inspect(name);
     };
-    let places = PROGRAMS.map(|directory| Path::new(directory).join(program));
+    let places = PROGRAMS.map(|directory| Path::new(directory).join(flavour.program()));
     let found = Binary::find(&places)?;
-    if found.flavour != flavour {
+    if !found.is_of(flavour) {
         return Err(Error::refused(format!(
             "{} is {}, not {flavour}",
             found.path.display(),

@@ -25,7 +25,7 @@ pub(super) use shell::OVERVIEW;
 use super::source::Table;
 use crate::objects::{Kind, Objects};
 use evenkeel_op::{Error, Result};
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::Recorded;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ fn objects(databases: Vec<crate::objects::Database>, version_text: String) -> Ob
         one.collation == word || tables.any(|table| says(&table.create, word.as_bytes()))
     });
     Objects {
-        flavour: Flavour::MySql,
+        flavour: Recorded::of(Some(&version_text)).flavour,
         version_text,
         utf8mb4_collation: if newer { word } else { "utf8mb4_general_ci" }.to_owned(),
         databases,

@@ -118,9 +118,7 @@ pub(super) fn histograms(
     database: &str,
 ) -> Result<HashMap<String, Vec<Histogram>>> {
     let mut tables: HashMap<String, Vec<Histogram>> = HashMap::new();
-    let there = "SELECT 1 AS N FROM information_schema.TABLES WHERE TABLE_SCHEMA = \
-                 'information_schema' AND TABLE_NAME = 'COLUMN_STATISTICS'";
-    if reader.is_mariadb() || ask::rows(reader.session, there)?.is_empty() {
+    if !reader.abilities.column_statistics {
         return Ok(tables);
     }
     let sql = format!(

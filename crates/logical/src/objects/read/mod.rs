@@ -13,7 +13,7 @@ mod views;
 
 use super::{Database, Kind, ObjectName, Objects, Selection, Unmatched};
 use evenkeel_op::{Context, Result};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
 use grants::Grants;
 
@@ -132,9 +132,5 @@ impl Reader<'_> {
             database: database.to_owned(),
             name: name.to_owned(),
         });
-    }
-
-    fn is_mariadb(&self) -> bool {
-        self.abilities.flavour == Flavour::MariaDb
     }
 }

@@ -40,10 +40,10 @@ impl Sink for Kept {
 }
 
 fn files_of(stream: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
-    files_by(Maker::XtraBackup, stream)
+    files_by(HotCopyTool::XtraBackup, stream)
 }
 
-fn files_by(maker: Maker, stream: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
+fn files_by(maker: HotCopyTool, stream: &[u8]) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut kept = Kept::default();
     read(stream, maker, &mut kept)?;
     Ok(kept.whole)
@@ -128,10 +128,10 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
         end("log"),
     ]
     .concat();
-    let files = files_by(Maker::MariaDbBackup, &stream).unwrap();
+    let files = files_by(HotCopyTool::MariaDbBackup, &stream).unwrap();
     assert_eq!(files["log"], b"header OF seven, and more");
     for length in 1..stream.len() {
-        assert!(files_by(Maker::MariaDbBackup, &stream[..length]).is_err());
+        assert!(files_by(HotCopyTool::MariaDbBackup, &stream[..length]).is_err());
     }
     let goes_on = [
         log.clone(),
@@ -141,7 +141,7 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
         payload("log", 25, b"!"),
         end("log"),
     ];
-    let files = files_by(Maker::MariaDbBackup, &goes_on.concat()).unwrap();
+    let files = files_by(HotCopyTool::MariaDbBackup, &goes_on.concat()).unwrap();
     assert_eq!(files["log"], b"header OF seven, and more!");
     for (stream, says) in [
         (
@@ -157,7 +157,7 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
             "a second time",
         ),
     ] {
-        let error = files_by(Maker::MariaDbBackup, &stream.concat()).unwrap_err();
+        let error = files_by(HotCopyTool::MariaDbBackup, &stream.concat()).unwrap_err();
         assert!(error.chain().contains(says), "{}", error.chain());
     }
 }
@@ -294,7 +294,7 @@ proptest! {
 
     #[test]
     fn nonsense_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), kind in any::<u8>()) {
-        for maker in [Maker::MariaDbBackup, Maker::XtraBackup] {
+        for maker in [HotCopyTool::MariaDbBackup, HotCopyTool::XtraBackup] {
             let _ = files_by(maker, &bytes);
             let _ = files_by(maker, &[head(kind, "a"), bytes.clone()].concat());
         }
@@ -326,7 +326,7 @@ fn what_mbstream_packs_is_read() {
     let mut kept = Kept::default();
     let totals = read(
         packer.stdout.take().unwrap(),
-        Maker::MariaDbBackup,
+        HotCopyTool::MariaDbBackup,
         &mut kept,
     )
     .unwrap();

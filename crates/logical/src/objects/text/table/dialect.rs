@@ -2,7 +2,7 @@
 
 use super::super::token::{Kind, Token, all_tokens};
 use super::{Definition, Line, definitions};
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::{Mark, TableDialect};
 
 /// Types whose columns MySQL gives a default only by an expression.
 const LONG: [&str; 9] = [
@@ -33,7 +33,7 @@ const INTRODUCERS: [&str; 3] = ["_UTF8MB4", "_UTF8MB3", "_UTF8"];
 
 /// Returns what SHOW CREATE TABLE printed as the other flavour reads it: the type GEOMCOLLECTION, columns and keys that
 /// are not seen, defaults that are expressions, literals in them. A text that is not understood comes back unchanged.
-pub(in crate::objects) fn in_dialect(create: &[u8], to: Flavour) -> Vec<u8> {
+pub(in crate::objects) fn in_dialect(create: &[u8], to: &TableDialect) -> Vec<u8> {
     let Some(tokens) = all_tokens(create) else {
         return create.to_vec();
     };
@@ -47,7 +47,7 @@ pub(in crate::objects) fn in_dialect(create: &[u8], to: Flavour) -> Vec<u8> {
             parts: &tokens[one.first..=one.last],
         };
         writer.edit(one, to, &mut edits);
-        if to == Flavour::MariaDb {
+        if to.keeps_expressions_as_text {
             edits.extend(writer.introducers());
         }
     }
@@ -77,30 +77,21 @@ impl Writer<'_> {
         token.is_some_and(|one| words.iter().any(|word| one.is_word(self.create, word)))
     }
 
-    fn edit(&self, definition: &Definition, to: Flavour, edits: &mut Vec<Edit>) {
-        match (definition.line, to) {
-            (Line::Column, _) => {
+    fn edit(&self, definition: &Definition, to: &TableDialect, edits: &mut Vec<Edit>) {
+        match definition.line {
+            Line::Column => {
                 if self.is(1, &["GEOMCOLLECTION"]) {
                     let word = self.parts[1];
                     edits.push((word.start, word.end, "geometrycollection".to_owned()));
                 }
-                match to {
-                    Flavour::MariaDb if self.has_value() => {
-                        edits.extend(self.gated("INVISIBLE", "/*M!100303 INVISIBLE */"));
-                    }
-                    Flavour::MariaDb => {}
-                    Flavour::MySql => {
-                        edits.extend(self.default_in_parentheses());
-                        edits.extend(self.bare("INVISIBLE", "/*!80023 INVISIBLE */"));
-                    }
+                if to.expression_defaults_in_parentheses {
+                    edits.extend(self.default_in_parentheses());
+                }
+                if self.has_value() || !to.hides_only_columns_with_values {
+                    edits.extend(self.mark(&to.invisible_column));
                 }
             }
-            (Line::Index { .. }, Flavour::MariaDb) => {
-                edits.extend(self.gated("INVISIBLE", "/*M!100600 IGNORED */"));
-            }
-            (Line::Index { .. }, Flavour::MySql) => {
-                edits.extend(self.bare("IGNORED", "/*!80000 INVISIBLE */"));
-            }
+            Line::Index { .. } => edits.extend(self.mark(&to.invisible_index)),
             _ => {}
         }
     }
@@ -128,6 +119,14 @@ impl Writer<'_> {
         let refuses_null =
             (1..self.parts.len()).any(|at| self.is(at, &["NOT"]) && self.is(at + 1, &["NULL"]));
         !refuses_null || says("DEFAULT") || says("GENERATED") || says("AUTO_INCREMENT")
+    }
+
+    /// Replaces the other flavour's mark.
+    fn mark(&self, mark: &Mark) -> Option<Edit> {
+        match mark.other_is_in_comment {
+            true => self.gated(mark.other, mark.own),
+            false => self.bare(mark.other, mark.own),
+        }
     }
 
     /// Replaces a word that is alone in a comment that some servers execute.
@@ -193,6 +192,12 @@ impl Writer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_server::abilities::Abilities;
+
+    fn dialect(version: &str) -> TableDialect {
+        let abilities = Abilities::of_version(version, "").unwrap();
+        abilities.table_dialect
+    }
 
     fn table(lines: &[&str]) -> String {
         format!(
@@ -202,12 +207,13 @@ mod tests {
     }
 
     #[track_caller]
-    fn becomes(to: Flavour, pairs: &[(&str, &str)]) {
+    fn becomes(to: &str, pairs: &[(&str, &str)]) {
         let before: Vec<&str> = pairs.iter().map(|pair| pair.0).collect();
         let after: Vec<&str> = pairs.iter().map(|pair| pair.1).collect();
-        let found = in_dialect(table(&before).as_bytes(), to);
+        let to = dialect(to);
+        let found = in_dialect(table(&before).as_bytes(), &to);
         assert_eq!(String::from_utf8(found).unwrap(), table(&after));
-        let again = in_dialect(table(&after).as_bytes(), to);
+        let again = in_dialect(table(&after).as_bytes(), &to);
         assert_eq!(String::from_utf8(again).unwrap(), table(&after));
     }
 
@@ -215,7 +221,7 @@ mod tests {
     fn mariadb_reads_what_mysql_wrote() {
         let same = |text| (text, text);
         becomes(
-            Flavour::MariaDb,
+            "11.8.2-MariaDB",
             &[
                 (
                     "`g` geomcollection DEFAULT NULL",
@@ -257,7 +263,7 @@ mod tests {
     fn mysql_reads_what_mariadb_wrote() {
         let same = |text| (text, text);
         becomes(
-            Flavour::MySql,
+            "9.7.0",
             &[
                 (
                     "`i` int(11) INVISIBLE DEFAULT 3",
@@ -303,7 +309,8 @@ mod tests {
             "CREATE TABLE `t` (`a` int INVISIBLE, WHAT)",
             "CREATE TABLE `t` ('",
         ] {
-            assert_eq!(in_dialect(text.as_bytes(), Flavour::MySql), text.as_bytes());
+            let found = in_dialect(text.as_bytes(), &dialect("9.7.0"));
+            assert_eq!(found, text.as_bytes());
         }
     }
 }
