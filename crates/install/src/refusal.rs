@@ -1,18 +1,12 @@
 //! What a server's errors mean to who puts functions into it.
 
 use evenkeel_op::{Error, ErrorKind};
-
-/// Returns the server's number of an error, as the message has it.
-pub(crate) fn code(error: &Error) -> Option<u16> {
-    let text = error.to_string();
-    let rest = text.strip_prefix("ERROR ")?;
-    rest.split_whitespace().next()?.parse().ok()
-}
+use evenkeel_server::connect::ServerNumber;
 
 /// Adds what to do.
 pub(crate) fn told(error: Error) -> Error {
     let text = error.to_string();
-    let number = match code(&error) {
+    let number = match ServerNumber::of(&error) {
         // MariaDB says by this number what MySQL says by another.
         Some(1123) if text.contains("--skip-grant-tables") => Some(1290),
         other => other,
@@ -22,7 +16,7 @@ pub(crate) fn told(error: Error) -> Error {
     };
     // A privilege, a setting, a file: it is the server that refuses.
     match error.kind() {
-        ErrorKind::Failed => Error::refused(error.to_string()).hint(hint),
+        ErrorKind::Failed => error.of_kind(ErrorKind::Refused).hint(hint),
         _ => error.hint(hint),
     }
 }
@@ -59,18 +53,27 @@ fn hint(code: u16) -> Option<&'static str> {
 mod tests {
     use super::*;
 
+    fn said(number: u16, text: &str) -> Error {
+        Error::failed(text).stating(ServerNumber(number))
+    }
+
     #[test]
     fn each_number_says_what_to_do() {
         for number in [1044, 1142, 1290, 1238, 1125, 1126, 1127, 1123] {
-            let error = told(Error::failed(format!("ERROR {number} (HY000): text")));
+            let error = told(said(number, "text"));
             assert_eq!(error.kind(), ErrorKind::Refused, "{number}");
             assert_eq!(error.hints().len(), 1, "{number}");
         }
-        let unavailable =
-            "ERROR 1123 (HY000): UDFs are unavailable with the --skip-grant-tables option";
-        let error = told(Error::failed(unavailable));
+        let unavailable = "UDFs are unavailable with the --skip-grant-tables option";
+        let error = told(said(1123, unavailable));
         assert!(error.hints()[0].contains("start it without"), "{error}");
-        let other = told(Error::failed("ERROR 1064 (42000): near"));
+        let other = told(said(1064, "near"));
         assert!(other.hints().is_empty() && other.kind() == ErrorKind::Failed);
+    }
+
+    #[test]
+    fn a_text_that_looks_like_a_servers_is_none() {
+        let error = told(Error::failed("ERROR 1126 (HY000): of a file's name"));
+        assert!(error.hints().is_empty() && error.kind() == ErrorKind::Failed);
     }
 }

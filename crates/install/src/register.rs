@@ -1,9 +1,9 @@
 //! Functions made and dropped.
 
 use crate::plan::Plan;
-use crate::refusal::{code, told};
+use crate::refusal::told;
 use evenkeel_op::{Error, Result};
-use evenkeel_server::connect::{Session, quote, quote_name};
+use evenkeel_server::connect::{ServerNumber, Session, quote, quote_name};
 
 /// Drops what is to go, then makes what is to come.
 pub(crate) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
@@ -16,7 +16,7 @@ pub(crate) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
         return Ok(());
     };
     for name in &plan.create {
-        create(session, name, library).map_err(|error| match code(&error) {
+        create(session, name, library).map_err(|error| match ServerNumber::of(&error) {
             Some(1126) if plan.here.is_none() => to_copy(&error, plan),
             _ => told(error),
         })?;
@@ -56,7 +56,7 @@ pub(crate) fn drop_all(session: &mut Session, names: &[String]) -> Result<()> {
         let dropped = session.run(&format!("DROP FUNCTION {}", quote_name(name)));
         match dropped {
             // Somebody else was quicker. With no database chosen, MySQL asks for one.
-            Err(error) if matches!(code(&error), Some(1305 | 1046)) => {}
+            Err(error) if matches!(ServerNumber::of(&error), Some(1305 | 1046)) => {}
             other => other.map_err(told)?,
         }
     }

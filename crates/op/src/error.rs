@@ -2,6 +2,7 @@
 //! why, and what the user can do next.
 
 use crate::exit;
+use std::any::Any;
 use std::error::Error as StdError;
 
 /// What sort of failure it was. Each kind has one exit code and one name in JSON.
@@ -107,6 +108,7 @@ pub struct Error {
     message: String,
     hints: Vec<String>,
     holder: Option<Box<str>>,
+    fact: Option<Box<dyn Any + Send + Sync>>,
     #[source]
     cause: Option<Box<dyn StdError + Send + Sync>>,
 }
@@ -119,6 +121,7 @@ impl Error {
             message: message.into(),
             hints: Vec::new(),
             holder: None,
+            fact: None,
             cause: None,
         }
     }
@@ -149,6 +152,20 @@ impl Error {
     #[must_use]
     pub fn held_by(mut self, holder: Option<String>) -> Self {
         self.holder = holder.map(String::into_boxed_str);
+        self
+    }
+
+    /// Adds what the message says in a type, for code that decides by it. It is not shown.
+    #[must_use]
+    pub fn stating(mut self, fact: impl Any + Send + Sync) -> Self {
+        self.fact = Some(Box::new(fact));
+        self
+    }
+
+    /// Makes it an error of another kind, and leaves everything else.
+    #[must_use]
+    pub fn of_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = kind;
         self
     }
 
@@ -191,6 +208,13 @@ impl Error {
     pub fn holder(&self) -> Option<&str> {
         let inner = self.cause.as_ref().and_then(|c| c.downcast_ref::<Self>());
         self.holder.as_deref().or_else(|| inner?.holder())
+    }
+
+    /// Returns the fact of this type that this error states, or one that it was caused by.
+    #[must_use]
+    pub fn fact<T: Any>(&self) -> Option<&T> {
+        let own = self.fact.as_ref().and_then(|fact| fact.downcast_ref());
+        own.or_else(|| self.cause.as_ref()?.downcast_ref::<Self>()?.fact())
     }
 
     /// Returns the message followed by every cause, joined by ": ".
@@ -252,6 +276,17 @@ mod tests {
         assert_eq!(outer.hints(), ["wait"]);
         assert_eq!(outer.holder(), Some("process 7"));
         assert_eq!(outer.chain(), "failed to open: locked");
+    }
+
+    #[test]
+    fn facts_are_found_by_type_through_causes() {
+        let inner: Result<()> = Err(Error::failed("7 is odd").stating(7_u16));
+        let outer = inner.context(|| "failed to count").unwrap_err();
+        let outer = outer.stating("odd").of_kind(ErrorKind::Refused);
+        assert_eq!((outer.fact(), outer.fact()), (Some(&7_u16), Some(&"odd")));
+        assert_eq!(outer.fact::<u32>(), None);
+        assert_eq!(outer.chain(), "failed to count: 7 is odd");
+        assert_eq!(outer.kind(), ErrorKind::Refused);
     }
 
     #[test]

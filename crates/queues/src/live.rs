@@ -2,7 +2,7 @@
 
 use crate::name::QueueName;
 use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_server::connect::{Row, Session, quote};
+use evenkeel_server::connect::{Row, ServerNumber, Session, quote};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ fn looked_at(session: &mut Session, name: &QueueName) -> Result<Option<BTreeMap<
 
 /// Whether an error met at one queue says that none can be read.
 fn concerns_all(error: &Error) -> bool {
-    error.kind() == ErrorKind::Unreachable || lacks_functions(&error.to_string())
+    error.kind() == ErrorKind::Unreachable || lacks_functions(error)
 }
 
 impl QueueState {
@@ -307,15 +307,14 @@ fn read(text: &str) -> BTreeMap<String, u64> {
 }
 
 /// Whether a server says that it knows no such function.
-fn lacks_functions(text: &str) -> bool {
-    text.starts_with("ERROR 1305") || text.starts_with("ERROR 1046")
+fn lacks_functions(error: &Error) -> bool {
+    matches!(ServerNumber::of(error), Some(1305 | 1046))
 }
 
 /// Adds what to do.
 pub(crate) fn told(error: Error, name: &QueueName) -> Error {
-    let text = error.to_string();
-    if lacks_functions(&text) {
-        return Error::refused(text).hint(
+    if lacks_functions(&error) {
+        return error.of_kind(ErrorKind::Refused).hint(
             "the server does not have the queue functions: run 'evenkeel plugin install queue'",
         );
     }
@@ -359,11 +358,8 @@ mod tests {
             "{problem}"
         );
         assert_eq!(state.numbers, None);
-        for (kind, text) in [
-            (ErrorKind::Unreachable, "gone"),
-            (ErrorKind::Failed, "ERROR 1305 (42000)"),
-        ] {
-            assert!(concerns_all(&Error::new(kind, text)), "{text}");
-        }
+        assert!(concerns_all(&Error::new(ErrorKind::Unreachable, "gone")));
+        let unknown = Error::failed("no such function").stating(ServerNumber(1305));
+        assert!(concerns_all(&unknown));
     }
 }

@@ -4,20 +4,20 @@ use crate::names;
 use evenkeel_op::{Error, ErrorKind, units};
 use std::io;
 
-const DAMAGED: &str = " is damaged: ";
+/// What an error of this crate is about.
+struct About {
+    object: String,
+    /// What is wrong with it; the whole error says so where this is not known by itself.
+    what: Option<String>,
+}
 
 /// Returns the object that an error of this crate is about, and what is wrong with it.
 pub(crate) fn describe(error: &Error) -> (String, String) {
-    let text = error.chain();
-    match text.split_once(DAMAGED) {
-        Some((object, what)) => (object.to_owned(), what.to_owned()),
-        None => {
-            let object = text
-                .strip_prefix("failed to read ")
-                .and_then(|rest| rest.split(": ").next());
-            (object.unwrap_or("repository").to_owned(), text.clone())
-        }
-    }
+    let (object, what) = match error.fact::<About>() {
+        Some(about) => (about.object.as_str(), about.what.clone()),
+        None => ("repository", None),
+    };
+    (object.to_owned(), what.unwrap_or_else(|| error.chain()))
 }
 
 /// Whether an error ends a check, rather than being something that the check found.
@@ -30,7 +30,12 @@ pub(crate) fn is_stop(error: &Error) -> bool {
 
 /// Makes the error for bytes that are not what was written.
 pub(crate) fn damaged(object: &str, what: impl std::fmt::Display) -> Error {
-    let error = Error::new(ErrorKind::Differs, format!("{object}{DAMAGED}{what}"));
+    let about = About {
+        object: object.to_owned(),
+        what: Some(what.to_string()),
+    };
+    let message = format!("{object} is damaged: {what}");
+    let error = Error::new(ErrorKind::Differs, message).stating(about);
     match object {
         // Verify cannot begin without them, and would say the same.
         names::IDENTITY | names::HEAD => error,
@@ -107,10 +112,38 @@ pub(crate) fn store_failed(action: &str, object: &str, cause: io::Error) -> Erro
         PermissionDenied => Some("run as a user who may read and write the repository"),
         _ => None,
     };
-    let error = Error::new(kind, format!("failed to {action} {object}"));
+    let error = Error::new(kind, format!("failed to {action} {object}")).stating(About {
+        object: object.to_owned(),
+        what: None,
+    });
     match hint {
         Some(hint) => error.hint(hint),
         None => error,
     }
     .because(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_told_with_its_object() {
+        let error = damaged("packs/0001", "its header is broken");
+        let expected = ("packs/0001".to_owned(), "its header is broken".to_owned());
+        assert_eq!(describe(&error), expected);
+        assert_eq!(error.chain(), "packs/0001 is damaged: its header is broken");
+        assert_eq!(
+            describe(&Error::failed("x: y is damaged: z")).0,
+            "repository"
+        );
+    }
+
+    #[test]
+    fn what_a_store_says_is_not_taken_apart() {
+        let cause = io::Error::other("the disk is damaged: replace it");
+        let error = store_failed("read", "packs/0001", cause);
+        let text = "failed to read packs/0001: the disk is damaged: replace it";
+        assert_eq!(describe(&error), ("packs/0001".to_owned(), text.to_owned()));
+    }
 }

@@ -10,7 +10,7 @@ mod row;
 
 pub use attempt::socket_path;
 use error::query_error_of;
-pub use error::{broken_off, connect_error, query_error};
+pub use error::{ServerNumber, broken_off, connect_error, query_error};
 pub use mysql;
 pub use peer::server_behind;
 pub use quote::{quote, quote_name};

@@ -1,6 +1,7 @@
 //! What a server's error number means to those who bring rows and definitions in.
 
 use evenkeel_op::Error;
+use evenkeel_server::connect::ServerNumber;
 
 /// Why a server would not run a statement, as far as somebody goes on after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl Refusal {
     /// a request to stop.
     #[must_use]
     pub fn of(error: &Error) -> Option<Self> {
-        Some(match code(error)? {
+        Some(match ServerNumber::of(error)? {
             1062 | 1586 => Self::RowIsThere,
             1061 | 1826 => Self::DefinitionIsThere,
             1205 | 1213 => Self::InTheWay,
@@ -35,27 +36,35 @@ impl Refusal {
     }
 }
 
-/// Returns the server's number of an error, as the message or one of its causes has it.
-fn code(error: &Error) -> Option<u16> {
-    const BEFORE: &str = "ERROR ";
-    let text = error.chain();
-    let at = text.find(BEFORE)? + BEFORE.len();
-    text[at..].split_whitespace().next()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_server::connect::{mysql, query_error};
+    use std::io;
+
+    fn refused(code: u16) -> Error {
+        let server = mysql::MySqlError {
+            state: "HY000".to_owned(),
+            message: "Duplicate entry '1205 ' for key 'a'".to_owned(),
+            code,
+        };
+        query_error(&mysql::Error::MySqlError(server), "X")
+    }
 
     #[test]
-    fn numbers_are_found_in_messages_and_causes() {
-        let lost = Error::failed("ERROR 1213 (40001): Deadlock found");
+    fn numbers_are_found_in_errors_and_causes() {
+        let lost = refused(1213);
         assert_eq!(Refusal::of(&lost), Some(Refusal::InTheWay));
-        let there = Error::failed("ERROR 1062 (23000): Duplicate entry '1205 ' for key 'a'");
-        let told = Error::failed("failed to load t").because(there);
+        let told = Error::failed("failed to load t").because(refused(1062));
         assert_eq!(Refusal::of(&told), Some(Refusal::RowIsThere));
-        let other = Error::failed("ERROR 1146 (42S02): Table 's.t' doesn't exist");
-        assert_eq!(Refusal::of(&other), Some(Refusal::Other));
+        assert_eq!(Refusal::of(&refused(1146)), Some(Refusal::Other));
         assert_eq!(Refusal::of(&Error::failed("the connection is gone")), None);
+    }
+
+    #[test]
+    fn what_a_statement_quotes_is_no_refusal() {
+        let gone = mysql::Error::IoError(io::ErrorKind::BrokenPipe.into());
+        let error = query_error(&gone, "INSERT INTO t VALUES ('ERROR 1062 (23000)')");
+        assert_eq!(Refusal::of(&error), None);
     }
 }

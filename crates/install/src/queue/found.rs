@@ -2,10 +2,10 @@
 
 use super::names::{FUNCTIONS, is_our_library};
 use crate::found::Registered;
-use crate::refusal::{code, told};
+use crate::refusal::told;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::{Row, Session, quote};
+use evenkeel_server::connect::{Row, ServerNumber, Session, quote};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -120,9 +120,9 @@ fn can_call(session: &mut Session, functions: &[Registered]) -> Result<bool> {
     }
     match session.value("SELECT queue_rowid(1, 2, 3)") {
         // With no database chosen, MySQL asks for one.
-        Err(error) if matches!(code(&error), Some(1305 | 1046)) => Ok(false),
+        Err(error) if matches!(ServerNumber::of(&error), Some(1305 | 1046)) => Ok(false),
         // Not the server said that.
-        Err(error) if code(&error).is_none() => Err(error),
+        Err(error) if ServerNumber::of(&error).is_none() => Err(error),
         // One that is loaded says what it takes.
         _ => Ok(true),
     }

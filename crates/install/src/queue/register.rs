@@ -3,10 +3,10 @@
 use super::found::Found;
 use super::names::FUNCTIONS;
 use super::plan::{Plan, still_used};
-use crate::refusal::{code, told};
+use crate::refusal::told;
 use crate::register::{drop_all, leave_out_of_the_binary_log};
 use evenkeel_op::{Error, ErrorKind, Result};
-use evenkeel_server::connect::{Session, quote, quote_name};
+use evenkeel_server::connect::{ServerNumber, Session, quote, quote_name};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
         uninstall(session, &plan.found, library)?;
     }
     if let Some(library) = &plan.install {
-        install(session, &plan.found, library).map_err(|error| match code(&error) {
+        install(session, &plan.found, library).map_err(|error| match ServerNumber::of(&error) {
             Some(1126) if plan.here.is_none() => to_copy(&error, plan),
             _ => told(error),
         })?;
@@ -83,7 +83,7 @@ fn uninstall(session: &mut Session, found: &Found, library: &str) -> Result<()> 
     };
     let begun = Instant::now();
     while let Err(error) = session.run(&sql) {
-        match code(&error) {
+        match ServerNumber::of(&error) {
             // MySQL does not begin to as long as it is used, and who has just gone may seem to be there.
             Some(1883) if begun.elapsed() > LETS_GO => return Err(still_used(library)),
             Some(1883) => sleep(Duration::from_millis(20)),

@@ -1,15 +1,15 @@
 //! What a server's errors mean to who puts routines into it.
 
-use crate::refusal::code;
 use evenkeel_op::{Error, ErrorKind};
+use evenkeel_server::connect::ServerNumber;
 
 /// Adds what to do.
 pub(crate) fn told(error: Error) -> Error {
-    let Some(hint) = code(&error).and_then(hint) else {
+    let Some(hint) = ServerNumber::of(&error).and_then(hint) else {
         return error;
     };
     match error.kind() {
-        ErrorKind::Failed => Error::refused(error.to_string()).hint(hint),
+        ErrorKind::Failed => error.of_kind(ErrorKind::Refused).hint(hint),
         _ => error.hint(hint),
     }
 }
@@ -39,11 +39,11 @@ mod tests {
     #[test]
     fn each_number_says_what_to_do() {
         for number in [1044, 1142, 1227, 1370, 1418, 1419, 1290, 1836, 1304] {
-            let error = told(Error::failed(format!("ERROR {number} (HY000): text")));
+            let error = told(Error::failed("text").stating(ServerNumber(number)));
             assert_eq!(error.kind(), ErrorKind::Refused, "{number}");
             assert_eq!(error.hints().len(), 1, "{number}");
         }
-        let other = told(Error::failed("ERROR 1064 (42000): near"));
+        let other = told(Error::failed("near").stating(ServerNumber(1064)));
         assert!(other.hints().is_empty() && other.kind() == ErrorKind::Failed);
     }
 }

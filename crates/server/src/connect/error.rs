@@ -23,6 +23,18 @@ const OF_BACKUPS: [&str; 7] = [
 /// Longest piece of a statement that a message quotes, in bytes.
 const STATEMENT_SHOWN: usize = 120;
 
+/// The server's number of an error, which the error states.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerNumber(pub u16);
+
+impl ServerNumber {
+    /// Returns the number with which a server answered, if it was a server: not for a connection that was lost.
+    #[must_use]
+    pub fn of(error: &Error) -> Option<u16> {
+        error.fact::<Self>().map(|number| number.0)
+    }
+}
+
 /// Turns the driver's error for a statement into ours. The server's code and text are in the
 /// message as the MySQL clients print them: `ERROR 1205 (HY000): Lock wait timeout exceeded …`.
 #[must_use]
@@ -37,7 +49,8 @@ pub(super) fn query_error_of(error: &mysql::Error, sql: &str, account: Option<&s
         mysql::Error::MySqlError(server) => {
             let kind = kind_of_code(server.code);
             let text = format!("{}, in: {shown}", server_text(server));
-            with_query_hint(Error::new(kind, text), server, account)
+            let error = Error::new(kind, text).stating(ServerNumber(server.code));
+            with_query_hint(error, server, account)
         }
         other if is_lost(other) => Error::new(
             ErrorKind::Unreachable,
@@ -62,7 +75,8 @@ pub fn connect_error(error: &mysql::Error, place: &str) -> Error {
                 _ => ErrorKind::Refused,
             };
             let text = format!("{place} refused the connection: {}", server_text(server));
-            Error::new(kind, text).hint(login_hint(server.code))
+            let error = Error::new(kind, text).stating(ServerNumber(server.code));
+            error.hint(login_hint(server.code))
         }
         mysql::Error::DriverError(DriverError::CouldNotConnect(Some((_, text, kind)))) => {
             unreachable(place, text, *kind)
@@ -355,6 +369,7 @@ mod tests {
             assert_eq!(error.kind(), kind, "{code}");
             let text = format!("ERROR {code} (HY000): text of it, in: SELECT 1");
             assert_eq!(error.to_string(), text);
+            assert_eq!(ServerNumber::of(&error), Some(code));
         }
     }
 
@@ -395,7 +410,10 @@ mod tests {
     #[test]
     fn a_lost_connection_is_unreachable() {
         let gone = mysql::Error::IoError(io::ErrorKind::BrokenPipe.into());
-        assert_eq!(query_error(&gone, "X").kind(), ErrorKind::Unreachable);
+        // A statement is quoted, whatever it says.
+        let error = query_error(&gone, "SELECT 'ERROR 1062 (23000): '");
+        assert_eq!(error.kind(), ErrorKind::Unreachable);
+        assert_eq!(ServerNumber::of(&error), None);
     }
 
     #[test]
