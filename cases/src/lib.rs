@@ -26,11 +26,9 @@ pub mod queues;
 pub mod rounds;
 pub mod shell;
 pub mod storm;
-
-use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::restore::{self, RestoreReport, RestoreRequest};
-use evenkeel_op::{Cancel, Result, Silent};
+use evenkeel_op::{Cancel, Result, Run, Silent};
 use evenkeel_server::abilities::RedoLayout;
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::{Bank, BankTraffic, LoopFs, Marks, TestServer};

@@ -20,18 +20,6 @@ pub mod restore;
 pub mod tables;
 mod throwaway;
 pub mod verify;
-mod workers;
-
-use evenkeel_op::{Cancel, Progress};
-
-/// What every operation here is handed besides its request: whom to tell, and whether to stop.
-#[derive(Clone, Copy)]
-pub struct Run<'a> {
-    /// Receives progress events.
-    pub progress: &'a dyn Progress,
-    /// Looked at in every long loop.
-    pub cancel: &'a Cancel,
-}
 
 /// Returns how many threads read and compress when nobody says: one per core.
 pub(crate) fn default_workers() -> usize {

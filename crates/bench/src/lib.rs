@@ -10,19 +10,10 @@ pub mod repeated;
 pub mod showdown;
 pub mod tpcc;
 
-use evenkeel_op::{Cancel, Progress};
+use evenkeel_op::Run;
 
 /// What is written below pictures of what was done once.
 const ONE_RUN: &str = "One run of each: it shows no spread.";
-
-/// What a measurement is handed besides its request: whom to tell, and whether to stop.
-#[derive(Clone, Copy)]
-pub struct Run<'a> {
-    /// Receives progress events.
-    pub progress: &'a dyn Progress,
-    /// Looked at all the time.
-    pub cancel: &'a Cancel,
-}
 
 /// A run that was driven, and what it cost whoever drove it.
 struct Driven {

@@ -1,5 +1,6 @@
 //! Work in parts, done by several connections at once.
 
+use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Error, ErrorKind, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,11 +21,8 @@ pub(crate) fn each<P: Copy + Sync>(
         let threads: Vec<_> = (0..threads.clamp(1, parts.len().max(1)))
             .map(|_| scope.spawn(work))
             .collect();
-        let panicked = |_| Err(Error::failed("a loading thread panicked"));
-        let ended = threads.into_iter();
-        ended
-            .filter_map(|thread| thread.join().unwrap_or_else(panicked).err())
-            .collect()
+        let ended = all_joined(threads, "a loading thread").into_iter();
+        ended.filter_map(Result::err).collect()
     });
     let told = errors
         .into_iter()

@@ -1,8 +1,9 @@
 //! Files into a plugin directory, and out of it.
 
 use crate::names::is_our_file;
+use evenkeel_op::disk::sync_directory;
 use evenkeel_op::{Error, Result};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -51,9 +52,7 @@ pub(crate) fn put(directory: &Path, wanted: &Wanted<'_>) -> Result<()> {
     file.as_file().set_permissions(readable).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     file.persist(&path).map_err(|error| failed(error.error))?;
-    File::open(directory)
-        .and_then(|directory| directory.sync_all())
-        .map_err(failed)
+    sync_directory(directory).map_err(failed)
 }
 
 /// Lists our files in a plugin directory, but for some.
@@ -109,7 +108,7 @@ mod tests {
         };
         put(directory.path(), &wanted(b"old")).unwrap();
         assert!(wanted(b"old").is_in(directory.path()));
-        let loaded = File::open(directory.path().join("evenkeel_url.so")).unwrap();
+        let loaded = fs::File::open(directory.path().join("evenkeel_url.so")).unwrap();
         put(directory.path(), &wanted(b"new")).unwrap();
         assert!(wanted(b"new").is_in(directory.path()) && !wanted(b"old").is_in(directory.path()));
         assert_eq!(io::read_to_string(&loaded).unwrap(), "old");

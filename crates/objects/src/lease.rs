@@ -17,6 +17,7 @@
 
 use crate::patience::patiently;
 use crate::store::{Shared, put_surely, version_of};
+use evenkeel_op::boot::boot_id;
 use evenkeel_repository::store::{Lock, LockMode};
 use object_store::path::Path;
 use object_store::{
@@ -393,10 +394,8 @@ impl Body {
 
 /// Names this host's present run, and the space that its processes are numbered in.
 fn boot() -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let boot = read("/proc/sys/kernel/random/boot_id");
-    match boot.trim() {
+    match boot_id().unwrap_or_default().as_str() {
         "" => String::new(),
         boot => format!("{boot} {}", space.display()),
     }

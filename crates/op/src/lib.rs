@@ -1,7 +1,9 @@
 //! The ground every evenkeel operation stands on: errors that say what to do next, exit codes,
 //! typed progress events, cancellation, units and pacing. No I/O to the user happens here.
 
+pub mod boot;
 pub mod cancel;
+pub mod disk;
 pub mod error;
 pub mod exit;
 pub mod living;
@@ -11,8 +13,11 @@ pub mod own_directory;
 pub mod paths;
 pub mod progress;
 pub mod rate;
+pub mod run;
 pub mod units;
+pub mod workers;
 
 pub use cancel::Cancel;
 pub use error::{Context, Error, ErrorKind, Result};
 pub use progress::{Event, Progress, Silent, Unit};
+pub use run::Run;

@@ -30,7 +30,8 @@ pub use layout::{Place, places};
 pub(crate) use remove::{SNAPSHOT, SUBVOLUME_ROOT};
 
 use crate::failpoints::fail_point;
-use door::{Lock, lock, make, sync_directory};
+use door::{Lock, lock, make};
+use evenkeel_op::disk::sync_directory;
 use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{CWD, RenameFlags};

@@ -17,9 +17,8 @@ pub use list::{ArchiveList, Reach, SourceList, TimelineList, list};
 pub(crate) use needed::LogPlace;
 pub use needed::{plan_forget, plan_forget_without};
 
-use crate::Run;
 use evenkeel_binlog::{Event, Format, Header, Rotate, kind};
-use evenkeel_op::{Context, Error, ErrorKind, Event as Progressed, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Event as Progressed, Result, Run};
 use evenkeel_repository::logs::{LogWriter, Logs, Timeline};
 use evenkeel_repository::store::Lock;
 use evenkeel_repository::{Location, Repository};

@@ -6,8 +6,7 @@
 //! left out rather than guessed. A replica that goes by GTIDs needs none: its image knows by itself.
 
 use super::request::{ApplierWish, BackupRequest};
-use crate::Run;
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;

@@ -2,10 +2,9 @@
 
 use super::pages::Suspect;
 use super::request::Source;
-use crate::Run;
 use crate::report::CorruptPage;
 use evenkeel_innodb::names::{self, IndexRow, Names};
-use evenkeel_op::Result;
+use evenkeel_op::{Result, Run};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;

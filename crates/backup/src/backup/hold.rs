@@ -4,8 +4,7 @@ use super::freeze::{self, Frozen, Moments};
 use super::request::BackupRequest;
 use super::source_file::source;
 use super::survey;
-use crate::Run;
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, Result, Run};
 use evenkeel_server::coordinates::Coordinates;
 use std::path::{Path, PathBuf};
 

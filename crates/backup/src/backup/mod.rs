@@ -32,12 +32,11 @@ pub use request::{ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice,
 pub use stands_still::stands_still;
 pub use survey::layout_of;
 
-use crate::Run;
 use crate::engine::Tool;
 use crate::facts::{Facts, VOLUME_ROOT};
 use crate::left_out::LeftOut;
 use crate::report::{CorruptPage, GenerationReport};
-use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_repository::{Begin, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Provider;

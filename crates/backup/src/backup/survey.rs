@@ -3,11 +3,10 @@
 use super::method::{self, Choice, Durability, Facts};
 use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
 use super::volumes;
-use crate::Run;
 use crate::engine::Tool;
 use crate::facts::DATA_ROOT;
 use evenkeel_innodb::redo;
-use evenkeel_op::{Error, ErrorKind, Result, paths};
+use evenkeel_op::{Error, ErrorKind, Result, Run, paths};
 use evenkeel_repository::Location;
 use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::connect::Session;

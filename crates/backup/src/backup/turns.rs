@@ -8,8 +8,7 @@
 use super::ahead::Ahead;
 use super::pace::{LONGEST_REST, Pace, Span};
 use super::request::{BackupRequest, Source};
-use crate::Run;
-use evenkeel_op::{Cancel, Error, Result};
+use evenkeel_op::{Cancel, Error, Result, Run};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

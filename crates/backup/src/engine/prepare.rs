@@ -8,8 +8,8 @@
 
 use super::tool::Tool;
 use super::{process, recorded};
-use crate::{Run, throwaway};
-use evenkeel_op::{Context, Result, Unit};
+use crate::throwaway;
+use evenkeel_op::{Context, Result, Run, Unit};
 use evenkeel_server::launch::Account;
 use evenkeel_server::lock::Limits;
 use std::fs;

@@ -6,8 +6,7 @@
 //! drops a dead client's locks at once.
 
 use super::tool::Tool;
-use crate::Run;
-use evenkeel_op::{Context, Error, ErrorKind, Result, units};
+use evenkeel_op::{Context, Error, ErrorKind, Result, Run, units};
 use evenkeel_server::launch;
 use evenkeel_server::lock::Limits;
 use std::collections::VecDeque;

@@ -3,12 +3,11 @@
 use super::contents::Opened;
 use super::listing::{TOP, What};
 use super::request::ScratchRequest;
-use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::restore::places::Places;
 use crate::restore::{dress, entries, names};
 use evenkeel_mount::Scratch;
-use evenkeel_op::{Context, Result, Unit};
+use evenkeel_op::{Context, Result, Run, Unit};
 use evenkeel_repository::FileRecord;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -3,12 +3,11 @@
 use super::lay_out;
 use super::request::{Filled, MountEnd, MountReport};
 use super::{Mount, Writable};
-use crate::Run;
 use crate::facts::DATA_ROOT;
 use crate::restore::start_options;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
-use evenkeel_op::{Cancel, Error, ErrorKind, Result};
+use evenkeel_op::{Cancel, Error, ErrorKind, Result, Run};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -4,8 +4,7 @@
 //! character sets, the time zone if a statement asked for it. The rest is what the server that applies it
 //! has, so it has to be what the source had.
 
-use crate::Run;
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, Result, Run};
 use evenkeel_server::files::{CHANGE_MEANING, HOST_TIME_ZONE, LISTS_THAT_CHANGE_MEANING, is_zone};
 use std::collections::BTreeMap;
 use std::path::Path;

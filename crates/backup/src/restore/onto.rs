@@ -1,10 +1,9 @@
 //! Writes one volume of a generation over a block device or an existing file: only the blocks that
 //! differ. What is there is lost, so a plan is made first.
 
-use crate::Run;
 use crate::facts::Facts;
-use crate::workers::first_error;
-use evenkeel_op::{Cancel, Context, Error, Result, Unit, units};
+use evenkeel_op::workers::first_error;
+use evenkeel_op::{Cancel, Context, Error, Result, Run, Unit, units};
 use evenkeel_repository::{BlockContent, FileKind, FileReader, Location, Reader, Repository};
 use evenkeel_snapshot::volume::{self, Kind, Users};
 use rustix::fs::{FallocateFlags, SeekFrom};

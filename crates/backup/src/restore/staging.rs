@@ -22,9 +22,10 @@ mod held;
 mod marker;
 
 use disk::{
-    holds, is_mount_point, names, remove_all_in, remove_any, remove_directory,
-    remove_file_if_there, sync_filesystem, without_link, write_new,
+    holds, is_mount_point, names, remove_all_in, remove_directory, remove_file_if_there,
+    sync_filesystem, without_link, write_new,
 };
+use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_repository::FileMeta;

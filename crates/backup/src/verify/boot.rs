@@ -4,14 +4,13 @@
 use super::report::BootReport;
 use super::scratch::{MOUNTPOINT, Scratch};
 use super::{check, queues};
-use crate::Run;
 use crate::facts::{DATA_ROOT, Facts};
 use crate::mount::{self, Mount, MountRequest, ScratchRequest};
 use crate::restore::{self, RestoreRequest};
 use crate::tables;
 use crate::throwaway;
 use evenkeel_op::paths::absolute;
-use evenkeel_op::{Context, Error, Result, Unit, units};
+use evenkeel_op::{Context, Error, Result, Run, Unit, units};
 use evenkeel_repository::{Location, Proof, Repository};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::quote_name;

@@ -2,8 +2,7 @@
 
 use super::queues;
 use super::report::BootReport;
-use crate::Run;
-use evenkeel_op::{Context, Result, Unit};
+use evenkeel_op::{Context, Result, Run, Unit};
 use evenkeel_server::connect::{Row, Session, quote_name};
 use evenkeel_server::launch::Running;
 use evenkeel_server::tables::IS_TABLE;

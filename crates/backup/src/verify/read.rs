@@ -1,8 +1,7 @@
 //! Reads every byte as restore would.
 
-use crate::Run;
 use crate::facts::Facts;
-use evenkeel_op::Result;
+use evenkeel_op::{Result, Run};
 use evenkeel_repository::{Finding, Location, Repository, Sample, Verify, VerifyReport};
 
 /// What to verify.

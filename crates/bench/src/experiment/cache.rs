@@ -6,9 +6,8 @@
 use super::memcached::{Client, Memcached};
 use super::report::{ExperimentReport, Metric};
 use super::rounds::{Ran, Rounds};
-use crate::Run;
 use evenkeel_drive::{Outcome, Pace, Plan, Unit, Work};
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, Result, Run};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;

@@ -2,8 +2,7 @@
 
 use super::report::{ExperimentReport, Metric};
 use super::rounds::{Ran, Rounds};
-use crate::Run;
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, Result, Run};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;

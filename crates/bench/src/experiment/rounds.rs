@@ -1,9 +1,8 @@
 //! The order of runs.
 
 use super::report::{Arm, ExperimentReport, Metric};
-use crate::Run;
 use crate::compare::Spread;
-use evenkeel_op::{Error, ErrorKind, Result, Unit};
+use evenkeel_op::{Error, ErrorKind, Result, Run, Unit};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 

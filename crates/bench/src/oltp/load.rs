@@ -2,8 +2,8 @@
 //! which was interrupted resumes with what is missing.
 
 use super::{Shape, tables};
-use crate::{Run, parts};
-use evenkeel_op::{Error, Result, Unit};
+use crate::parts;
+use evenkeel_op::{Error, Result, Run, Unit};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_wire::Connection;

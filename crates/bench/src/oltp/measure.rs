@@ -3,9 +3,8 @@
 use super::report::OltpReport;
 use super::session::{Common, Session};
 use super::{Compat, Distribution, Mode, tables};
-use crate::Run;
 use evenkeel_drive::{Pace, Plan};
-use evenkeel_op::Result;
+use evenkeel_op::{Result, Run};
 use evenkeel_server::connect::{Session as Asking, quote_name};
 use evenkeel_server::options::ConnectOptions;
 use fastrand::Rng;

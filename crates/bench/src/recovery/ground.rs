@@ -10,6 +10,7 @@
 
 use super::make::Crashed;
 use super::request::Place;
+use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use std::fs::{self, File, TryLockError};
@@ -87,10 +88,10 @@ impl Ground {
 
     /// Removes the copy of a crashed data directory, and itself unless it is to stay.
     pub(super) fn forget(&self, crashed: &Crashed) -> Result<()> {
-        remove(&self.copy())?;
+        remove_any(&self.copy())?;
         match self.is_kept {
             true => Ok(()),
-            false => remove(crashed.top()),
+            false => remove_any(crashed.top()),
         }
     }
 
@@ -124,7 +125,7 @@ impl Ground {
     fn clear(&self) -> Result<()> {
         evenkeel_mount::heal(&self.slow())?;
         for directory in [self.copy(), self.run_dir()] {
-            remove(&directory)?;
+            remove_any(&directory)?;
         }
         Ok(())
     }
@@ -157,15 +158,6 @@ pub(crate) fn lock(top: &Path) -> Result<Option<File>> {
         Err(TryLockError::Error(error)) => {
             Err(error).context(|| format!("failed to lock {}", path.display()))
         }
-    }
-}
-
-pub(crate) fn remove(directory: &Path) -> Result<()> {
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).context(|| format!("failed to remove {}", directory.display()))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::ground::Ground;
 use super::request::RecoveryRequest;
-use crate::Run;
-use evenkeel_op::{Context, Error, Result, Unit};
+use evenkeel_op::workers::all_joined;
+use evenkeel_op::{Context, Result, Run, Unit};
 use evenkeel_server::abilities::StartReads;
 use evenkeel_server::connect::Session;
 use evenkeel_server::launch::{Binary, Launch, Running};
@@ -177,11 +177,7 @@ impl Crashed {
                 .into_iter()
                 .map(|share| scope.spawn(|| create_share(server, share, run)))
                 .collect();
-            let ended = makers.into_iter().map(|maker| {
-                maker
-                    .join()
-                    .unwrap_or_else(|_| Err(Error::failed("a thread that makes tables panicked")))
-            });
+            let ended = all_joined(makers, "a thread that makes tables").into_iter();
             ended.collect::<Result<()>>()
         })
     }

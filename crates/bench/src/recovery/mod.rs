@@ -26,8 +26,7 @@ pub use report::{Bar, Case, Mode, ReadsSeen, RecoveryReport, Round, StepTime, Ti
 pub use request::{Place, RecoveryRequest};
 pub use round::BeforeStart;
 
-use crate::Run;
-use evenkeel_op::{Error, Result, Unit};
+use evenkeel_op::{Error, Result, Run, Unit};
 use ground::Ground;
 use make::Crashed;
 use std::time::Instant;

@@ -7,8 +7,7 @@ use super::report::{Mode, ReadsSeen, Round, Warmed};
 use super::request::RecoveryRequest;
 use super::storage::{Reached, Storage};
 use super::{cold, steps, tree};
-use crate::Run;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Context, Result, Run};
 use std::path::Path;
 use std::time::Instant;
 

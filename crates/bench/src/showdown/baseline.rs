@@ -7,9 +7,8 @@ use super::able::quietly;
 use super::account::Account;
 use super::ground::{Ground, SERVER};
 use super::request::{DATABASE, ShowdownRequest};
-use crate::Run;
 use crate::tpcc::{self, LoadRequest};
-use evenkeel_op::{Cancel, Context, Result, Unit};
+use evenkeel_op::{Cancel, Context, Result, Run, Unit};
 use evenkeel_server::launch::Launch;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -58,7 +57,7 @@ impl Baseline {
             return Ok(baseline);
         }
         ground.refuse_too_small(5 * bytes)?;
-        crate::recovery::ground::remove(&baseline.top)?;
+        evenkeel_op::disk::remove_any(&baseline.top)?;
         fs::create_dir_all(&baseline.top)
             .context(|| format!("failed to create {}", baseline.top.display()))?;
         baseline.make(ground, request, run)?;

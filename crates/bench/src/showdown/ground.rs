@@ -11,7 +11,8 @@
 
 use super::request::Filesystem;
 use crate::recovery::Place;
-use crate::recovery::ground::{lock, remove};
+use crate::recovery::ground::lock;
+use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, ErrorKind, Result, units};
 use evenkeel_snapshot::{Layout, Settings, drop_base};
@@ -114,7 +115,7 @@ impl Ground {
 
     /// Removes all backups.
     pub(super) fn clear_output(&self) -> Result<()> {
-        remove(&self.output())?;
+        remove_any(&self.output())?;
         fs::create_dir_all(self.output()).context(|| "failed to create a directory for backups")
     }
 
@@ -196,8 +197,8 @@ fn refuse_others(top: &Path) -> Result<()> {
 /// Removes all that only one run needs.
 fn clear(top: &Path) -> Result<()> {
     clear_filesystem(top)?;
-    remove(&top.join("output"))?;
-    remove(&top.join("run"))
+    remove_any(&top.join("output"))?;
+    remove_any(&top.join("run"))
 }
 
 /// Unmounts, and removes what it was made of. The kernel gives the loop device back by itself.
@@ -217,7 +218,7 @@ fn clear_filesystem(top: &Path) -> Result<()> {
         }
     }
     remove_subvolumes(&mount);
-    remove(&mount)?;
+    remove_any(&mount)?;
     match fs::remove_file(top.join("image")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(error).context(|| format!("failed to remove the image in {}", top.display()))

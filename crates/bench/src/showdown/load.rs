@@ -7,9 +7,9 @@ use super::process;
 use super::report::Once;
 use super::request::DATABASE;
 use super::stage::Stage;
-use crate::Run;
 use crate::tpcc::{self, Keying, TpccReport, TpccRequest};
-use evenkeel_op::{Cancel, Context, Error, Event, Progress, Result};
+use evenkeel_op::workers::joined;
+use evenkeel_op::{Cancel, Context, Error, Event, Progress, Result, Run};
 use evenkeel_server::launch::Running;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -116,9 +116,7 @@ pub(super) fn with(
         if looped.is_err() {
             stop.cancel(15);
         }
-        let load = load
-            .join()
-            .unwrap_or_else(|_| Err(Error::failed("a thread of the load panicked")));
+        let load = joined(load, "a thread of the load");
         let looped = looped?;
         let report = load.context(|| "the load failed")?;
         match report.ended {

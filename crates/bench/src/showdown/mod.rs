@@ -46,10 +46,9 @@ pub use report::{Once, Response, Restored, Round, ShowdownReport, Standing, Stat
 pub use request::{Filesystem, ServerSettings, ShowdownRequest};
 pub use verdict::{Bar, Verdict};
 
-use crate::Run;
 use able::Able;
 use baseline::Baseline;
-use evenkeel_op::{Error, ErrorKind, Result, Unit, units};
+use evenkeel_op::{Error, ErrorKind, Result, Run, Unit, units};
 use ground::Ground;
 use stage::Stage;
 use std::time::{Duration, Instant};

@@ -3,8 +3,7 @@
 use super::account::Account;
 use super::serve;
 use super::stage::Stage;
-use crate::Run;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, Result, Run};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;

@@ -7,9 +7,8 @@ use super::report::Restored;
 use super::request::DATABASE;
 use super::stage::Stage;
 use super::{process, serve};
-use crate::Run;
 use crate::tpcc;
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, Result, Run};
 use std::path::Path;
 use std::time::Instant;
 

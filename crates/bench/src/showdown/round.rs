@@ -6,8 +6,8 @@ use super::method::{From, Method};
 use super::report::{Response, Round, Setting};
 use super::stage::Stage;
 use super::{NONE, replica, restore, serve};
-use crate::{Run, machine};
-use evenkeel_op::{Error, ErrorKind, Result};
+use crate::machine;
+use evenkeel_op::{Error, ErrorKind, Result, Run};
 
 /// Runs it. What fails is told in the round.
 ///

@@ -3,8 +3,7 @@
 use super::ground::SERVER;
 use super::request::ServerSettings;
 use super::stage::Stage;
-use crate::Run;
-use evenkeel_op::{Context, Result};
+use evenkeel_op::{Context, Result, Run};
 use evenkeel_server::launch::{Launch, Running};
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! The specification's conditions (3.3.2): a run on tables that break one does not count.
 
-use crate::Run;
-use evenkeel_op::{Result, Unit};
+use evenkeel_op::{Result, Run, Unit};
 use evenkeel_server::connect::{Session, quote_name};
 use serde::Serialize;
 

@@ -38,8 +38,7 @@ pub use page::page;
 pub use plot::plot;
 pub use report::{KindReport, SampleReport, TpccReport};
 
-use crate::Run;
-use evenkeel_op::{Error, Result};
+use evenkeel_op::{Error, Result, Run};
 use serde::Serialize;
 
 /// Districts of a warehouse.

@@ -6,11 +6,10 @@ use crate::args::{Backup, BackupLock, SnapshotMethod, Verb};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{BackupAnswer, Failure};
-use evenkeel_backup::Run;
 use evenkeel_backup::backup::{
     self, ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source,
 };
-use evenkeel_op::{Error, ErrorKind, Result, exit};
+use evenkeel_op::{Error, ErrorKind, Result, Run, exit};
 use evenkeel_repository::Repository;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

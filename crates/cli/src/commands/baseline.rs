@@ -6,8 +6,8 @@ use crate::args::{
 };
 use crate::settings;
 use crate::show::Face;
-use evenkeel_op::{Result, exit};
-use evenkeel_recovery::baseline::{self, RollbackRequest, Run, SaveRequest, Whose};
+use evenkeel_op::{Result, Run, exit};
+use evenkeel_recovery::baseline::{self, RollbackRequest, SaveRequest, Whose};
 use evenkeel_server::service::Commands;
 
 /// Runs the command.

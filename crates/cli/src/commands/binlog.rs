@@ -4,9 +4,8 @@ use crate::args::{Binlog, BinlogArchive, BinlogVerb};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::ExtractAnswer;
-use evenkeel_backup::Run;
 use evenkeel_backup::archive::{self, ArchiveRequest};
-use evenkeel_op::{Result, exit};
+use evenkeel_op::{Result, Run, exit};
 
 /// Runs the command.
 pub fn run(args: &Binlog, face: &Face) -> Result<u8> {

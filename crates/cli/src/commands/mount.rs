@@ -4,9 +4,8 @@ use super::waiting;
 use crate::args::{Mount, MountedGeneration};
 use crate::settings;
 use crate::show::Face;
-use evenkeel_backup::Run;
 use evenkeel_backup::mount::{self, MountRequest, ScratchRequest};
-use evenkeel_op::{Result, exit};
+use evenkeel_op::{Result, Run, exit};
 
 /// Runs the command.
 pub fn run(args: &Mount, face: &Face) -> Result<u8> {

@@ -3,8 +3,8 @@
 use crate::args::{self, Prewarm};
 use crate::settings;
 use crate::show::Face;
-use evenkeel_op::{Result, exit};
-use evenkeel_recovery::prewarm::{self, PrewarmRequest, Reader, Run};
+use evenkeel_op::{Result, Run, exit};
+use evenkeel_recovery::prewarm::{self, PrewarmRequest, Reader};
 
 /// Runs the command.
 pub fn run(args: &Prewarm, face: &Face) -> Result<u8> {

@@ -4,10 +4,9 @@ use super::waiting;
 use crate::args::{GoBack, Restore};
 use crate::settings;
 use crate::show::Face;
-use evenkeel_backup::Run;
 use evenkeel_backup::point::{self, Point, Replay, TimesGoBack};
 use evenkeel_backup::restore::{self, OntoRequest, RestoreReport, RestoreRequest};
-use evenkeel_op::{Error, Result, exit};
+use evenkeel_op::{Error, Result, Run, exit};
 use evenkeel_repository::Repository;
 use std::path::Path;
 

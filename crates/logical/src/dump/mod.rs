@@ -68,7 +68,7 @@ pub use write::Compression;
 
 use crate::objects::Definer;
 use catalog::{Look, Table};
-use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
+use evenkeel_op::{Cancel, Error, Progress, Result, Run, Unit};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::lock::{Held, Limits, LockChoice};
@@ -291,7 +291,7 @@ pub fn dump(
             kept,
         },
         &throttle,
-        (progress, cancel),
+        Run { progress, cancel },
     )?;
     progress.end();
     look.still_holds(&mut session, &request.filter, &tables)?;
@@ -392,7 +392,7 @@ pub fn stream(
         request,
         &throttle,
         &mut out,
-        (progress, cancel),
+        Run { progress, cancel },
     )?;
     progress.end();
     look.still_holds(&mut session, &request.filter, &tables)?;

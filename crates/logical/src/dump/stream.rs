@@ -10,7 +10,7 @@ use super::script::{Script, comment};
 use super::throttle::Throttle;
 use super::work::{join, locked};
 use crate::objects::{Objects, Phase, Rendering, Statement};
-use evenkeel_op::{Cancel, Context, Progress, Result};
+use evenkeel_op::{Cancel, Context, Progress, Result, Run};
 use evenkeel_wire::Connection;
 use std::collections::HashMap;
 use std::io::Write;
@@ -148,7 +148,7 @@ pub(super) fn all(
     request: &Request,
     throttle: &Throttle,
     out: &mut Out<'_>,
-    (progress, cancel): (&dyn Progress, &Cancel),
+    run: Run<'_>,
 ) -> Result<()> {
     let creates = objects.statements(Phase::Tables, &out.how);
     let held = (HELD / connections.len().max(1)).min(HELD_EACH);
@@ -170,8 +170,8 @@ pub(super) fn all(
         range_bytes: request.chunk_bytes.min(held as u64 / 2),
         held,
         throttle,
-        progress,
-        cancel,
+        progress: run.progress,
+        cancel: run.cancel,
         stop: AtomicBool::new(false),
     };
     join(connections, |connection| shared.work(connection))

@@ -11,7 +11,8 @@ use super::output::Output;
 use super::pour::{GATHERED, Poured, Taker, pour};
 use super::throttle::Throttle;
 use super::write::ChunkFile;
-use evenkeel_op::{Cancel, Error, Progress, Result};
+use evenkeel_op::workers::all_joined;
+use evenkeel_op::{Cancel, Progress, Result, Run};
 use evenkeel_wire::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -61,7 +62,7 @@ pub(super) fn all(
     request: &Request,
     mut place: Ground<'_>,
     throttle: &Throttle,
-    (progress, cancel): (&dyn Progress, &Cancel),
+    run: Run<'_>,
 ) -> Result<Vec<Vec<Written>>> {
     let kept = std::mem::take(&mut place.kept);
     let (mut cursors, mut written) = (Vec::new(), Vec::new());
@@ -80,8 +81,8 @@ pub(super) fn all(
         request,
         place,
         throttle,
-        progress,
-        cancel,
+        progress: run.progress,
+        cancel: run.cancel,
         stop: AtomicBool::new(false),
     };
     join(connections, |connection| shared.work(connection))?;
@@ -133,14 +134,7 @@ pub(super) fn join(
             .into_iter()
             .map(|connection| scope.spawn(move || work(connection)))
             .collect();
-        threads
-            .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|_| Err(Error::failed("a thread of the dump panicked")))
-            })
-            .collect()
+        all_joined(threads, "a thread of the dump")
     });
     results.into_iter().collect()
 }

@@ -6,6 +6,7 @@ use super::source::Source;
 use super::state::{self, State};
 use super::target::{self, drop_statement};
 use crate::objects::{Kind, ObjectName, Phase, Rendering, Runner, Statement};
+use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result, Unit};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::options::ConnectOptions;
@@ -111,11 +112,7 @@ impl Builder<'_> {
                     self.work(&mut session, phase, &groups)
                 };
                 let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-                let joined = threads.into_iter().map(|thread| {
-                    let panicked = |_| Err(Error::failed("a thread of the load panicked"));
-                    thread.join().unwrap_or_else(panicked)
-                });
-                joined.collect()
+                all_joined(threads, "a thread of the load")
             });
             let mut failed = Vec::new();
             for result in results {

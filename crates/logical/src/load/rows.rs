@@ -10,6 +10,7 @@ use super::state::{self, State, note_chunk, note_taken};
 use super::target::{self, Way};
 use super::warned::{ErrorValues, clean};
 use crate::dump::{RowTime, count};
+use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Context, Error, ErrorKind, Progress, Result, units};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
@@ -84,11 +85,7 @@ pub(super) fn load(
         let threads: Vec<_> = (0..threads)
             .map(|_| scope.spawn(|| shared.work()))
             .collect();
-        let joined = threads.into_iter().map(|thread| {
-            let panicked = |_| Err(Error::failed("a thread of the load panicked"));
-            thread.join().unwrap_or_else(panicked)
-        });
-        joined.collect()
+        all_joined(threads, "a thread of the load")
     });
     results.into_iter().collect::<Result<()>>()?;
     progress.end();

@@ -6,6 +6,7 @@ use super::chunk::{ChunkReader, check};
 use super::source::{Chunk, Source, Table};
 use super::{Request, target};
 use crate::dump::{Sum, count};
+use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Context, Error, Progress, Result, Unit, units};
 use evenkeel_server::options::ConnectOptions;
 use std::collections::BTreeMap;
@@ -63,11 +64,7 @@ pub(super) fn differences(
     let threads = request.threads.min(source.tables.len());
     let results: Vec<Result<()>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = threads.into_iter().map(|thread| {
-            let panicked = |_| Err(Error::failed("a thread of the load panicked"));
-            thread.join().unwrap_or_else(panicked)
-        });
-        joined.collect()
+        all_joined(threads, "a thread of the load")
     });
     results.into_iter().collect::<Result<()>>()?;
     progress.end();

@@ -1,6 +1,8 @@
 //! Whose a scratch directory is: claimed before anything is put there, told by a marker afterwards.
 
 use super::map;
+use evenkeel_op::boot::boot_id;
+use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::{OwnDirectory, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use rustix::fs::{FlockOperation, Mode};
@@ -203,7 +205,7 @@ impl Scratch {
         let Owner { of, kept } = &self.owner;
         let name = STATES.iter().find(|(one, _)| *one == state);
         let name = name.map_or("", |(_, name)| name);
-        let boot = boot_id();
+        let boot = boot_id().unwrap_or_default();
         let text = format!("{TITLE}\n{of}\n{kept}\n{name}\n{boot}\n");
         let control = self.control();
         let write = || -> io::Result<()> {
@@ -214,12 +216,6 @@ impl Scratch {
         };
         write().context(|| format!("failed to write in {}", shown(&control).display()))
     }
-}
-
-/// Which start of this host it is. What was written but not synced is lost with it.
-fn boot_id() -> String {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    id.trim().to_owned()
 }
 
 fn read_marker(control: &Path) -> Option<(Owner, State, String)> {
@@ -282,7 +278,7 @@ fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str)
         .hint("name another scratch directory, or mount that one again with the same options")
         .hint(away));
     }
-    if state != State::Rests && boot != boot_id() {
+    if state != State::Rests && boot != boot_id().unwrap_or_default() {
         return Err(Error::refused(format!(
             "the host went down while {place} was mounted: it is not known which writes reached \
              the disk"
@@ -303,19 +299,9 @@ fn full_already(dir: &Path) -> Error {
 /// Removes everything of ours but the lock.
 fn clear(control: &Path) -> Result<()> {
     for name in ["marker", "marker.new", "maps", "files"] {
-        remove(&control.join(name))?;
+        remove_any(&control.join(name))?;
     }
     Ok(())
-}
-
-fn remove(path: &Path) -> Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    };
-    removed.context(|| format!("failed to remove {}", shown(path).display()))
 }
 
 /// Moves the files up, the data directory last, and takes away the rest.
@@ -339,7 +325,7 @@ fn remove_control(dir: &Path, control: &Path) -> Result<()> {
     let path = dir.join(CONTROL);
     let failed = || format!("failed to remove {}", path.display());
     for entry in fs::read_dir(control).context(failed)? {
-        remove(&entry.context(failed)?.path())?;
+        remove_any(&entry.context(failed)?.path())?;
     }
     fs::remove_dir(&path).context(failed)
 }
@@ -435,7 +421,7 @@ mod tests {
         first.ready().unwrap();
         drop(first);
         let marker = top.path().join(CONTROL).join("marker");
-        let other_boot = |text: String| text.replace(&boot_id(), "another");
+        let other_boot = |text: String| text.replace(&boot_id().unwrap(), "another");
         fs::write(&marker, other_boot(fs::read_to_string(&marker).unwrap())).unwrap();
         let error = Scratch::claim(top.path(), owner("a", true)).unwrap_err();
         assert!(error.to_string().contains("went down"), "{error}");

@@ -237,7 +237,7 @@ impl Overlay {
 
     pub(super) fn sync_directory(&self, number: u64) -> io::Result<()> {
         let path = self.nodes().path(number)?;
-        File::open(path)?.sync_all()
+        evenkeel_op::disk::sync_directory(&path)
     }
 
     pub(super) fn set_mode(&self, number: u64, mode: u32) -> io::Result<()> {

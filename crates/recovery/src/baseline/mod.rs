@@ -42,22 +42,13 @@ pub use rollback::{RollbackReport, rollback};
 pub use save::{SaveReport, SaveRequest, save};
 pub use store::Baseline;
 
-use evenkeel_op::{Cancel, Progress};
+use evenkeel_op::Run;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_server::service::Commands;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// What every operation here is handed besides its request: whom to tell, and whether to stop.
-#[derive(Clone, Copy)]
-pub struct Run<'a> {
-    /// Receives progress events.
-    pub progress: &'a dyn Progress,
-    /// Looked at in every long loop.
-    pub cancel: &'a Cancel,
-}
 
 /// Whose data directory is meant.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@
 
 use super::{Method, tree};
 use evenkeel_op::own_directory::{OwnDirectory, shown};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use evenkeel_op::{Context, Error, ErrorKind, Result, disk};
 use evenkeel_snapshot::filesystem::{Identity, stable_hash};
 use jiff::Timestamp;
 use rustix::fs::{CWD, RenameFlags};
@@ -344,8 +344,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// Brings the names in a directory to disk.
 pub(super) fn sync_directory(directory: &Path) -> Result<()> {
-    File::open(directory)
-        .and_then(|open| open.sync_all())
+    disk::sync_directory(directory)
         .context(|| format!("failed to bring {} to disk", shown(directory).display()))
 }
 

@@ -8,7 +8,8 @@ use super::reading::Reading;
 use super::survey::{Ground, Subject};
 use super::tally::{Findings, Tally};
 use evenkeel_op::rate::RateLimit;
-use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
+use evenkeel_op::workers::all_joined;
+use evenkeel_op::{Cancel, Progress, Result, Unit};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -52,12 +53,7 @@ pub(super) fn scan(ground: &Ground, how: &How<'_>, findings: &Findings) -> Resul
     };
     let tallies: Vec<Result<Tally>> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..how.workers.max(1)).map(|_| scope.spawn(work)).collect();
-        let ended = threads.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|_| Err(Error::failed("a thread panicked")))
-        });
-        ended.collect()
+        all_joined(threads, "a thread")
     });
     how.progress.end();
     let mut sum = Tally::default();

@@ -25,20 +25,11 @@ mod threads;
 pub use redo::Redo;
 pub use report::{PrewarmReport, Unread, WarmedStep};
 
-use evenkeel_op::{Cancel, Progress, Result};
+use evenkeel_op::{Result, Run};
 use evenkeel_server::stopped::StoppedServer;
 use plan::Plan;
 use read::Reading;
 use std::time::{Duration, Instant};
-
-/// What it is handed besides its request: whom to tell, and whether to stop.
-#[derive(Clone, Copy)]
-pub struct Run<'a> {
-    /// Receives progress events.
-    pub progress: &'a dyn Progress,
-    /// Looked at all the time.
-    pub cancel: &'a Cancel,
-}
 
 /// How reads are kept under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

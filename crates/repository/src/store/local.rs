@@ -2,6 +2,7 @@
 
 use super::{Existing, Listed, Lock, LockMode, NewObject, Store, StoredObject, UNFINISHED, making};
 use crate::names::WRITER_LOCK;
+use evenkeel_op::disk::sync_directory;
 use evenkeel_op::own_directory::close_to_others;
 use rustix::fs::{FlockOperation, flock};
 use std::fmt::Debug;
@@ -208,15 +209,6 @@ fn fine_if_missing(result: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
-}
-
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let path = if path.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        path
-    };
-    File::open(path)?.sync_all()
 }
 
 /// The kernel drops the lock when the descriptor is closed, also when the process is killed.

@@ -11,6 +11,7 @@ use super::status::{Position, Replication, ThreadState};
 use crate::abilities::Abilities;
 use crate::connect::Session;
 use crate::options::ConnectOptions;
+use evenkeel_op::boot::boot_id;
 use evenkeel_op::notes::Notes;
 use evenkeel_op::{Context, Result};
 use rustix::process::geteuid;
@@ -40,9 +41,8 @@ pub(super) struct Process {
 impl Process {
     pub(super) fn of(pid: i32) -> Result<Self> {
         let failed = || format!("failed to look at process {pid}");
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").context(failed)?;
         Ok(Self {
-            boot: boot.trim().to_owned(),
+            boot: boot_id().context(failed)?,
             pid,
             start: start_of(pid).context(failed)?,
         })

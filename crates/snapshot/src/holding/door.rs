@@ -1,6 +1,7 @@
 //! How a holding directory is told from anybody else's, and the lock that one run has on it.
 
 use crate::failpoints::fail_point;
+use evenkeel_op::disk::sync_directory;
 use evenkeel_op::own_directory::OwnDirectory;
 use evenkeel_op::{Context, Error, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -148,9 +149,4 @@ pub(super) fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
     file.set_len(0)?;
     file.write_all(text)?;
     file.sync_all()
-}
-
-/// Brings the names in a directory to disk.
-pub(super) fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
 }

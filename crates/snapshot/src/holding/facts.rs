@@ -1,6 +1,7 @@
 //! What is written beside a kept base: whose it is, and whether it still is as it was.
 
-use super::door::{sync_directory, write_synced};
+use super::door::write_synced;
+use evenkeel_op::disk::sync_directory;
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use serde::{Deserialize, Serialize};

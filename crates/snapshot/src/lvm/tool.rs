@@ -1,5 +1,6 @@
 //! Runs the programs of LVM and device-mapper.
 
+use evenkeel_op::workers::joined;
 use evenkeel_op::{Context, Error, Result};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -75,9 +76,8 @@ pub(super) fn each_line(
             String::from_utf8_lossy(&text).trim().to_owned()
         });
         let status = wait(&mut child);
-        let panicked = |_| Err(Error::failed("a reader panicked"));
         (
-            reader.join().unwrap_or_else(panicked),
+            joined(reader, "a reader"),
             complaint.join().unwrap_or_default(),
             status,
         )

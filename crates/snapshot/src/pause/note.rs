@@ -16,12 +16,13 @@
 
 use super::Target;
 use super::threads::{self, Standstill, Stat};
+use evenkeel_op::boot::boot_id;
 use evenkeel_op::notes::Notes;
 use evenkeel_op::{Context, Result};
 use rustix::process::{Signal, geteuid};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::fs::File;
+use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -194,11 +195,6 @@ fn pair(line: &str, name: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, second.parse().ok()?))
 }
 
-fn boot_id() -> io::Result<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
-    Ok(text.trim().to_owned())
-}
-
 /// The directory of a user's own notes who is not root.
 fn own_directory() -> Option<PathBuf> {
     let user = geteuid();
@@ -224,6 +220,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use proptest::sample::Index;
+    use std::fs;
 
     #[test]
     fn a_note_that_was_never_written_goes_and_other_files_stay() {

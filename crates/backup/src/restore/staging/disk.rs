@@ -1,5 +1,6 @@
 //! What a restore does with names on a disk where others may be changing them.
 
+use evenkeel_op::disk::remove_any;
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
@@ -93,17 +94,6 @@ pub(super) fn remove_directory(path: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// Removes whatever is at a path, if anything is.
-pub(super) fn remove_any(path: &Path) -> Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
-    };
-    removed.context(|| format!("failed to remove {}", shown(path).display()))
 }
 
 pub(super) fn remove_file_if_there(path: &Path) -> Result<()> {

@@ -1,9 +1,8 @@
 //! What every measurement needs.
 
 use crate::show::Face;
-use evenkeel_bench::Run;
 use evenkeel_bench::repeated::{Repeatable, Repeated};
-use evenkeel_op::{Context, Error, Result};
+use evenkeel_op::{Context, Error, Result, Run};
 use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;

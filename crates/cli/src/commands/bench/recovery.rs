@@ -4,9 +4,8 @@ use super::parts::{any_number, create};
 use crate::args::BenchRecovery;
 use crate::commands::demo::PROGRAMS;
 use crate::show::Face;
-use evenkeel_bench::Run;
 use evenkeel_bench::recovery::{self, Place, RecoveryReport, RecoveryRequest, Warmed};
-use evenkeel_op::{Cancel, Context, Error, Result, Silent, exit};
+use evenkeel_op::{Cancel, Context, Error, Result, Run, Silent, exit};
 use evenkeel_recovery::prewarm::{self, PrewarmRequest};
 use evenkeel_server::abilities::Flavour;
 use evenkeel_server::launch::Binary;
@@ -92,7 +91,7 @@ fn warm(datadir: &Path, iodepth: Option<u16>, cancel: &Cancel) -> Result<Warmed>
     };
     let mut request = PrewarmRequest::new(StoppedServer::find(&place)?);
     request.limits.depth = iodepth.map(usize::from);
-    let run = prewarm::Run {
+    let run = Run {
         progress: &Silent,
         cancel,
     };

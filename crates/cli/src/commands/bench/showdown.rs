@@ -6,12 +6,11 @@ use super::recovery::server;
 use crate::args::{BenchShowdown, FilesystemKind};
 use crate::commands::demo::PROGRAMS;
 use crate::show::Face;
-use evenkeel_bench::Run;
 use evenkeel_bench::showdown::{
     self, Filesystem, Method, NONE, Place, ServerSettings, ShowdownRequest,
 };
 use evenkeel_bench::tpcc::{self, Scale};
-use evenkeel_op::{Context, Error, Result, exit};
+use evenkeel_op::{Context, Error, Result, Run, exit};
 use evenkeel_report::Fact;
 use evenkeel_server::launch::Binary;
 use std::io::Write;

@@ -13,11 +13,10 @@ pub use run::run;
 pub use verdict::{DemoGeneration, DemoReport};
 
 use bank::{Client, Diary};
-use evenkeel_backup::Run;
 use evenkeel_backup::backup::{self, BackupRequest, Done, SnapshotChoice, Source};
 use evenkeel_backup::{restore, verify};
 use evenkeel_drive::{Drive, Pace};
-use evenkeel_op::{Error, Result, Unit};
+use evenkeel_op::{Error, Result, Run, Unit};
 use evenkeel_server::launch::{Binary, Launch, Running};
 use ground::Ground;
 use std::fs;

@@ -3,8 +3,7 @@
 use super::{DemoRequest, demo};
 use crate::args::Demo;
 use crate::show::Face;
-use evenkeel_backup::Run;
-use evenkeel_op::{Result, exit};
+use evenkeel_op::{Result, Run, exit};
 use evenkeel_server::launch::Binary;
 use std::path::PathBuf;
 

@@ -1,11 +1,26 @@
-//! Threads that share one task: how it ended.
+//! Threads that share one task: how they ended.
 
-use evenkeel_op::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result};
 use std::thread::ScopedJoinHandle;
+
+/// Waits for a thread.
+///
+/// Errors: the thread's own; `Failed` if it panicked, which says whose thread it was: `a thread of the load panicked`.
+pub fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>, whose: &str) -> Result<T> {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(Error::failed(format!("{whose} panicked"))))
+}
+
+/// Waits for all threads, and returns what each of them did, in their order. Errors as [`joined`].
+pub fn all_joined<T>(threads: Vec<ScopedJoinHandle<'_, Result<T>>>, whose: &str) -> Vec<Result<T>> {
+    let threads = threads.into_iter();
+    threads.map(|thread| joined(thread, whose)).collect()
+}
 
 /// Waits for all workers. `first` is how whoever gave them work ended. The error that made the others
 /// stop is the one to report, not that they were stopped.
-pub(crate) fn first_error(
+pub fn first_error(
     mut first: Result<()>,
     workers: Vec<ScopedJoinHandle<'_, Result<()>>>,
 ) -> Result<()> {
