@@ -190,7 +190,7 @@ const CARGO: &str = r#"#!/bin/sh
 /// A host with a server, and a clone of this repository in root's home as far as queues are concerned.
 fn host_of_queues() -> House {
     let checkout = House::checkout().display();
-    let parts = ["Makefile", "dist", "plugins"];
+    let parts = ["Makefile", "dist", "queue"];
     let parts = parts.map(|part| format!("{checkout}/{part}={}/{part}", House::HOME));
     let program = format!("{PROGRAM}=/usr/local/bin/evenkeel");
     let house = House::showing(&[&parts[..], &[program]].concat(), "db1");
@@ -244,7 +244,7 @@ fn works(house: &House, page: &mut Page<'_>) {
     let answers = house.sql(&page.take("SELECT queue_wait"));
     assert_eq!(answers, "1\n1\tmail anna\t0\t0\nthe work\n1\n");
     page.stays("worker.py", "grep -q dora /var/log/staying-*.out");
-    page.run("# plugins/queue/workers/worker.py");
+    page.run("# queue/workers/worker.py");
     page.stop("worker.py", 0);
     house.sql("INSERT INTO shop.jobs VALUES (1, 'mail anna', 0, 0), (2, 'mail ben', 9, 0)");
     let urgent = page.take("SELECT queue_wait");

@@ -32,7 +32,7 @@ impl Host {
         self != Self::MySql9
     }
 
-    /// Where the handler for it is, below `plugins/queue`.
+    /// Where the handler for it is, below `queue/`.
     pub(super) fn family(self) -> &'static str {
         match self {
             Self::MariaDb10 | Self::MariaDb11 => "mariadb",

@@ -176,8 +176,8 @@ fn packages_hold_what_is_installed_and_nothing_else() {
     let built = built(&ALL);
     for (part, manifest) in [
         ("evenkeel", "crates/cli/Cargo.toml"),
-        ("url", "plugins/url/Cargo.toml"),
-        ("queue", "plugins/queue/engine/Cargo.toml"),
+        ("url", "url/plugin/Cargo.toml"),
+        ("queue", "queue/engine/Cargo.toml"),
     ] {
         let root = tempfile::tempdir().unwrap();
         let variables = [

@@ -70,8 +70,10 @@ pub(super) fn plan(workspace: &Workspace, table: &Table, changed: &BTreeSet<Stri
     Plan::These { packages, files }
 }
 
-fn is_product(path: &str) -> bool {
-    path.starts_with("crates/") || path.starts_with("plugins/")
+/// Whether it is part of what is shipped: whoever changes it touches cases.
+pub(super) fn is_product(path: &str) -> bool {
+    let tops = ["crates/", "queue/", "url/"];
+    tops.iter().any(|top| path.starts_with(top))
 }
 
 /// Returns the name of the test file, unless it lies deeper.
@@ -138,7 +140,7 @@ mod tests {
     #[test]
     fn a_crate_touches_who_needs_it_and_its_own_cases() {
         assert_eq!(
-            touched(&["crates/urlcodec/src/lib.rs"]),
+            touched(&["url/codec/src/lib.rs"]),
             "-E 'package(evenkeel-bench-urls) | package(evenkeel-cli) | package(evenkeel-install) | \
              package(evenkeel-pages) | package(evenkeel-plugin-url) | package(evenkeel-urlcodec) | \
              package(evenkeel-xtask) | (package(evenkeel-cases) & (binary(url_functions_agree)))'"
@@ -147,7 +149,7 @@ mod tests {
         assert!(logical.contains("binary(loads_go_on)"), "{logical}");
         assert!(!logical.contains("backup"), "{logical}");
         // It has no package: the servers' compilers build it.
-        let handler = touched(&["plugins/queue/mariadb/ha_queue.cc"]);
+        let handler = touched(&["queue/mariadb/ha_queue.cc"]);
         assert!(handler.contains("binary(queues_are_tables)"), "{handler}");
         assert!(!handler.contains("binary(killed_"), "{handler}");
     }

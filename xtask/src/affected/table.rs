@@ -133,12 +133,11 @@ mod tests {
         let (workspace, table) = real();
         for file in crate::tidy::tracked(&crate::root()).unwrap() {
             let path = file.path;
-            let is_product = path.starts_with("crates/") || path.starts_with("plugins/");
             let is_known = workspace.owner(&path).is_some()
                 || table.is_everything(&path)
                 || table.packages(&path).is_some();
             assert!(
-                if is_product {
+                if plan::is_product(&path) {
                     table.cases(&path).is_some()
                 } else {
                     is_known

@@ -1,5 +1,6 @@
 //! The list of what is broken, and whether it is true.
 
+use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -96,8 +97,9 @@ pub fn read(root: &Path) -> Result<Vec<Entry>> {
 /// a name given twice, a fault that nothing stands for.
 #[must_use]
 pub fn check(root: &Path) -> Vec<String> {
-    let entries = match read(root) {
-        Ok(entries) => entries,
+    let read = read(root).and_then(|entries| Ok((entries, Workspace::read(root)?)));
+    let (entries, workspace) = match read {
+        Ok(read) => read,
         Err(error) => return vec![format!("{error:#}")],
     };
     let page = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
@@ -119,14 +121,8 @@ pub fn check(root: &Path) -> Vec<String> {
             wrong(format!("what is to be broken stands {error}"));
         }
         let test = format!("tests/{}.rs", entry.test);
-        let folder = match entry.package.trim_start_matches("evenkeel-") {
-            top @ ("cases" | "vm") => root.join(top),
-            "pages" => root.join("xtask/pages"),
-            "queue" => root.join("plugins/queue/core"),
-            "queue-condition" => root.join("plugins/queue/condition"),
-            part => root.join("crates").join(part),
-        };
-        if entry.test != "lib" && !folder.join(&test).exists() {
+        let package = workspace.package(&entry.package);
+        if !package.is_some_and(|one| entry.test == "lib" || one.directory().join(&test).exists()) {
             wrong(format!("{} has no {test}", entry.package));
         }
     }

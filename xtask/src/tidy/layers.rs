@@ -39,7 +39,7 @@ const LAYERS: [(&str, Layer); 32] = [
     ("evenkeel-logical", Layer::Operation),
     ("evenkeel-bench", Layer::Operation),
     ("evenkeel-install", Layer::Operation),
-    ("evenkeel-queues", Layer::Operation),
+    ("evenkeel-queue-admin", Layer::Operation),
     // It meets the user as SQL.
     ("evenkeel-plugin-url", Layer::Face),
     ("evenkeel-queue-engine", Layer::Face),

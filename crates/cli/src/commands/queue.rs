@@ -9,7 +9,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 use evenkeel_op::{Result, exit};
-use evenkeel_queues::{Forward, Forwarded, QueueName, Salvage};
+use evenkeel_queue_admin::{Forward, Forwarded, QueueName, Salvage};
 use evenkeel_server::connect::Session;
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ fn session(connection: &Connection, face: &Face) -> Result<Session> {
 fn status(args: &QueueStatus, face: &Face) -> Result<u8> {
     let names = args.tables.iter().map(|name| name.parse::<QueueName>());
     let names: Vec<QueueName> = names.collect::<Result<_>>()?;
-    let report = evenkeel_queues::status(&mut session(&args.connection, face)?, &names)?;
+    let report = evenkeel_queue_admin::status(&mut session(&args.connection, face)?, &names)?;
     if let Some(path) = &args.metrics {
         metrics::put(path, &queue_metrics(&report))?;
     }
@@ -53,14 +53,14 @@ fn status(args: &QueueStatus, face: &Face) -> Result<u8> {
 fn peek(args: &QueuePeek, face: &Face) -> Result<u8> {
     let name: QueueName = args.table.parse()?;
     let mut session = session(&args.connection, face)?;
-    face.answer(&evenkeel_queues::peek(&mut session, &name, args.limit)?);
+    face.answer(&evenkeel_queue_admin::peek(&mut session, &name, args.limit)?);
     Ok(exit::DONE)
 }
 
 fn compact(args: &QueueCompact, face: &Face) -> Result<u8> {
     let name: QueueName = args.table.parse()?;
     let mut session = session(&args.connection, face)?;
-    face.answer(&evenkeel_queues::compact(&mut session, &name)?);
+    face.answer(&evenkeel_queue_admin::compact(&mut session, &name)?);
     Ok(exit::DONE)
 }
 
@@ -89,7 +89,7 @@ fn forward(args: &QueueForward, face: &Face) -> Result<u8> {
             face.warn_of("", &error);
         }
     };
-    let done = evenkeel_queues::forward(&plan, face.cancel(), face.progress(), &mut tell)?;
+    let done = evenkeel_queue_admin::forward(&plan, face.cancel(), face.progress(), &mut tell)?;
     if let Some(path) = &args.metrics {
         metrics::put(path, &forward_metrics(&done))?;
     }
@@ -113,7 +113,7 @@ fn of_target(target: &QueueTarget, source: &Connection) -> Connection {
 }
 
 fn check(args: &QueueCheck, face: &Face) -> Result<u8> {
-    let report = evenkeel_queues::check(&args.path)?;
+    let report = evenkeel_queue_admin::check(&args.path)?;
     let code = match report.sound {
         true => exit::DONE,
         false => exit::DIFFERS,
@@ -123,7 +123,7 @@ fn check(args: &QueueCheck, face: &Face) -> Result<u8> {
 }
 
 fn salvage(args: &QueueSalvage, face: &Face) -> Result<u8> {
-    let report = evenkeel_queues::salvage(&Salvage {
+    let report = evenkeel_queue_admin::salvage(&Salvage {
         path: args.path.clone(),
         into: args.into.clone(),
     })?;

@@ -21,7 +21,7 @@ const LARGER: [(&str, &[usize]); 5] = [
     ("cases", &[4]),
     ("crates/logical", &[26, 18, 8, 4]),
     ("crates/objects", &[5]),
-    ("plugins/queue/core", &[5]),
+    ("queue/core", &[5]),
 ];
 
 /// The modules of a crate, and how they use each other.

@@ -3,7 +3,7 @@
 use super::Answer;
 use crate::show::{Align, Table};
 use evenkeel_op::units;
-use evenkeel_queues::{
+use evenkeel_queue_admin::{
     Compacted, FilesReport, Forwarded, Peeked, QueueNumbers, QueueState, StatusReport, TableFiles,
 };
 use serde::Serialize;
@@ -431,7 +431,7 @@ fn ids(found: &TableFiles) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use evenkeel_queues::Owner;
+    use evenkeel_queue_admin::Owner;
     use std::collections::BTreeMap;
 
     fn report() -> StatusReport {
