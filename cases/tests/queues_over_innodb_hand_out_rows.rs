@@ -4,7 +4,7 @@
 use evenkeel_cases::program::{Evenkeel, run};
 use evenkeel_cases::queues::over_innodb::{OverInnoDb, call};
 use evenkeel_cases::queues::verbs::{Queues, numbers};
-use evenkeel_install::queue_sql::{find, perform, plan_install, plan_uninstall};
+use evenkeel_queue_admin::procedures::{find, perform, plan_install, plan_uninstall};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_testkit::TestServer;
 use evenkeel_testkit::servers::{mariadb_10_11, mysql_5_7_22, mysql_8_0_15, newer_servers};

@@ -2,7 +2,7 @@
 
 use super::verbs::{Ability, Queues, Told};
 use crate::SMALL;
-use evenkeel_install::queue_sql::{perform, plan_install};
+use evenkeel_queue_admin::procedures::{perform, plan_install};
 use evenkeel_server::connect::{Session, quote, quote_name};
 use evenkeel_server::launch::{Launch, Running};
 use evenkeel_testkit::{Scratch, TestServer};

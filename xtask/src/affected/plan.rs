@@ -141,8 +141,8 @@ mod tests {
     fn a_crate_touches_who_needs_it_and_its_own_cases() {
         assert_eq!(
             touched(&["url/codec/src/lib.rs"]),
-            "-E 'package(evenkeel-bench-urls) | package(evenkeel-cli) | package(evenkeel-install) | \
-             package(evenkeel-pages) | package(evenkeel-plugin-url) | package(evenkeel-urlcodec) | \
+            "-E 'package(evenkeel-bench-urls) | package(evenkeel-cli) | package(evenkeel-pages) | \
+             package(evenkeel-plugin-url) | package(evenkeel-url-install) | package(evenkeel-urlcodec) | \
              package(evenkeel-xtask) | (package(evenkeel-cases) & (binary(url_functions_agree)))'"
         );
         let logical = touched(&["crates/logical/src/load/rows.rs"]);

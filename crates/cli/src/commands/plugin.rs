@@ -10,10 +10,11 @@ use crate::args::{
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{PluginInstallAnswer, PluginStatusAnswer, PluginUninstallAnswer};
-use evenkeel_install::{Install, Place};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
+use evenkeel_plugins::Place;
 use evenkeel_server::connect::Session;
+use evenkeel_url_install::Install;
 use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::Read;
@@ -63,10 +64,10 @@ fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
         change_table: args.change_table,
     };
     let (mut session, place) = reached(&args.server, face)?;
-    let plan = evenkeel_install::plan_install(&mut session, install, place)?;
+    let plan = evenkeel_url_install::plan_install(&mut session, install, place)?;
     let executed = args.execute || !plan.is_destructive();
     if executed {
-        evenkeel_install::perform(&mut session, &plan)?;
+        evenkeel_url_install::perform(&mut session, &plan)?;
     }
     face.answer(&PluginInstallAnswer::new(&plan, executed));
     Ok(exit::DONE)
@@ -74,9 +75,9 @@ fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
 
 fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
     let (mut session, place) = reached(&args.server, face)?;
-    let plan = evenkeel_install::plan_uninstall(&mut session, place)?;
+    let plan = evenkeel_url_install::plan_uninstall(&mut session, place)?;
     if args.execute {
-        evenkeel_install::perform(&mut session, &plan)?;
+        evenkeel_url_install::perform(&mut session, &plan)?;
     }
     face.answer(&PluginUninstallAnswer::new(&plan, args.execute));
     Ok(exit::DONE)
@@ -84,7 +85,7 @@ fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
 
 fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
     let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
-    let found = evenkeel_install::find(&mut session)?;
+    let found = evenkeel_url_install::find(&mut session)?;
     let broken = !found.functions.is_empty() && !found.works();
     face.answer(&PluginStatusAnswer::new(found));
     Ok(match broken {

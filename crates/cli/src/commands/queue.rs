@@ -53,7 +53,11 @@ fn status(args: &QueueStatus, face: &Face) -> Result<u8> {
 fn peek(args: &QueuePeek, face: &Face) -> Result<u8> {
     let name: QueueName = args.table.parse()?;
     let mut session = session(&args.connection, face)?;
-    face.answer(&evenkeel_queue_admin::peek(&mut session, &name, args.limit)?);
+    face.answer(&evenkeel_queue_admin::peek(
+        &mut session,
+        &name,
+        args.limit,
+    )?);
     Ok(exit::DONE)
 }
 

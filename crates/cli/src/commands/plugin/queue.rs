@@ -5,8 +5,8 @@ use crate::args::{PluginInstall, PluginStatus, PluginUninstall};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{QueueInstallAnswer, QueuePluginAnswer, QueueUninstallAnswer};
-use evenkeel_install::queue::{self, built_for, is_our_library, library_for};
 use evenkeel_op::{Error, Result, exit};
+use evenkeel_queue_admin::engine::{self, built_for, is_our_library, library_for};
 use evenkeel_server::connect::Session;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,15 +24,15 @@ pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
         );
     }
     let (mut session, place) = reached(&args.server, face)?;
-    let server = queue::find(&mut session)?.server;
+    let server = engine::find(&mut session)?.server;
     let library = match &args.library {
         Some(path) => fitting(path, &server)?,
         None => beside_the_program(&server)?,
     };
-    let plan = queue::plan_install(&mut session, library, place)?;
+    let plan = engine::plan_install(&mut session, library, place)?;
     let executed = args.execute || !plan.is_destructive();
     if executed {
-        queue::perform(&mut session, &plan)?;
+        engine::perform(&mut session, &plan)?;
     }
     face.answer(&QueueInstallAnswer::new(&plan, executed));
     Ok(exit::DONE)
@@ -40,9 +40,9 @@ pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
 
 pub(super) fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
     let (mut session, place) = reached(&args.server, face)?;
-    let plan = queue::plan_uninstall(&mut session, place)?;
+    let plan = engine::plan_uninstall(&mut session, place)?;
     if args.execute {
-        queue::perform(&mut session, &plan)?;
+        engine::perform(&mut session, &plan)?;
     }
     let answer = QueueInstallAnswer::new(&plan, args.execute);
     face.answer(&QueueUninstallAnswer(answer));
@@ -51,7 +51,7 @@ pub(super) fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
 
 pub(super) fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
     let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
-    let answer = QueuePluginAnswer::new(queue::find(&mut session)?);
+    let answer = QueuePluginAnswer::new(engine::find(&mut session)?);
     let broken = answer.state == "broken";
     face.answer(&answer);
     Ok(match broken {

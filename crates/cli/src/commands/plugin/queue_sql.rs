@@ -4,8 +4,8 @@ use crate::args::{PluginInstall, PluginStatus, PluginUninstall, SqlForm};
 use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{QueueSqlInstallAnswer, QueueSqlStatusAnswer, QueueSqlUninstallAnswer};
-use evenkeel_install::queue_sql;
 use evenkeel_op::{Error, Result, exit};
+use evenkeel_queue_admin::procedures;
 use evenkeel_server::connect::Session;
 
 pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
@@ -14,10 +14,10 @@ pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
             .hint("remove --library, --table and --change-table"));
     }
     let mut session = Session::open(&settings::connect(&args.server.connection, "plugin", face)?)?;
-    let plan = queue_sql::plan_install(&mut session, database(&args.form)?)?;
+    let plan = procedures::plan_install(&mut session, database(&args.form)?)?;
     let executed = args.execute || !plan.is_destructive();
     if executed {
-        queue_sql::perform(&mut session, &plan)?;
+        procedures::perform(&mut session, &plan)?;
     }
     face.answer(&QueueSqlInstallAnswer::new(&plan, executed));
     Ok(exit::DONE)
@@ -25,9 +25,9 @@ pub(super) fn install(args: &PluginInstall, face: &Face) -> Result<u8> {
 
 pub(super) fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
     let mut session = Session::open(&settings::connect(&args.server.connection, "plugin", face)?)?;
-    let plan = queue_sql::plan_uninstall(&mut session, database(&args.form)?)?;
+    let plan = procedures::plan_uninstall(&mut session, database(&args.form)?)?;
     if args.execute {
-        queue_sql::perform(&mut session, &plan)?;
+        procedures::perform(&mut session, &plan)?;
     }
     let answer = QueueSqlInstallAnswer::new(&plan, args.execute);
     face.answer(&QueueSqlUninstallAnswer(answer));
@@ -36,7 +36,7 @@ pub(super) fn uninstall(args: &PluginUninstall, face: &Face) -> Result<u8> {
 
 pub(super) fn status(args: &PluginStatus, face: &Face) -> Result<u8> {
     let mut session = Session::open(&settings::connect(&args.connection, "plugin", face)?)?;
-    let found = queue_sql::find(&mut session, database(&args.form)?)?;
+    let found = procedures::find(&mut session, database(&args.form)?)?;
     let answer = QueueSqlStatusAnswer::new(found);
     let broken = answer.state == "broken";
     face.answer(&answer);

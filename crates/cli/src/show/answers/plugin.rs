@@ -1,7 +1,8 @@
 //! What `plugin` says.
 
 use super::Answer;
-use evenkeel_install::{Found, Plan, Registered};
+use evenkeel_plugins::Registered;
+use evenkeel_url_install::{Found, Plan};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -33,7 +34,9 @@ impl PluginInstallAnswer {
     #[must_use]
     pub fn new(plan: &Plan, executed: bool) -> Self {
         let library = plan.library.clone();
-        let id = library.as_deref().and_then(evenkeel_install::table_in_name);
+        let id = library
+            .as_deref()
+            .and_then(evenkeel_url_install::table_in_name);
         Self {
             executed,
             table_id: id.map(str::to_owned),

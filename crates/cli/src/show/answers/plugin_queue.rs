@@ -1,9 +1,9 @@
 //! What `plugin … queue` says.
 
 use super::Answer;
-use evenkeel_install::Registered;
-use evenkeel_install::queue::{Engine, Found, Plan, QueueTable};
 use evenkeel_op::units;
+use evenkeel_plugins::Registered;
+use evenkeel_queue_admin::engine::{Engine, Found, Plan, QueueTable};
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! What `plugin … queue --sql` says.
 
 use super::Answer;
-use evenkeel_install::queue_sql::{Found, Plan};
 use evenkeel_op::units;
+use evenkeel_queue_admin::procedures::{Found, Plan};
 use serde::Serialize;
 use std::fmt::Write;
 

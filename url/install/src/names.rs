@@ -1,14 +1,16 @@
 //! What files and functions are called.
 
+use evenkeel_plugins::Function;
+use evenkeel_plugins::names::{build, is_build};
 use evenkeel_urlcodec::Table;
 
-/// The functions, and that they return strings.
-pub const FUNCTIONS: [&str; 5] = [
-    "url_compress",
-    "url_decompress",
-    "url_prefix_low",
-    "url_prefix_high",
-    "url_table_id",
+/// The functions, and what they return.
+pub(crate) const FUNCTIONS: [Function; 5] = [
+    ("url_compress", "STRING"),
+    ("url_decompress", "STRING"),
+    ("url_prefix_low", "STRING"),
+    ("url_prefix_high", "STRING"),
+    ("url_table_id", "STRING"),
 ];
 
 /// How the names of our files begin.
@@ -16,8 +18,7 @@ const STEM: &str = "evenkeel_url";
 
 /// Returns what a library is called that works with a table.
 pub(crate) fn library(bytes: &[u8], table: &Table) -> String {
-    let build = blake3::hash(bytes).to_hex();
-    format!("{STEM}_{}_{}.so", &build[..16], table.id())
+    format!("{STEM}_{}_{}.so", build(bytes), table.id())
 }
 
 /// Returns what the file of a table is called.
@@ -25,16 +26,12 @@ pub(crate) fn table_file(id: &str) -> String {
     format!("{STEM}_{id}.urltable")
 }
 
-fn is_hash(text: &str) -> bool {
-    text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
 /// Returns the id of the table in a library's name; `None` for one that was copied by hand.
 #[must_use]
 pub fn table_in_name(library: &str) -> Option<&str> {
     let stem = library.strip_prefix(STEM)?.strip_prefix('_')?;
-    let (build, id) = stem.strip_suffix(".so")?.split_once('_')?;
-    (is_hash(build) && is_hash(id)).then_some(id)
+    let (code, id) = stem.strip_suffix(".so")?.split_once('_')?;
+    (is_build(code) && is_build(id)).then_some(id)
 }
 
 /// Returns whether a file of this name was put there by us.
@@ -43,7 +40,7 @@ pub(crate) fn is_our_file(name: &str) -> bool {
         let id = name.strip_prefix(STEM)?.strip_prefix('_')?;
         id.strip_suffix(".urltable")
     };
-    table_in_name(name).is_some() || table().is_some_and(is_hash)
+    table_in_name(name).is_some() || table().is_some_and(is_build)
 }
 
 /// Returns whether functions of this library are those that are spoken of here.

@@ -3,9 +3,9 @@
 use super::found::Found;
 use super::names::FUNCTIONS;
 use super::plan::{Plan, still_used};
-use crate::refusal::told;
-use crate::register::{drop_all, leave_out_of_the_binary_log};
 use evenkeel_op::{Error, ErrorKind, Result};
+use evenkeel_plugins::functions::{create, drop_all, give_back, leave_out_of_the_binary_log};
+use evenkeel_plugins::refusal::{explain, to_copy};
 use evenkeel_server::connect::{ServerNumber, Session, quote, quote_name};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -25,15 +25,17 @@ pub(super) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
     }
     if let Some(library) = &plan.install {
         install(session, &plan.found, library).map_err(|error| match ServerNumber::of(&error) {
-            Some(1126) if plan.here.is_none() => to_copy(&error, plan),
-            _ => told(error),
+            Some(1126) if plan.here.is_none() => {
+                to_copy(&error, &plan.found.plugin_dir, library, None)
+            }
+            _ => explain(error),
         })?;
     }
     let Some(library) = &plan.library else {
         return Ok(());
     };
     for name in &plan.create {
-        create(session, name, library).map_err(told)?;
+        create(session, &FUNCTIONS, name, library).map_err(explain)?;
     }
     Ok(())
 }
@@ -42,19 +44,9 @@ pub(super) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
 fn forget(session: &mut Session, names: &[String]) -> Result<()> {
     for name in names {
         let sql = format!("DELETE FROM mysql.func WHERE name = {}", quote(name));
-        session.run(&sql).map_err(told)?;
+        session.run(&sql).map_err(explain)?;
     }
     Ok(())
-}
-
-fn create(session: &mut Session, name: &str, library: &str) -> Result<()> {
-    let known = FUNCTIONS.iter().find(|(known, _)| *known == name);
-    let returns = known.map_or("INTEGER", |(_, returns)| *returns);
-    session.run(&format!(
-        "CREATE FUNCTION {} RETURNS {returns} SONAME {}",
-        quote_name(name),
-        quote(library)
-    ))
 }
 
 fn install(session: &mut Session, found: &Found, library: &str) -> Result<()> {
@@ -68,14 +60,14 @@ fn uninstall(session: &mut Session, found: &Found, library: &str) -> Result<()> 
     if !found.engine.as_ref().is_some_and(|engine| engine.active) {
         // It stands in the list and was not loaded: there is nothing that a statement could take out.
         let sql = format!("DELETE FROM mysql.plugin WHERE dl = {}", quote(library));
-        return session.run(&sql).map_err(told);
+        return session.run(&sql).map_err(explain);
     }
     // Tables that the server keeps open for the next who comes keep the engine, too.
     for queue in &found.queues {
         let (database, table) = (quote_name(&queue.database), quote_name(&queue.table));
         session
             .run(&format!("FLUSH TABLES {database}.{table}"))
-            .map_err(told)?;
+            .map_err(explain)?;
     }
     let sql = match found.installs_sonames {
         true => format!("UNINSTALL SONAME {}", quote(library)),
@@ -87,7 +79,7 @@ fn uninstall(session: &mut Session, found: &Found, library: &str) -> Result<()> 
             // MySQL does not begin to as long as it is used, and who has just gone may seem to be there.
             Some(1883) if begun.elapsed() > LETS_GO => return Err(still_used(library)),
             Some(1883) => sleep(Duration::from_millis(20)),
-            _ => return Err(told(error)),
+            _ => return Err(explain(error)),
         }
     }
     let sql = "SELECT COUNT(*) FROM information_schema.PLUGINS WHERE PLUGIN_NAME = 'QUEUE'";
@@ -147,11 +139,7 @@ pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
         {
             install(session, &plan.found, &engine.library)?;
         }
-        let had = &plan.found.functions;
-        for one in had.iter().filter(|one| plan.drop.contains(&one.name)) {
-            create(session, &one.name, &one.library)?;
-        }
-        Ok(())
+        give_back(session, &FUNCTIONS, &plan.found.functions, &plan.drop)
     };
     let is_leaving =
         |now: Result<Found>| now.is_ok_and(|now| now.engine.is_some_and(|engine| engine.leaving));
@@ -165,17 +153,4 @@ pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
              queue'; the rows are safe in their files"
         )),
     }
-}
-
-/// The server is on another host: says what has to be there.
-fn to_copy(error: &Error, plan: &Plan) -> Error {
-    let directory = plan.found.plugin_dir.trim_end_matches('/');
-    let library = plan.library.as_deref().unwrap_or_default();
-    Error::refused("the server is not on this host, and does not have the library yet")
-        .because(Error::failed(error.to_string()))
-        .hint(format!(
-            "copy the library to {directory}/{library} on the server's host, readable by the server's user"
-        ))
-        .hint("then run this again; or run it on the server's host, which does all of it")
-        .hint("if the server's files are on this host, add --plugin-dir")
 }

@@ -1,6 +1,6 @@
 //! What a database has of the verbs.
 
-use super::refusal::told;
+use super::refusal::explain;
 use super::routines::{self, Kind, MARK, ROUTINES, TABLES};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::abilities::Abilities;
@@ -42,7 +42,7 @@ pub fn find(session: &mut Session, database: &str) -> Result<Found> {
     let abilities = Abilities::probe(session)?;
     let schema = quote(database);
     let known = format!("SELECT 1 FROM information_schema.schemata WHERE schema_name = {schema}");
-    if session.value(&known).map_err(told)?.is_none() {
+    if session.value(&known).map_err(explain)?.is_none() {
         return Err(Error::refused(format!("there is no database {database}"))
             .hint("create it with CREATE DATABASE, or grant the account access to it"));
     }
@@ -53,7 +53,7 @@ pub fn find(session: &mut Session, database: &str) -> Result<Found> {
          ORDER BY routine_name",
         names.join(", ")
     );
-    let rows = session.rows(&sql).map_err(told)?;
+    let rows = session.rows(&sql).map_err(explain)?;
     let routines = rows.iter().filter_map(|row| {
         Some(Routine {
             name: row.at(0)?.to_owned(),
@@ -93,7 +93,7 @@ pub fn find(session: &mut Session, database: &str) -> Result<Found> {
 }
 
 fn texts(session: &mut Session, sql: &str) -> Result<Vec<String>> {
-    let rows = session.rows(sql).map_err(told)?;
+    let rows = session.rows(sql).map_err(explain)?;
     let first = rows.iter().filter_map(|row| row.at(0).map(str::to_owned));
     Ok(first.collect())
 }

@@ -1,14 +1,12 @@
 //! What is to be done, before anything is.
 
 use super::found::{Found, find};
-use super::names;
-use crate::found::Registered;
-use crate::place::Wanted;
-use crate::plan::Place;
+use super::names::{self, is_our_file};
 use evenkeel_op::{Error, Result};
+use evenkeel_plugins::place::ours;
+use evenkeel_plugins::{Place, Registered, Wanted};
 use evenkeel_server::connect::Session;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Tables that a message names.
 const NAMED: usize = 5;
@@ -72,7 +70,7 @@ pub fn plan_install(session: &mut Session, bytes: Vec<u8>, place: Place) -> Resu
     let create = found.missing.iter().chain(&drop).cloned().collect();
     let uninstall = engine.filter(|_| !is_there);
     let mut plan = Plan {
-        here: place.on_this_host_in(&found.plugin_dir),
+        here: place.on_this_host(&found.plugin_dir),
         uninstall: uninstall.map(|engine| engine.library.clone()),
         install: (!is_there).then(|| library.clone()),
         library: Some(library),
@@ -87,7 +85,7 @@ pub fn plan_install(session: &mut Session, bytes: Vec<u8>, place: Place) -> Resu
         let file = plan.file().filter(|file| !file.is_in(here));
         let write = file.map(|file| file.name.to_owned());
         plan.write = write.into_iter().collect();
-        plan.remove = ours(here, plan.library.as_deref())?;
+        plan.remove = ours(here, is_our_file, plan.library.as_deref())?;
     }
     Ok(plan)
 }
@@ -107,7 +105,7 @@ pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
         return Err(Error::refused(format!("there are queues: {names}"))
             .hint("let consumers empty them, drop them, then run this again"));
     }
-    let here = place.on_this_host_in(&found.plugin_dir);
+    let here = place.on_this_host(&found.plugin_dir);
     Ok(Plan {
         library: None,
         write: Vec::new(),
@@ -116,33 +114,13 @@ pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
         drop: found.functions.iter().map(|one| one.name.clone()).collect(),
         create: Vec::new(),
         remove: match &here {
-            Some(here) => ours(here, None)?,
+            Some(here) => ours(here, is_our_file, None)?,
             None => Vec::new(),
         },
         bytes: Vec::new(),
         here,
         found,
     })
-}
-
-/// Our files in a plugin directory, but for one.
-fn ours(directory: &Path, but: Option<&str>) -> Result<Vec<String>> {
-    let failed = |error: std::io::Error| {
-        Error::refused(format!("failed to list {}", directory.display()))
-            .because(error)
-            .hint("name the server's plugin directory, by its path on this host, with --plugin-dir")
-    };
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        if let Some(name) = name.to_str().filter(|name| names::is_our_file(name))
-            && Some(name) != but
-        {
-            found.push(name.to_owned());
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn refuse_leaving(found: &Found) -> Result<()> {
@@ -205,7 +183,7 @@ mod tests {
     #[test]
     fn another_ones_engine_is_left_alone() {
         let mut found = found(None);
-        found.engine = Some(crate::queue::Engine {
+        found.engine = Some(super::super::Engine {
             library: "libqueue_engine.so".into(),
             active: true,
             leaving: false,

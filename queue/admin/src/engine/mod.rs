@@ -1,6 +1,6 @@
 //! The queue engine in a server: put in, changed, taken out.
 //!
-//! As with functions, a library has a name of its own, made of what is in it, and is never written over.
+//! A library has a name of its own, made of what is in it, and is never written over.
 //! The engine is more than functions: a server that has it loaded may have tables of it open, and
 //! connections that own rows. So another version takes its place only when nobody waits and nobody owns.
 //!
@@ -25,8 +25,8 @@ pub use library::built_for;
 pub use names::{is_our_library, library_for};
 pub use plan::{Plan, plan_install, plan_uninstall};
 
-use crate::place;
 use evenkeel_op::Result;
+use evenkeel_plugins::place;
 use evenkeel_server::connect::Session;
 
 /// Does what was planned: file in, the old out, the new in, proof, old files out.

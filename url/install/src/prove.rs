@@ -1,7 +1,7 @@
 //! That a server's functions do what this program does.
 
-use crate::refusal::told;
 use evenkeel_op::{Error, Result};
+use evenkeel_plugins::refusal::explain;
 use evenkeel_server::connect::Session;
 use evenkeel_urlcodec::Table;
 
@@ -19,7 +19,7 @@ fn texts() -> [Vec<u8>; 4] {
 ///
 /// Errors: `Failed` where the answers differ; those of the session.
 pub fn prove(session: &mut Session, table: &Table) -> Result<()> {
-    let id = session.value("SELECT url_table_id()").map_err(told)?;
+    let id = session.value("SELECT url_table_id()").map_err(explain)?;
     if id.as_deref() != Some(&*table.id()) {
         return Err(Error::failed(format!(
             "the server's functions report that they use table {}, not {}",
@@ -34,7 +34,7 @@ pub fn prove(session: &mut Session, table: &Table) -> Result<()> {
             "SELECT HEX(url_compress({text_sql})), HEX(url_decompress(url_compress({text_sql}))), \
              HEX(url_prefix_low({text_sql})), HEX(url_prefix_high({text_sql}))"
         );
-        let row = session.one(&sql).map_err(told)?;
+        let row = session.one(&sql).map_err(explain)?;
         let (low, high) = table.prefix(&text);
         let code = table.compress(&text).unwrap_or_default();
         let wanted = [code, text, low, high].map(|bytes| hex(&bytes));

@@ -1,7 +1,7 @@
 //! The queue's verbs as SQL over InnoDB, for servers that load no plugin: put into a database, changed,
 //! taken out.
 //!
-//! The statements are files in `sql/`, one for each routine. Each has a comment with a stamp, made of what is
+//! The statements are files in `queue/sql/`, one for each routine. Each has a comment with a stamp, made of what is
 //! in all of them: so the server's own list of routines says what there is, and an interrupted run is
 //! resumed. How the verbs work is in docs/src/design/queue-sql.md.
 //!

@@ -1,7 +1,10 @@
 //! What functions and files are called.
 
+use evenkeel_plugins::Function;
+use evenkeel_plugins::names::{build, is_build};
+
 /// The functions, and what they return.
-pub(super) const FUNCTIONS: [(&str, &str); 8] = [
+pub(super) const FUNCTIONS: [Function; 8] = [
     ("queue_wait", "INTEGER"),
     ("queue_wait_n", "INTEGER"),
     ("queue_end", "INTEGER"),
@@ -17,8 +20,7 @@ const STEM: &str = "evenkeel_queue";
 
 /// Returns what a library is called in a plugin directory.
 pub(super) fn library(bytes: &[u8]) -> String {
-    let build = blake3::hash(bytes).to_hex();
-    format!("{STEM}_{}.so", &build[..16])
+    format!("{STEM}_{}.so", build(bytes))
 }
 
 /// Returns whether a file of this name was put there by us.
@@ -27,7 +29,7 @@ pub(super) fn is_our_file(name: &str) -> bool {
         .strip_prefix(STEM)
         .and_then(|rest| rest.strip_prefix('_'))
         .and_then(|rest| rest.strip_suffix(".so"));
-    hash.is_some_and(|hash| hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    hash.is_some_and(is_build)
 }
 
 /// Returns whether a file of this name may be a library of the engine.

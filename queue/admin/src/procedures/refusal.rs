@@ -1,17 +1,13 @@
 //! What a server's errors mean to who puts routines into it.
 
-use evenkeel_op::{Error, ErrorKind};
+use evenkeel_op::Error;
+use evenkeel_plugins::refusal::refused;
 use evenkeel_server::connect::ServerNumber;
 
 /// Adds what to do.
-pub(crate) fn told(error: Error) -> Error {
-    let Some(hint) = ServerNumber::of(&error).and_then(hint) else {
-        return error;
-    };
-    match error.kind() {
-        ErrorKind::Failed => error.of_kind(ErrorKind::Refused).hint(hint),
-        _ => error.hint(hint),
-    }
+pub(crate) fn explain(error: Error) -> Error {
+    let hint = ServerNumber::of(&error).and_then(hint);
+    refused(error, hint)
 }
 
 fn hint(code: u16) -> Option<&'static str> {
@@ -35,15 +31,16 @@ fn hint(code: u16) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_op::ErrorKind;
 
     #[test]
     fn each_number_says_what_to_do() {
         for number in [1044, 1142, 1227, 1370, 1418, 1419, 1290, 1836, 1304] {
-            let error = told(Error::failed("text").stating(ServerNumber(number)));
+            let error = explain(Error::failed("text").stating(ServerNumber(number)));
             assert_eq!(error.kind(), ErrorKind::Refused, "{number}");
             assert_eq!(error.hints().len(), 1, "{number}");
         }
-        let other = told(Error::failed("near").stating(ServerNumber(1064)));
+        let other = explain(Error::failed("near").stating(ServerNumber(1064)));
         assert!(other.hints().is_empty() && other.kind() == ErrorKind::Failed);
     }
 }

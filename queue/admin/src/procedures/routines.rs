@@ -39,7 +39,7 @@ macro_rules! routines {
     ($($name:literal),* $(,)?) => {
         [$(Routine {
             name: $name,
-            text: include_str!(concat!("sql/", $name, ".sql")),
+            text: include_str!(concat!("../../../sql/", $name, ".sql")),
         }),*]
     };
 }
@@ -150,7 +150,7 @@ mod tests {
                 assert!(!sql.contains('{'), "{sql}");
             }
         }
-        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/queue_sql/sql"));
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../sql"));
         assert_eq!(files.unwrap().count(), ROUTINES.len());
     }
 }

@@ -1,6 +1,6 @@
 //! That a database's verbs do what they should.
 
-use super::refusal::told;
+use super::refusal::explain;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::{Session, quote, quote_name};
 
@@ -15,11 +15,11 @@ pub fn prove(session: &mut Session, database: &str) -> Result<()> {
             "CALL {place}.queue_create({}, 'id INT NOT NULL, what TEXT')",
             quote(&name)
         ))
-        .map_err(told)?;
+        .map_err(explain)?;
     let proved = steps(session, &place, &name);
     let dropped = session.run(&format!("CALL {place}.queue_drop({})", quote(&name)));
     proved?;
-    dropped.map_err(told)
+    dropped.map_err(explain)
 }
 
 fn steps(session: &mut Session, place: &str, name: &str) -> Result<()> {
@@ -32,7 +32,7 @@ fn steps(session: &mut Session, place: &str, name: &str) -> Result<()> {
         .run(&format!(
             "INSERT INTO {view} VALUES (1, 'one'), (2, 'two'), (3, 'three')"
         ))
-        .map_err(told)?;
+        .map_err(explain)?;
     let steps = [
         (count.clone(), "3"),
         (format!("CALL {place}.queue_wait({any}, 0)"), "1"),
@@ -49,7 +49,7 @@ fn steps(session: &mut Session, place: &str, name: &str) -> Result<()> {
         (count, "0"),
     ];
     for (sql, wanted) in steps {
-        let answer = session.value(&sql).map_err(told)?;
+        let answer = session.value(&sql).map_err(explain)?;
         if answer.as_deref() != Some(wanted) {
             let answer = answer.as_deref().unwrap_or("NULL").to_owned();
             return Err(

@@ -1,11 +1,11 @@
 //! What a server has.
 
 use super::names::{FUNCTIONS, is_our_library};
-use crate::found::Registered;
-use crate::refusal::told;
 use evenkeel_op::{Error, Result};
+use evenkeel_plugins::refusal::explain;
+use evenkeel_plugins::{Registered, functions};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::connect::{Row, ServerNumber, Session, quote};
+use evenkeel_server::connect::{Row, ServerNumber, Session};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -75,41 +75,19 @@ pub fn find(session: &mut Session) -> Result<Found> {
     let abilities = Abilities::probe(session)?;
     let version = abilities.version;
     let server = format!("{}-{version}", abilities.flavour.id());
-    let plugin_dir = session.variable("plugin_dir")?;
-    let plugin_dir = plugin_dir.filter(|dir| !dir.is_empty()).ok_or_else(|| {
-        Error::refused("the server has no plugin directory").hint("start it with --plugin-dir=DIR")
-    })?;
-    let functions = functions(session)?;
-    let knows = |name: &str| functions.iter().any(|one| one.name == name);
-    let missing = FUNCTIONS.iter().map(|(name, _)| *name);
-    let missing = missing.filter(|name| !knows(name)).map(str::to_owned);
+    let plugin_dir = functions::plugin_dir(session)?;
+    let (functions, missing) = functions::find(session, &FUNCTIONS)?;
     Ok(Found {
         server,
         plugin_dir,
         engine: engine(session)?,
-        missing: missing.collect(),
+        missing,
         can_call: can_call(session, &functions)?,
         functions,
         queues: queues(session)?,
         installs_sonames: abilities.install_soname,
         maturity: session.variable("plugin_maturity")?,
     })
-}
-
-fn functions(session: &mut Session) -> Result<Vec<Registered>> {
-    let names: Vec<String> = FUNCTIONS.iter().map(|(name, _)| quote(name)).collect();
-    let sql = format!(
-        "SELECT name, dl FROM mysql.func WHERE name IN ({}) ORDER BY name",
-        names.join(", ")
-    );
-    let row = |row: &Row| {
-        Some(Registered {
-            name: row.at(0)?.to_owned(),
-            library: row.at(1)?.to_owned(),
-        })
-    };
-    let rows = session.rows(&sql).map_err(told)?;
-    Ok(rows.iter().filter_map(row).collect())
 }
 
 /// Calls one as it cannot be called, so that the session uses no queue: that would keep the engine. Somebody else's is left alone.
@@ -142,7 +120,7 @@ fn engine(session: &mut Session) -> Result<Option<Engine>> {
         }));
     }
     let listed = session.value("SELECT dl FROM mysql.plugin WHERE name = 'QUEUE'");
-    Ok(listed.map_err(told)?.map(|library| Engine {
+    Ok(listed.map_err(explain)?.map(|library| Engine {
         library,
         active: false,
         leaving: false,

@@ -1,7 +1,7 @@
 //! Routines and tables made and dropped.
 
 use super::plan::Plan;
-use super::refusal::told;
+use super::refusal::explain;
 use super::routines::{ROUTINES, TABLES};
 use evenkeel_op::Result;
 use evenkeel_server::connect::{Session, quote, quote_name};
@@ -17,7 +17,7 @@ pub(crate) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
     let changed = change(session, plan);
     let back = quote(&before.unwrap_or_default());
     let restored = session.run(&format!("SET SESSION sql_mode = {back}"));
-    changed.map_err(told)?;
+    changed.map_err(explain)?;
     restored
 }
 

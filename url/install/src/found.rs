@@ -1,19 +1,10 @@
 //! What a server has.
 
 use crate::names;
-use crate::refusal::told;
-use evenkeel_op::{Error, Result};
-use evenkeel_server::connect::{Session, quote};
+use evenkeel_op::Result;
+use evenkeel_plugins::{Registered, functions};
+use evenkeel_server::connect::Session;
 use serde::Serialize;
-
-/// One function that the server knows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Registered {
-    /// Its name.
-    pub name: String,
-    /// The file in the plugin directory that it comes from.
-    pub library: String,
-}
 
 /// What a server has of the functions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,34 +25,8 @@ pub struct Found {
 ///
 /// Errors: those of the session; `Refused` where the account may not read `mysql.func`.
 pub fn find(session: &mut Session) -> Result<Found> {
-    let plugin_dir = session
-        .variable("plugin_dir")?
-        .filter(|dir| !dir.is_empty())
-        .ok_or_else(|| {
-            Error::refused("the server has no plugin directory")
-                .hint("start it with --plugin-dir=DIR")
-        })?;
-    let names: Vec<String> = names::FUNCTIONS.iter().map(|name| quote(name)).collect();
-    let sql = format!(
-        "SELECT name, dl FROM mysql.func WHERE name IN ({}) ORDER BY name",
-        names.join(", ")
-    );
-    let functions: Vec<Registered> = session
-        .rows(&sql)
-        .map_err(told)?
-        .iter()
-        .filter_map(|row| {
-            Some(Registered {
-                name: row.at(0)?.to_owned(),
-                library: row.at(1)?.to_owned(),
-            })
-        })
-        .collect();
-    let missing = names::FUNCTIONS
-        .iter()
-        .filter(|name| !functions.iter().any(|one| one.name == **name))
-        .map(|name| (*name).to_owned())
-        .collect();
+    let plugin_dir = functions::plugin_dir(session)?;
+    let (functions, missing) = functions::find(session, &names::FUNCTIONS)?;
     let mut found = Found {
         plugin_dir,
         functions,

@@ -1,37 +1,28 @@
-//! Functions in a server: put in, changed, taken out.
+//! Functions that compress URLs in a server: put in, changed, taken out.
 //!
-//! A library is never written over while a server may have it loaded: each has a name of its own,
-//! made of what is in it and of the table that it works with. So the server's own list of functions
-//! says all that there is to know, and an interrupted run is resumed.
+//! A library's name says what is in it and which table it works with.
 //!
 //! | file | what |
 //! |---|---|
 //! | `names` | what the files are called, and which are ours |
 //! | `found` | what the server has |
 //! | `plan` | what is to be done |
-//! | `place` | files into the server's plugin directory |
 //! | `register` | functions made and dropped |
 //! | `prove` | that they do what they should |
-//! | `refusal` | what the server's errors mean here |
-//! | `queue` | the same for the queue engine |
-//! | `queue_sql` | the same for a queue's verbs, which are made of SQL |
 
 mod found;
 mod names;
-mod place;
 mod plan;
 mod prove;
-pub mod queue;
-pub mod queue_sql;
-mod refusal;
 mod register;
 
-pub use found::{Found, Registered, find};
-pub use names::{FUNCTIONS, table_in_name};
-pub use plan::{Install, Place, Plan, plan_install, plan_uninstall};
+pub use found::{Found, find};
+pub use names::table_in_name;
+pub use plan::{Install, Plan, plan_install, plan_uninstall};
 pub use prove::prove;
 
 use evenkeel_op::Result;
+use evenkeel_plugins::place;
 use evenkeel_server::connect::Session;
 
 /// Does what was planned: files in, functions out and in, proof, files out.

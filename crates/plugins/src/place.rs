@@ -1,25 +1,48 @@
 //! Files into a plugin directory, and out of it.
 
-use crate::names::is_our_file;
 use evenkeel_op::disk::sync_directory;
 use evenkeel_op::{Error, Result};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where a server's plugin directory is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// On this host, where the server says.
+    Here,
+    /// On this host, there.
+    At(PathBuf),
+    /// On another host.
+    Elsewhere,
+}
+
+impl Place {
+    /// Returns the plugin directory on this host, if it is there; `said` is what the server calls it.
+    #[must_use]
+    pub fn on_this_host(self, said: &str) -> Option<PathBuf> {
+        match self {
+            Self::Here => Some(PathBuf::from(said)),
+            Self::At(directory) => Some(directory),
+            Self::Elsewhere => None,
+        }
+    }
+}
 
 /// A file that is to be there.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub struct Wanted<'a> {
     /// Its name.
-    pub(crate) name: &'a str,
+    pub name: &'a str,
     /// What is in it.
-    pub(crate) bytes: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 impl Wanted<'_> {
-    /// Whether it is there, whole.
-    pub(crate) fn is_in(&self, directory: &Path) -> bool {
+    /// Returns whether it is there, whole.
+    #[must_use]
+    pub fn is_in(&self, directory: &Path) -> bool {
         let path = directory.join(self.name);
         let same_length =
             fs::metadata(&path).is_ok_and(|meta| meta.len() == self.bytes.len() as u64);
@@ -29,7 +52,9 @@ impl Wanted<'_> {
 
 /// Puts a file there, whole or not at all, in a file of its own: one that the server has mapped is
 /// not touched.
-pub(crate) fn put(directory: &Path, wanted: &Wanted<'_>) -> Result<()> {
+///
+/// Errors: `Refused` where it cannot be written.
+pub fn put(directory: &Path, wanted: &Wanted<'_>) -> Result<()> {
     let path = directory.join(wanted.name);
     let failed = |error: io::Error| {
         let hint = match error.kind() {
@@ -55,8 +80,10 @@ pub(crate) fn put(directory: &Path, wanted: &Wanted<'_>) -> Result<()> {
     sync_directory(directory).map_err(failed)
 }
 
-/// Lists our files in a plugin directory, but for some.
-pub(crate) fn ours(directory: &Path, but: &[String]) -> Result<Vec<String>> {
+/// Lists the files in a plugin directory whose names are ours, but for one.
+///
+/// Errors: `Refused` where the directory cannot be listed.
+pub fn ours(directory: &Path, is_ours: fn(&str) -> bool, but: Option<&str>) -> Result<Vec<String>> {
     let failed = |error: io::Error| {
         Error::refused(format!("failed to list {}", directory.display()))
             .because(error)
@@ -65,8 +92,8 @@ pub(crate) fn ours(directory: &Path, but: &[String]) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        if let Some(name) = name.to_str().filter(|name| is_our_file(name))
-            && !but.iter().any(|kept| kept == name)
+        if let Some(name) = name.to_str().filter(|name| is_ours(name))
+            && Some(name) != but
         {
             found.push(name.to_owned());
         }
@@ -76,7 +103,9 @@ pub(crate) fn ours(directory: &Path, but: &[String]) -> Result<Vec<String>> {
 }
 
 /// Removes files. What is gone already is fine.
-pub(crate) fn remove(directory: &Path, names: &[String]) -> Result<()> {
+///
+/// Errors: `Partial` where one remains.
+pub fn remove(directory: &Path, names: &[String]) -> Result<()> {
     for name in names {
         let path = directory.join(name);
         match fs::remove_file(&path) {
@@ -119,20 +148,16 @@ mod tests {
     #[test]
     fn nothing_else_is_removed() {
         let directory = tempfile::tempdir().unwrap();
-        let id = "0123456789abcdef";
-        let ours_and_others = [
-            format!("evenkeel_url_{id}.urltable"),
-            format!("evenkeel_url_{id}_{id}.so"),
-            "auth_pam.so".to_owned(),
-            "evenkeel.urltable".to_owned(),
-        ];
-        for name in &ours_and_others {
+        let all = ["auth_pam.so", "evenkeel_1.so", "evenkeel_2.so"].map(str::to_owned);
+        for name in &all {
             fs::write(directory.path().join(name), "").unwrap();
         }
-        let keep = &ours_and_others[..1];
-        assert_eq!(ours(directory.path(), keep).unwrap(), ours_and_others[1..2]);
-        remove(directory.path(), &ours_and_others[..2]).unwrap();
-        remove(directory.path(), &ours_and_others[..2]).unwrap();
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+        let is_ours = |name: &str| name.starts_with("evenkeel_");
+        let ours = |but| ours(directory.path(), is_ours, but).unwrap();
+        assert_eq!(ours(None), all[1..]);
+        assert_eq!(ours(Some("evenkeel_1.so")), all[2..]);
+        remove(directory.path(), &all[1..]).unwrap();
+        remove(directory.path(), &all[1..]).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

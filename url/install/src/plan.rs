@@ -1,9 +1,9 @@
 //! What is to be done, before anything is.
 
 use crate::found::{Found, find};
-use crate::names::{self, is_our_library};
-use crate::place::{self, Wanted};
+use crate::names::{self, is_our_file, is_our_library};
 use evenkeel_op::{Error, Result};
+use evenkeel_plugins::{Place, Registered, Wanted, place};
 use evenkeel_server::connect::Session;
 use evenkeel_urlcodec::Table;
 use std::path::{Path, PathBuf};
@@ -85,44 +85,18 @@ impl Plan {
     }
 }
 
-/// Where a server's plugin directory is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// On this host, where the server says.
-    Here,
-    /// On this host, there.
-    At(PathBuf),
-    /// On another host.
-    Elsewhere,
-}
-
-impl Place {
-    fn on_this_host(self, found: &Found) -> Option<PathBuf> {
-        self.on_this_host_in(&found.plugin_dir)
-    }
-
-    /// The plugin directory on this host, if it is there; `said` is what the server calls it.
-    pub(crate) fn on_this_host_in(self, said: &str) -> Option<PathBuf> {
-        match self {
-            Self::Here => Some(PathBuf::from(said)),
-            Self::At(directory) => Some(directory),
-            Self::Elsewhere => None,
-        }
-    }
-}
-
 /// Plans that the functions are in a server.
 ///
 /// Errors: `Refused` where functions of those names are somebody else's, or work with another table
 /// and that may not change.
 pub fn plan_install(session: &mut Session, install: Install, place: Place) -> Result<Plan> {
     let found = find(session)?;
-    let here = place.on_this_host(&found);
+    let here = place.on_this_host(&found.plugin_dir);
     refuse_strangers(&found)?;
     refuse_another_table(&found, &install, here.as_deref())?;
     let library = names::library(&install.library, &install.table);
     let table = names::table_file(&install.table.id());
-    let is_right = |one: &crate::Registered| one.library == library;
+    let is_right = |one: &Registered| one.library == library;
     let wrong = found.functions.iter().filter(|one| !is_right(one));
     let drop: Vec<String> = wrong.map(|one| one.name.clone()).collect();
     let create = found.missing.iter().chain(&drop).cloned().collect();
@@ -142,7 +116,7 @@ pub fn plan_install(session: &mut Session, install: Install, place: Place) -> Re
         let missing = files.iter().filter(|file| !file.is_in(here));
         let write = missing.map(|file| file.name.to_owned()).collect();
         // Tables stay: there may be codes that no other one reads.
-        let old = place::ours(here, &plan.library.iter().cloned().collect::<Vec<_>>())?;
+        let old = place::ours(here, is_our_file, plan.library.as_deref())?;
         let old = old.into_iter().filter(|name| name.ends_with(".so"));
         plan.remove = old.collect();
         plan.write = write;
@@ -156,10 +130,10 @@ pub fn plan_install(session: &mut Session, install: Install, place: Place) -> Re
 /// Errors: `Refused` where functions of those names are somebody else's.
 pub fn plan_uninstall(session: &mut Session, place: Place) -> Result<Plan> {
     let found = find(session)?;
-    let here = place.on_this_host(&found);
+    let here = place.on_this_host(&found.plugin_dir);
     refuse_strangers(&found)?;
     let remove = match &here {
-        Some(here) => place::ours(here, &[])?,
+        Some(here) => place::ours(here, is_our_file, None)?,
         None => Vec::new(),
     };
     Ok(Plan {
