@@ -81,10 +81,6 @@ mod tests {
         Error::failed(text).stating(ServerNumber(number))
     }
 
-    fn said(number: u16, text: &str) -> Error {
-        Error::failed(text).stating(ServerNumber(number))
-    }
-
     #[test]
     fn each_number_says_what_to_do() {
         for number in [1044, 1142, 1290, 1238, 1125, 1126, 1127, 1123] {
