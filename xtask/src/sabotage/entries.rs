@@ -98,14 +98,17 @@ pub fn read(root: &Path) -> Result<Vec<Entry>> {
 #[must_use]
 pub fn check(root: &Path) -> Vec<String> {
     let read = read(root).and_then(|entries| Ok((entries, Workspace::read(root)?)));
-    let (entries, workspace) = match read {
-        Ok(read) => read,
-        Err(error) => return vec![format!("{error:#}")],
-    };
+    match read {
+        Ok((entries, workspace)) => judge(root, &entries, &workspace),
+        Err(error) => vec![format!("{error:#}")],
+    }
+}
+
+fn judge(root: &Path, entries: &[Entry], workspace: &Workspace) -> Vec<String> {
     let page = fs::read_to_string(root.join(PAGE)).unwrap_or_default();
     let mut found = Vec::new();
     let mut names = BTreeSet::new();
-    for entry in &entries {
+    for entry in entries {
         let mut wrong = |what: String| found.push(format!("{LIST}: {}: {what}", entry.name));
         if !names.insert(&entry.name) {
             wrong("there are two of that name".into());
@@ -137,6 +140,7 @@ pub fn check(root: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::tests::made;
 
     fn entry(find: &str) -> Entry {
         let text = format!(
@@ -163,7 +167,8 @@ mod tests {
         let one = "[[sabotage]]\nname = 'n'\nfault = 'F99'\nwhy = 'w'\nfile = 'f'\nfind = 'b'\n\
                    replace = ''\npackage = 'evenkeel-op'\ntest = 't'\n";
         fs::write(&list, format!("{one}{one}")).unwrap();
-        let told = check(dir.path()).join("\n");
+        let entries = read(dir.path()).unwrap();
+        let told = judge(dir.path(), &entries, &made(&[])).join("\n");
         for part in [
             "two of that name",
             "no fault F99",

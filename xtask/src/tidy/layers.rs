@@ -56,8 +56,9 @@ const LAYERS: [(&str, Layer); 33] = [
 ];
 
 /// The only dependencies inside a layer.
-const BESIDE: [(&str, &str); 5] = [
+const BESIDE: [(&str, &str); 6] = [
     ("evenkeel-drive", "evenkeel-server"),
+    ("evenkeel-plugins", "evenkeel-server"),
     // Rows come from wherever the server crate's options lead, and fail in its words.
     ("evenkeel-wire", "evenkeel-server"),
     // A repository's archived logs are in order by the numbers in their files' names.
