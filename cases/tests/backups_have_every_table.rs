@@ -184,6 +184,7 @@ fn boot(site: &Site, generation: u32) -> BootReport {
         mounted: false,
         deadline: SERVER_DEADLINE,
         engine_tool: None,
+        check_queues: evenkeel_queue_admin::problems,
     };
     verify::boot(&request, quiet(&Cancel::new())).unwrap_or_else(|why| panic!("{}", why.chain()))
 }

@@ -207,6 +207,7 @@ fn tables_that_change_during_the_copy_are_whole() {
             mounted: false,
             deadline: Duration::from_secs(120),
             engine_tool: None,
+            check_queues: evenkeel_queue_admin::problems,
         };
         let proof = verify::boot(&proof, quiet(&Cancel::new())).unwrap();
         assert_eq!(proof.problems, Vec::<String>::new(), "{generation}");

@@ -7,6 +7,7 @@
 //! | `forward` | rows moved to another server, each exactly once |
 //! | `engine` | the queue engine put into a server, changed, taken out |
 //! | `procedures` | the same for the queue's verbs as SQL over InnoDB |
+//! | `problems` | what is wrong with the files of all queues, for who proves a backup |
 //! | `files` | checks files, and salvages what is whole of damaged ones |
 
 pub mod engine;
@@ -14,6 +15,7 @@ mod files;
 mod forward;
 mod live;
 mod name;
+mod problems;
 pub mod procedures;
 
 pub use files::{Damage, FilesReport, IdRange, Salvage, TableFiles, check, salvage};
@@ -22,3 +24,4 @@ pub use live::{
     Compacted, Owner, Peeked, QueueNumbers, QueueState, StatusReport, compact, peek, status,
 };
 pub use name::QueueName;
+pub use problems::problems;

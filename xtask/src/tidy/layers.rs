@@ -68,10 +68,21 @@ const BESIDE: [(&str, &str); 6] = [
     ("evenkeel-objects", "evenkeel-repository"),
 ];
 
+/// Products of their own, by the folder that their crates are in: each could leave the repository in one move.
+const PRODUCTS: [&str; 2] = ["queue", "url"];
+
+/// What a product may need of the rest, besides the ground.
+const FOR_PRODUCTS: [&str; 2] = ["evenkeel-server", "evenkeel-plugins"];
+
+/// Who may need a product, besides the product itself and the workshop.
+const COMPOSER: &str = "evenkeel-cli";
+
 /// One crate and the workspace crates it needs.
 #[derive(Debug)]
 pub(super) struct Package {
     name: String,
+    /// The product that it is part of, if it is part of one.
+    product: Option<&'static str>,
     /// (name, only for tests)
     needs: Vec<(String, bool)>,
 }
@@ -107,10 +118,16 @@ pub(super) fn metadata(root: &Path) -> Result<Vec<Package>> {
             .collect();
         packages.push(Package {
             name: text(&package["name"]),
+            product: product_at(root, Path::new(&text(&package["manifest_path"]))),
             needs,
         });
     }
     Ok(packages)
+}
+
+fn product_at(root: &Path, manifest: &Path) -> Option<&'static str> {
+    let is_in = |product: &&str| manifest.starts_with(root.join(product));
+    PRODUCTS.into_iter().find(is_in)
 }
 
 fn layer_of(name: &str) -> Option<Layer> {
@@ -141,9 +158,36 @@ fn judge(package: &str, needs: &str, for_tests: bool) -> Option<String> {
     })
 }
 
+/// Returns what is wrong with a crate needing another where either is part of a product, if anything.
+fn judge_product(package: &Package, needs: &Package, for_tests: bool) -> Option<String> {
+    let layer = layer_of(&needs.name);
+    let allowed = match (package.product, needs.product) {
+        (from, to) if from == to => true,
+        (None, Some(_)) => {
+            for_tests
+                || package.name == COMPOSER
+                || layer_of(&package.name) == Some(Layer::Workshop)
+        }
+        (Some(_), None) => {
+            layer == Some(Layer::Ground)
+                || FOR_PRODUCTS.contains(&&*needs.name)
+                || for_tests && layer == Some(Layer::Testkit)
+        }
+        // From one product to another.
+        _ => false,
+    };
+    (!allowed).then(|| {
+        format!(
+            "Cargo.toml:1: {} depends on {}: queue/ and url/ are products of their own",
+            package.name, needs.name
+        )
+    })
+}
+
 /// Checks all crates.
 pub(super) fn check(packages: &[Package]) -> Vec<String> {
     let mut found = Vec::new();
+    let known = |name: &str| packages.iter().find(|one| one.name == name);
     for package in packages {
         if layer_of(&package.name).is_none() {
             found.push(format!(
@@ -153,6 +197,8 @@ pub(super) fn check(packages: &[Package]) -> Vec<String> {
         }
         for (needs, for_tests) in &package.needs {
             found.extend(judge(&package.name, needs, *for_tests));
+            let needs = known(needs);
+            found.extend(needs.and_then(|needs| judge_product(package, needs, *for_tests)));
         }
     }
     found
@@ -184,8 +230,39 @@ mod tests {
     fn an_unknown_crate_is_reported() {
         let stranger = Package {
             name: "evenkeel-stranger".into(),
+            product: None,
             needs: vec![],
         };
         assert_eq!(check(&[stranger]).len(), 1);
+    }
+
+    #[test]
+    fn products_stand_alone() {
+        let of = |name: &str, product| Package {
+            name: format!("evenkeel-{name}"),
+            product,
+            needs: vec![],
+        };
+        let [core, admin] = ["queue", "queue-admin"].map(|name| of(name, Some("queue")));
+        let codec = of("urlcodec", Some("url"));
+        let [cli, cases, backup, server, plugins, wire, op, testkit] = [
+            "cli", "cases", "backup", "server", "plugins", "wire", "op", "testkit",
+        ]
+        .map(|name| of(name, None));
+        let allows = |from, to, for_tests| judge_product(from, to, for_tests).is_none();
+        for from in [&admin, &cli, &cases] {
+            assert!(allows(from, &core, false), "{from:?}");
+        }
+        assert!(!allows(&backup, &core, false) && allows(&backup, &core, true));
+        for to in [&server, &plugins, &op] {
+            assert!(allows(&admin, to, false), "{to:?}");
+        }
+        assert!(!allows(&admin, &wire, false) && !allows(&admin, &codec, true));
+        assert!(allows(&core, &testkit, true) && !allows(&core, &testkit, false));
+        let root = Path::new("/top");
+        let at = |path| product_at(root, Path::new(path));
+        assert_eq!(at("/top/queue/core/Cargo.toml"), Some("queue"));
+        assert_eq!(at("/top/crates/queue/Cargo.toml"), None);
+        assert_eq!(at("/top/queues/Cargo.toml"), None);
     }
 }

@@ -38,6 +38,8 @@ pub struct BootRequest {
     pub deadline: Duration,
     /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
     pub engine_tool: Option<PathBuf>,
+    /// How the files of queues are checked: the server that is started loads no library, and knows none.
+    pub check_queues: queues::CheckQueues,
 }
 
 /// Refuses a generation whose tables a server would look for where the originals are: it must not
@@ -113,7 +115,7 @@ pub fn boot(request: &BootRequest, run: Run<'_>) -> Result<BootReport> {
     let begun = Instant::now();
     let mut report = BootReport::of(generation, request.binary.version.to_string());
     // What is mounted must not stay so.
-    let queues = match queues::check(&ground.datadir, &mut report) {
+    let queues = match queues::check(request.check_queues, &ground.datadir, &mut report) {
         Ok(queues) => queues,
         Err(error) => return ground.end().and(Err(error)),
     };

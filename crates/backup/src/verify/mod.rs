@@ -9,5 +9,6 @@ mod scratch;
 
 pub use crate::throwaway::is_enterable;
 pub use boot::{BootRequest, boot, ready};
+pub use queues::CheckQueues;
 pub use read::{Generations, ReadRequest, read, sentence};
 pub use report::BootReport;

@@ -109,6 +109,7 @@ fn proof(args: &Verify, face: &Face) -> Result<BootRequest> {
         mounted: args.mount,
         deadline: RECOVERY,
         engine_tool: args.engine_tool.clone(),
+        check_queues: evenkeel_queue_admin::problems,
     };
     verify::ready(&request)?;
     Ok(request)
