@@ -99,5 +99,5 @@ docs: ## Build the book, the man pages and the completions under target/.
 bench: setup-bench ## Measure against mariadb-backup, restic, innochecksum, cat | zstd, and ssh: hours.
 	cargo build --release --locked --package evenkeel-cli --package evenkeel-bench-traffic
 	for one in incremental full impact pause ssh store pitr mount check baseline recovery engine dump load import tpcc oltp queue; do \
-	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" bench/$$one $(ARGS); \
+	    PATH="$$CARGO_TARGET_DIR/release:$$PATH" benchmarks/$$one $(ARGS); \
 	done

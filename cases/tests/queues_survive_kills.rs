@@ -137,7 +137,7 @@ fn length(id: u64) -> u64 {
     if id.is_multiple_of(2) { id % 3000 } else { 6 }
 }
 
-/// A sample, unless `EVENKEEL_ROUNDS` says another number: `bench/queue --kills N` sets it.
+/// A sample, unless `EVENKEEL_ROUNDS` says another number: `benchmarks/queue --kills N` sets it.
 fn nothing_is_lost_and_nothing_comes_back(host: Host, sample: u32) {
     let rounds = u64::from(rounds("kills of a server with queues", sample, 200));
     let seed = u64::from(std::process::id());

@@ -122,10 +122,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_file_belongs_to_the_innermost_package() {
-        let workspace = made(&[("outer", "bench", &[]), ("inner", "bench/urls", &[])]);
+        let workspace = made(&[("outer", "benchmarks", &[]), ("inner", "benchmarks/urls", &[])]);
         let owner = |path| workspace.owner(path).map(|one| one.name.as_str());
-        assert_eq!(owner("bench/urls/src/a.rs"), Some("inner"));
-        assert_eq!(owner("bench/urlsx/a.rs"), Some("outer"));
+        assert_eq!(owner("benchmarks/urls/src/a.rs"), Some("inner"));
+        assert_eq!(owner("benchmarks/urlsx/a.rs"), Some("outer"));
         assert_eq!(owner("docs/a.md"), None);
     }
 }

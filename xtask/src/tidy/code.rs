@@ -50,7 +50,7 @@ const FACES: [&str; 6] = [
     "xtask/",
     "testkit/",
     "cases/",
-    "bench/",
+    "benchmarks/",
     "vm/",
 ];
 

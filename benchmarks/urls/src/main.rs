@@ -1,5 +1,5 @@
 //! Measures what tables make of URLs, and proves on whole corpora that codes sort and are searched
-//! as the strings are. `bench/url` parts a corpus and calls this; each command prints JSON.
+//! as the strings are. `benchmarks/url` parts a corpus and calls this; each command prints JSON.
 
 mod codec;
 mod measure;

@@ -1,4 +1,4 @@
-//! Does `bench/queue` measure what it says: each way and shape, waking, waiting, and a queue through a
+//! Does `benchmarks/queue` measure what it says: each way and shape, waking, waiting, and a queue through a
 //! crash and a compaction?
 
 use evenkeel_cases::queues::{self, Host};

@@ -1,5 +1,5 @@
 // Measures url_compress as src/measure.rs measures the others: FILE ROUNDS, prints JSON.
-// It is built by bench/url from a checkout that the user has.
+// It is built by benchmarks/url from a checkout that the user has.
 
 #include <stddef.h>
 extern "C" {

@@ -1,4 +1,4 @@
-//! Producers and consumers of a queue, of either kind, on a server that `bench/queue` has started. Each
+//! Producers and consumers of a queue, of either kind, on a server that `benchmarks/queue` has started. Each
 //! command prints one JSON document: what was done, and the processor time that server and clients took.
 
 mod clients;

@@ -1,4 +1,4 @@
-//! Transfers between the accounts of `bench/kit/bank.py`'s bank, as the demo's clients make them,
+//! Transfers between the accounts of `benchmarks/kit/bank.py`'s bank, as the demo's clients make them,
 //! until its standard input is closed. Every 20 ms a line says, by the monotonic clock, how many
 //! are done and how long the slowest of that interval took: `NANOSECONDS DONE SLOWEST_US`.
 
