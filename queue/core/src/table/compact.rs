@@ -4,6 +4,7 @@
 
 use super::Table;
 use super::checkpoint::Checkpoint;
+use super::compaction::Running;
 use super::file::DataFile;
 use super::index::{Index, Rows};
 use super::live::Live;
@@ -25,35 +26,6 @@ const REST: Duration = Duration::from_millis(20);
 
 /// Rows that are looked up at once.
 const ROWS: usize = 4096;
-
-/// What compaction is at.
-#[derive(Debug)]
-pub(crate) struct Compaction {
-    generation: u32,
-    running: Option<Running>,
-    /// The disk was too full to copy rows.
-    is_cramped: bool,
-}
-
-#[derive(Debug)]
-struct Running {
-    /// How many of the oldest files go.
-    files: usize,
-    /// The next row to look at, and the last.
-    next: u64,
-    last: u64,
-    parts: Vec<(Arc<DataFile>, u64)>,
-}
-
-impl Compaction {
-    pub(crate) fn after(generation: u32) -> Self {
-        Self {
-            generation,
-            running: None,
-            is_cramped: false,
-        }
-    }
-}
 
 impl Table {
     /// Does all that compaction has to do. With `forced` it is done however few rows are dead.

@@ -2,22 +2,11 @@
 //! Consumers take and remove rows of the old one until the moment of the change.
 
 use super::Table;
-use super::write::Request;
+use super::request::{Copied, Request};
 use crate::error::{Error, Result};
 use crate::log::rows::{self, ROW_ID};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// A row of a table that is copied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copied {
-    /// Its id.
-    pub id: u64,
-    /// When it came, as [`Table::came`] says.
-    pub came: u64,
-    /// The row.
-    pub bytes: Vec<u8>,
-}
 
 impl Table {
     /// When a row came, in seconds since 1970; 0 where nobody knows.

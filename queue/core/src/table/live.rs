@@ -3,9 +3,9 @@
 use super::Table;
 use super::condition::Condition;
 use super::file::DataFile;
-use super::handover::Copied;
 use super::index::{Index, Rows};
 use super::ready::{ANY, Ready};
+use super::request::Copied;
 use crate::error::Result;
 use crate::log::rows::{ROW_HEADER, ROW_ID};
 use crate::wait::token::{Outcome, Token};

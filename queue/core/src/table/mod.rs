@@ -7,6 +7,7 @@
 
 mod checkpoint;
 mod compact;
+mod compaction;
 mod condition;
 mod counters;
 mod file;
@@ -17,14 +18,14 @@ mod live;
 mod options;
 mod ready;
 mod recover;
+mod request;
 mod tail;
 mod write;
 
 pub use condition::Condition;
-pub use handover::Copied;
 pub use options::{Options, Sync};
 pub use recover::Report;
-pub use write::Source;
+pub use request::{Copied, Source};
 
 pub(crate) use checkpoint::{
     Checkpoint, FILE as CHECKPOINT, read as read_small, replace as replace_small,
@@ -36,15 +37,15 @@ pub(crate) use tail::Tail;
 use crate::error::{During, Error, Result};
 use crate::io::Io;
 use crate::log::rows::{self, SLOTS, State};
-use compact::Compaction;
+use compaction::Compaction;
 use counters::Counters;
 use group::Group;
 use live::Live;
 use recover::Recovery;
+use request::{Answer, Request};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use write::{Answer, Request};
 
 /// Requests in one group, at most.
 const GROUP: usize = 1024;

@@ -1,8 +1,8 @@
 //! What a leader does: writes a group, makes it durable, then lets it be seen.
 
 use super::Table;
-use super::handover::Copied;
 use super::live::Live;
+use super::request::{Answer, Copied, Request, Source};
 use super::tail::Tail;
 use crate::error::{Error, Result};
 use crate::log::frame::{self, Kind};
@@ -14,42 +14,6 @@ const WRITE: usize = 4 << 20;
 
 /// Bytes of rows that one group has, unless one statement has more.
 const GROUP: u64 = 64 << 20;
-
-/// The last id that a source sent, and where it is remembered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Source {
-    /// Which of the 64 sources, from 0.
-    pub slot: u8,
-    /// The source's id of these rows.
-    pub id: u64,
-    /// Whether the id is taken even if it is not larger than the last one.
-    pub is_reset: bool,
-}
-
-/// What a thread wants to have written.
-#[derive(Debug)]
-pub(crate) enum Request {
-    Append {
-        rows: Vec<Vec<u8>>,
-        bytes: u64,
-        source: Option<Source>,
-    },
-    Remove(Vec<u64>),
-    /// Rows of a table that this one is copied from, with their ids.
-    Adopt {
-        rows: Vec<Copied>,
-        bytes: u64,
-    },
-    /// What is known of that table besides its rows.
-    Inherit(Box<State>),
-    /// Removes all rows, owned ones too.
-    Truncate,
-    /// Makes everything durable; and says in the log that it is.
-    Close(bool),
-}
-
-/// The id of the first row that was appended.
-pub(crate) type Answer = Result<Option<u64>>;
 
 /// What was decided about a request.
 #[derive(Debug, Clone)]
