@@ -1,9 +1,9 @@
 //! A place in an object store that is a dump only once its manifest is in it.
 
-use super::Leftover;
+use super::file_names::{MARK, MARK_TEXT};
 use super::manifest::MANIFEST;
-use super::output::{MARK, MARK_TEXT};
 use super::place::Sink;
+use super::request::Leftover;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_repository::store::{Existing, Lock, LockMode, Store};
 use std::io;

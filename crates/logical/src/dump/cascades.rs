@@ -2,8 +2,7 @@
 //! do is in no log.
 
 use super::catalog::Look;
-use super::shapes::{Columns, Shapes};
-use super::untouched::key;
+use super::shapes::{Columns, Shapes, key};
 use evenkeel_binlog::Done;
 use regex::bytes::Regex;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,8 @@
 //! Ranges of a table's key, handed out one by one to whoever has time, and sized by the rows that
 //! the earlier ones held.
 
-use super::catalog::{Key, Table};
 use super::predicate::{Bound, after, before, literal, names};
+use super::table::{Key, Table};
 use crate::objects::Column;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;

@@ -1,8 +1,8 @@
 //! The files of what is not rows, for people: a dump is loaded from `objects.json.zst`.
 
-use super::catalog::stem;
+use super::file_names::{file_name, stem};
 use super::manifest::SchemaEntry;
-use super::output::{Output, file_name};
+use super::output::Output;
 use super::script::Script;
 use crate::objects::{Objects, Phase, Rendering, Statement};
 use evenkeel_op::Result;

@@ -5,11 +5,12 @@
 //! line alone: files are hashed before they count, so a journal that reached the disk before its
 //! files does no harm. A line that is cut ends it.
 
-use super::catalog::Table;
 use super::chunks::{Position, Range};
 use super::encode::Format;
 use super::manifest::ChunkEntry;
-use super::work::locked;
+use super::request::Request;
+use super::table::Table;
+use super::threads::locked;
 use evenkeel_op::own_directory::shown;
 use evenkeel_op::{Context, Result};
 use evenkeel_server::coordinates::Coordinates;
@@ -50,7 +51,7 @@ pub(super) struct View {
 }
 
 impl View {
-    pub(super) fn new(request: &super::Request, coordinates: Coordinates) -> Self {
+    pub(super) fn new(request: &Request, coordinates: Coordinates) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             coordinates,

@@ -2,14 +2,15 @@
 //! that the new view shows the same rows. docs/src/design/dump.md argues it.
 
 use super::cascades;
-use super::catalog::{Look, Table};
+use super::catalog::Look;
+use super::compression::Compression;
 use super::journal::{Left, LeftTable, View};
 use super::manifest::ChunkEntry;
 use super::output::Output;
-use super::shapes::Shapes;
-use super::untouched::{self, Touched, key};
-use super::work::locked;
-use super::write::Compression;
+use super::shapes::{Shapes, key};
+use super::table::Table;
+use super::threads::locked;
+use super::untouched::{self, Touched};
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;

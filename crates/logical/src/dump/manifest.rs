@@ -1,11 +1,10 @@
 //! What is in a dump's directory, as `manifest.json` says it. docs/src/formats/dump.md describes it.
 
-use super::Request;
-use super::catalog::Table;
 use super::encode::Format;
-use super::output::MARK;
+use super::file_names::MARK;
 use super::place::Place;
-use super::work::Written;
+use super::request::Request;
+use super::table::Table;
 use crate::objects::{Column, Objects};
 use evenkeel_op::paths::absent;
 use evenkeel_op::{Context, Error, Result};
@@ -204,6 +203,14 @@ pub struct ChunkEntry {
     /// The rows it was read with, as a condition; none: all of the table's. Several files have the
     /// same when a range held more rows than was thought.
     pub range: Option<String>,
+}
+
+/// A file that was written, and where it belongs among its table's.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// The range's number and the file's within it.
+    pub(super) place: (u32, u32),
+    pub(super) entry: ChunkEntry,
 }
 
 /// What stands in the place of a condition that may have a masked value in it.

@@ -2,17 +2,18 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `request` | what to dump, and how |
 //! | `filter` | which objects are meant, and which rows |
-//! | `place`, `output`, `bucket` | a directory, or a prefix of a bucket, that is a dump only once its manifest is in it |
-//! | `catalog`, `column` | the tables with their columns and keys, and whether they changed meanwhile |
+//! | `place`, `output`, `bucket`, `file_names` | a directory, or a prefix of a bucket, that is a dump only once its manifest is in it |
+//! | `catalog`, `table`, `column` | the tables with their columns and keys, and whether they changed meanwhile |
 //! | `definitions` | the files of what is not rows |
 //! | `snapshot` | N connections that all see one point in time |
 //! | `chunks`, `predicate` | ranges of a table's key, sized by the rows seen |
 //! | `history` | old rows of system-versioned tables |
 //! | `encode` | a row's cells as tab-separated text or as INSERT |
 //! | `mask` | other values in the place of those that are not to be seen |
-//! | `write` | one chunk: encoded, hashed, compressed |
-//! | `work` | N threads, the largest tables first |
+//! | `write`, `compression` | one chunk: encoded, hashed, compressed |
+//! | `work`, `threads` | N threads, the largest tables first |
 //! | `pour` | rows as encoded bytes, however long a row is |
 //! | `stream`, `script` | all of it as one ordered script |
 //! | `throttle` | rests while the server has too much to do |
@@ -26,8 +27,10 @@ mod cascades;
 mod catalog;
 mod chunks;
 mod column;
+mod compression;
 mod definitions;
 mod encode;
+mod file_names;
 mod filter;
 mod history;
 mod journal;
@@ -39,17 +42,21 @@ mod output;
 mod place;
 mod pour;
 mod predicate;
+mod request;
 mod script;
 mod shapes;
 mod snapshot;
 mod statement;
 mod stream;
 mod sum;
+mod table;
+mod threads;
 mod throttle;
 mod untouched;
 mod work;
 mod write;
 
+pub use compression::Compression;
 pub use encode::Format;
 pub(crate) use encode::csv::is_hex;
 pub use filter::Filter;
@@ -62,16 +69,15 @@ pub use manifest::{
 pub use mask::{MaskKey, Masked, Masks};
 pub(crate) use members::has_empty_member;
 pub use place::Place;
+pub use request::{Directory, Leftover, Request};
 pub(crate) use sum::{Sum, count};
 pub use throttle::Limits as Throttling;
-pub use write::Compression;
 
-use crate::objects::Definer;
-use catalog::{Look, Table};
+use catalog::Look;
 use evenkeel_op::{Cancel, Error, Progress, Result, Run, Unit};
 use evenkeel_server::connect::Session;
 use evenkeel_server::coordinates::Coordinates;
-use evenkeel_server::lock::{Held, Limits, LockChoice};
+use evenkeel_server::lock::Held;
 use evenkeel_server::options::ConnectOptions;
 use journal::{Journal, Left, LeftTable, View};
 use kept::{Grounds, Kept};
@@ -79,51 +85,8 @@ use output::Output;
 use snapshot::Snapshot;
 use std::io::Write;
 use std::time::Instant;
+use table::Table;
 use throttle::Throttle;
-
-/// Where to.
-#[derive(Debug, Clone)]
-pub struct Directory {
-    /// Made when it is not there, and refused when something is in it.
-    pub place: Place,
-    /// What to do about one that a dump left which did not end.
-    pub leftover: Leftover,
-}
-
-/// What to do about a dump that did not end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Leftover {
-    /// Take it for a mistake.
-    #[default]
-    Refuse,
-    /// Clear it, and start over.
-    Clear,
-    /// Keep what a new view shows too. Where there is none, begin.
-    GoOn,
-}
-
-/// What to dump, and how.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// How many connections read at once; at least 1.
-    pub threads: usize,
-    /// Which tables.
-    pub filter: Filter,
-    /// What rows look like.
-    pub format: Format,
-    /// How files are packed.
-    pub compression: Compression,
-    /// About how large a chunk is before it is packed, in bytes.
-    pub chunk_bytes: u64,
-    /// What makes the connections see one point in time; `None` takes no lock.
-    pub lock: Option<LockChoice>,
-    /// How long to wait for the lock.
-    pub limits: Limits,
-    /// What becomes of definers.
-    pub definer: Definer,
-    /// When readers are to rest.
-    pub throttle: Throttling,
-}
 
 /// What was dumped.
 #[derive(Debug, Clone)]

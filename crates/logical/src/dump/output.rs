@@ -1,10 +1,11 @@
 //! A place that is a dump only once its manifest is in it.
 
-use super::Leftover;
 use super::bucket::Bucket;
+use super::file_names::{MARK, MARK_TEXT};
 use super::journal::JOURNAL;
 use super::manifest::{MANIFEST, Manifest, OBJECTS, ObjectsEntry};
 use super::place::{Place, Sink};
+use super::request::Leftover;
 use crate::objects::Objects;
 use evenkeel_op::own_directory::{OwnDirectory, make_private, shown};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
@@ -14,15 +15,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// What a directory holds from the first moment until its manifest is there. Its holder's lock is
-/// on it.
-pub(super) const MARK: &str = "UNFINISHED";
-pub(super) const MARK_TEXT: &str = "evenkeel: a dump is being written here, or was interrupted.\n\
-    Without manifest.json nothing in this directory may be relied on.\n";
 /// The level of zstd for what is not rows: small beside them.
 const OBJECTS_LEVEL: i32 = 3;
-/// Longest piece of a name that is kept as it is, in bytes: file names end at 255.
-const LONGEST_NAME: usize = 150;
 
 /// A dump while it is written.
 #[derive(Debug)]
@@ -280,41 +274,10 @@ fn clear(dir: &Path, names: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// Returns a name of the server as part of a file's: letters, digits, `_`, `-` and `$` as they are,
-/// other bytes as `%XX`. A long one is cut and made unique by a hash.
-pub(super) fn file_name(name: &str) -> String {
-    let mut safe = String::new();
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'$' => {
-                safe.push(char::from(byte));
-            }
-            other => safe.push_str(&format!("%{other:02X}")),
-        }
-    }
-    if safe.len() > LONGEST_NAME {
-        let hash = blake3::hash(name.as_bytes()).to_hex();
-        safe.truncate(LONGEST_NAME - 20);
-        safe.push('~');
-        safe.push_str(&hash[..16]);
-    }
-    safe
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use evenkeel_testkit::Scratch;
-
-    #[test]
-    fn names_become_file_names() {
-        assert_eq!(file_name("order_items-2$"), "order_items-2$");
-        assert_eq!(file_name("a/b.c d"), "a%2Fb%2Ec%20d");
-        assert_eq!(file_name(".."), "%2E%2E");
-        let (one, two) = ("ü".repeat(64), format!("{}x", "ü".repeat(63)));
-        assert!(file_name(&one).len() <= LONGEST_NAME);
-        assert_ne!(file_name(&one), file_name(&two));
-    }
 
     #[test]
     fn only_an_unfinished_dump_is_cleared_and_only_on_request() {

@@ -1,6 +1,6 @@
 //! Ranges of a key as conditions. The server compares, in the columns' own collations.
 
-use super::catalog::{Key, Table};
+use super::table::{Key, Table};
 use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use std::fmt::Write;

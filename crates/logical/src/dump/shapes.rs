@@ -1,7 +1,6 @@
 //! Which columns tables have, as a binary log and foreign keys name them.
 
 use super::catalog::Look;
-use super::untouched::key;
 use crate::objects::{Column, Generated};
 use regex::bytes::Regex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +47,12 @@ const READ: [&str; 38] = [
     "geometrycollection",
     "geomcollection",
 ];
+
+/// Returns a table's name, `schema.table` in small letters: servers may keep names in other letters than
+/// they log them.
+pub(super) fn key(schema: &str, table: &str) -> String {
+    format!("{schema}.{table}").to_lowercase()
+}
 
 /// Some of a table's columns, by place.
 #[derive(Debug, Clone, PartialEq, Eq)]

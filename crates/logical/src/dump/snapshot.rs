@@ -1,6 +1,6 @@
 //! N connections that all see one point in time.
 
-use super::Request;
+use super::request::Request;
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;

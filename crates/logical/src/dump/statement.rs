@@ -3,7 +3,7 @@
 //! does not name, it is given up.
 
 use super::catalog::Look;
-use super::untouched::key;
+use super::shapes::key;
 use evenkeel_op::Result;
 use evenkeel_server::connect::Session;
 use std::collections::BTreeSet;

@@ -1,14 +1,15 @@
 //! A dump as one ordered script. Threads read ahead of each other and write in turn: each range has
 //! a number, and what is read before its turn waits in a buffer of limited size.
 
-use super::Request;
-use super::catalog::{Table, named};
+use super::catalog::named;
 use super::chunks::{Cursor, Range};
 use super::encode::{Encoder, Format};
 use super::pour::{GATHERED, Poured, Taker, pour};
+use super::request::Request;
 use super::script::{Script, comment};
+use super::table::Table;
+use super::threads::{join, locked};
 use super::throttle::Throttle;
-use super::work::{join, locked};
 use crate::objects::{Objects, Phase, Rendering, Statement};
 use evenkeel_op::{Cancel, Context, Progress, Result, Run};
 use evenkeel_wire::Connection;

@@ -1,10 +1,10 @@
 //! A table's rows as a number and a sum that no order changes: a dump's files and a server are
 //! compared by it, byte for byte.
 
-use super::catalog::Table;
 use super::encode::{Encoder, Format};
 use super::filter::Filter;
 use super::manifest::ColumnEntry;
+use super::table::Table;
 use crate::objects;
 use evenkeel_op::Result;
 use evenkeel_wire::Connection;

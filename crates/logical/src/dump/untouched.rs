@@ -4,7 +4,7 @@
 use super::cascades::Written;
 use super::catalog::Look;
 use super::journal::View;
-use super::shapes::{Columns, Shapes};
+use super::shapes::{Columns, Shapes, key};
 use super::statement::Names;
 use evenkeel_binlog::{Change, Format, Header, Layout, Rotate, body, change, kind, started};
 use evenkeel_op::{Cancel, Error, Result};
@@ -25,12 +25,6 @@ pub(super) struct Touched {
     pub(super) logged: BTreeMap<String, Written>,
     /// As InnoDB says.
     pub(super) noticed: BTreeSet<String>,
-}
-
-/// Returns a table's name, `schema.table` in small letters: servers may keep names in other letters than
-/// they log them.
-pub(super) fn key(schema: &str, table: &str) -> String {
-    format!("{schema}.{table}").to_lowercase()
 }
 
 /// Fills in what the view says of its server.

@@ -1,21 +1,22 @@
 //! N threads, each with a connection of the snapshot. The largest tables come first, and several
 //! threads read one table.
 
-use super::Request;
-use super::catalog::{Table, named};
+use super::catalog::named;
 use super::chunks::{Cursor, Range};
 use super::encode::Encoder;
 use super::journal::{Journal, LeftTable};
-use super::manifest::ChunkEntry;
+use super::manifest::{ChunkEntry, Written};
 use super::output::Output;
 use super::pour::{GATHERED, Poured, Taker, pour};
+use super::request::Request;
+use super::table::Table;
+use super::threads::{join, locked};
 use super::throttle::Throttle;
 use super::write::ChunkFile;
-use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Progress, Result, Run};
 use evenkeel_wire::Connection;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 /// So many ranges for each thread at least, so that all end at about the same time.
 const RANGES_PER_THREAD: u64 = 2;
@@ -23,14 +24,6 @@ const RANGES_PER_THREAD: u64 = 2;
 const RANGE_MIN: u64 = 1 << 20;
 /// How many target sizes a file may grow to before another is begun for the same range.
 const FILE_MAX: u64 = 2;
-
-/// A file that was written, and where it belongs among its table's.
-#[derive(Debug)]
-pub(super) struct Written {
-    /// The range's number and the file's within it.
-    pub(super) place: (u32, u32),
-    pub(super) entry: ChunkEntry,
-}
 
 /// What all threads share.
 struct Shared<'a> {
@@ -121,27 +114,6 @@ fn go_on(cursor: &mut Cursor<'_>, kept: LeftTable) -> Vec<Written> {
         cursor.go_on(kept.ranges.into_values().collect(), after, &done);
     }
     there
-}
-
-/// Has each connection worked on by a thread of its own, and returns the first error.
-pub(super) fn join(
-    connections: Vec<Connection>,
-    work: impl Fn(Connection) -> Result<()> + Sync,
-) -> Result<()> {
-    let work = &work;
-    let results: Vec<Result<()>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = connections
-            .into_iter()
-            .map(|connection| scope.spawn(move || work(connection)))
-            .collect();
-        all_joined(threads, "a thread of the dump")
-    });
-    results.into_iter().collect()
-}
-
-/// Locks, also what a panicking thread has left.
-pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared<'_> {

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `request` | how to import |
 //! | `source` | the file, unpacked a little ahead |
 //! | `split` | a stream of SQL cut into statements |
 //! | `classify`, `values` | what a statement is to the order of things |
@@ -24,6 +25,7 @@ mod later;
 mod obey;
 mod order;
 mod places;
+mod request;
 mod session;
 mod settings;
 mod source;
@@ -32,40 +34,15 @@ mod transactions;
 mod values;
 mod work;
 
+pub use request::{FailedStatement, Request};
 pub use source::Input;
 
 use driver::Driver;
 use evenkeel_op::{Cancel, Error, Progress, Result, Unit};
 use evenkeel_server::options::ConnectOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use work::{Pool, Worker};
-
-/// How to import.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// How many connections take rows at once; at least 1.
-    pub threads: usize,
-    /// The default database at the file's beginning.
-    pub database: Option<String>,
-    /// Make secondary indexes and foreign keys of new tables once their rows are there.
-    pub indexes_after: bool,
-    /// Leave out what begins before this line, except settings of the session; 0 or 1 for none.
-    pub from_line: u64,
-    /// Of these tables (`database.table`, or `all` for those not named), rows on lines before this
-    /// are there already.
-    pub done: Vec<(String, u64)>,
-    /// Run the files that the file names.
-    pub source: bool,
-    /// Go on after statements that the server refuses, and commands that are not obeyed.
-    pub force: bool,
-    /// Leave comments out of what is stored.
-    pub skip_comments: bool,
-    /// Zero bytes and `\r\n` are what they are, and of the clients' commands only DELIMITER is obeyed.
-    pub binary_mode: bool,
-    /// How often to say which line all is in up to.
-    pub tell_every: Duration,
-}
 
 /// What was imported.
 #[derive(Debug, Clone)]
@@ -88,19 +65,6 @@ pub struct Report {
     pub failures: Vec<FailedStatement>,
     /// Wall clock time in seconds.
     pub seconds: f64,
-}
-
-/// A statement, or a command of the clients, that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedStatement {
-    /// The file that it is in.
-    pub file: String,
-    /// Its line there, from 1.
-    pub line: u64,
-    /// The character of the line with which it begins, from 1; 0 where it is not known.
-    pub column: u32,
-    /// What is wrong.
-    pub message: String,
 }
 
 /// Imports a file. What was run before an error stays.

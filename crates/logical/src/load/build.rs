@@ -1,7 +1,7 @@
 //! Everything that is not rows, phase by phase. What fails once the rows are in is told at the end,
 //! and the rest goes on.
 
-use super::Request;
+use super::request::Request;
 use super::source::Source;
 use super::state::{self, State};
 use super::target::{self, drop_statement};

@@ -1,7 +1,7 @@
 //! What of a dump is wanted. What is left out is listed, and so are the tables that miss it: a foreign
 //! key may lead there.
 
-use super::Request;
+use super::request::Request;
 use super::source::listed;
 use crate::objects::text::{Kind as TokenKind, Token, all_tokens, name_of};
 use crate::objects::{Database, Kind, ObjectName, Objects, Program, Selection, Unmatched};

@@ -1,7 +1,7 @@
 //! What the target cannot hold is said before anything is made there.
 
-use super::Request;
 use super::lost::lost;
+use super::request::Request;
 use super::source::{Source, listed};
 use super::target::HISTORY;
 use crate::objects::{Kind, Objects, Phase, Rendering, Runner, Statement};

@@ -1,7 +1,7 @@
 //! Which schema is loaded under which name.
 
-use super::Request;
 use super::choose::no_database;
+use super::request::Request;
 use super::state;
 use crate::objects::{ObjectName, Objects, SYSTEM};
 use evenkeel_op::{Error, Result};

@@ -1,10 +1,10 @@
 //! N threads, each with a connection, that bring rows in chunk by chunk. Rows of a chunk and the note
 //! that they are in commit together, or neither does.
 
-use super::Request;
 use super::chunk::{ChunkReader, check};
 use super::insert::{self, is_text_only};
 use super::queue::{Claim, Queue};
+use super::request::{Method, Request};
 use super::source::{Chunk, Shape, Source, Table};
 use super::state::{self, State, note_chunk, note_taken};
 use super::target::{self, Way};
@@ -98,7 +98,7 @@ pub(super) fn load(
 fn way(
     session: &mut Session,
     source: &Source,
-    method: super::Method,
+    method: Method,
     progress: &dyn Progress,
 ) -> Result<Way> {
     let any = |like: fn(&Shape) -> bool| {
@@ -108,7 +108,7 @@ fn way(
     let sends = any(|shape| matches!(shape, Shape::File(_)));
     let method = match sends || any(Shape::is_lines) {
         true => method,
-        false => super::Method::Insert,
+        false => Method::Insert,
     };
     match target::open_the_way(session, method, progress)? {
         Way::Insert if sends => Err(Error::refused(

@@ -1,7 +1,8 @@
 //! The server that is loaded: its sessions, what is in the way there, and its `local_infile`.
 
+use super::request::{Method, Request};
 use super::source::{listed, names};
-use super::{Method, Request, state};
+use super::state;
 use crate::dump::end_of_time;
 use crate::objects::{Kind, ObjectName, Objects};
 use evenkeel_op::{Cancel, Error, ErrorKind, Progress, Result};

@@ -3,8 +3,9 @@
 //! not count; where rows are INSERT statements or another program's, only how many there are.
 
 use super::chunk::{ChunkReader, check};
+use super::request::Request;
 use super::source::{Chunk, Source, Table};
-use super::{Request, target};
+use super::target;
 use crate::dump::{Sum, count};
 use evenkeel_op::workers::all_joined;
 use evenkeel_op::{Cancel, Context, Error, Progress, Result, Unit, units};

@@ -1,7 +1,8 @@
 //! Comma-separated text for other programs: text is quoted and quotes in it are doubled, numbers and
 //! times are bare, bytes are bare hexadecimal digits, and NULL is the bare word NULL.
 
-use super::Table;
+use super::escapes::hexadecimal;
+use crate::dump::table::Table;
 use crate::objects::Column;
 use evenkeel_wire::{CellPart, Malformed, Row};
 
@@ -150,7 +151,7 @@ fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
         Kind::Plain => out.extend_from_slice(bytes),
         Kind::Text => quoted(bytes, out),
-        Kind::Hex => super::hexadecimal(bytes, out),
+        Kind::Hex => hexadecimal(bytes, out),
     }
 }
 

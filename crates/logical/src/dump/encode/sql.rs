@@ -1,6 +1,7 @@
 //! INSERT statements of many rows, for any client: text as quoted bytes, bytes as hexadecimal.
 
-use super::{Escapes, Table, escaped};
+use super::escapes::{Escapes, escaped, hexadecimal};
+use crate::dump::table::Table;
 use crate::objects::Column;
 use evenkeel_server::connect::quote_name;
 use evenkeel_wire::{CellPart, Malformed, Row};
@@ -218,7 +219,7 @@ fn inside(kind: Kind, bytes: &[u8], out: &mut Vec<u8>) {
     match kind {
         Kind::Number => out.extend_from_slice(bytes),
         Kind::Computed => {}
-        Kind::Bytes => super::hexadecimal(bytes, out),
+        Kind::Bytes => hexadecimal(bytes, out),
         Kind::Time | Kind::Text | Kind::Converted | Kind::RowEnd => escaped(bytes, &ESCAPE, out),
     }
 }
@@ -234,7 +235,8 @@ fn close(kind: Kind, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_all_are_found, packet, table};
+    use super::super::escapes::tests::assert_all_are_found;
+    use super::super::tests::{packet, table};
     use super::*;
 
     #[test]

@@ -2,7 +2,8 @@
 //! what LOAD DATA reads when it is told nothing; the bytes are the columns' own, so it is to be told
 //! `CHARACTER SET binary`.
 
-use super::{Escapes, Table, escaped};
+use super::escapes::{Escapes, escaped};
+use crate::dump::table::Table;
 use evenkeel_wire::{CellPart, Malformed, Row};
 
 const ESCAPE: Escapes = {
@@ -91,7 +92,8 @@ impl Tab {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{assert_all_are_found, packet, table};
+    use super::super::escapes::tests::assert_all_are_found;
+    use super::super::tests::{packet, table};
     use super::*;
     use proptest::prelude::*;
 

@@ -10,9 +10,11 @@
 //! | `code` | letters of a character set |
 //! | `fold` | values that a collation takes for equal |
 //! | `values`, `shape`, `integers` | what is made of a value |
+//! | `columns` | what is masked of a table |
 //! | `row` | rows on their way to an encoder |
 
 mod code;
+mod columns;
 mod constant;
 mod definition;
 mod fits;
@@ -25,11 +27,13 @@ mod shape;
 mod values;
 mod way;
 
+pub(super) use columns::TableMask;
 pub use key::MaskKey;
 pub(super) use row::RowMask;
 
-use super::catalog::Table;
+use super::table::{Table, uncounted};
 use crate::objects::{Generated, Objects};
+use columns::ColumnMask;
 use definition::Definition;
 use evenkeel_op::{Error, Result};
 use fits::How;
@@ -46,21 +50,6 @@ const OTHER_WAYS: &str = "choose another way: null fits where NULL does, fixed:T
 pub struct Masks {
     rules: Vec<Rule>,
     key: Option<Arc<MaskKey>>,
-}
-
-/// What is masked of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TableMask {
-    key: Arc<MaskKey>,
-    /// By column, as files have them.
-    columns: Vec<Option<ColumnMask>>,
-}
-
-/// What is masked of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ColumnMask {
-    way: &'static str,
-    how: How,
 }
 
 /// What was masked.
@@ -221,7 +210,7 @@ impl Masks {
             let all = databases.filter(|database| database.name == table.schema);
             for one in all.flat_map(|database| &mut database.tables) {
                 if one.name == table.name {
-                    one.create = crate::dump::catalog::uncounted(&one.create);
+                    one.create = uncounted(&one.create);
                 }
             }
         }
@@ -249,22 +238,5 @@ impl Masks {
                 .filter(|_| self.is_keyed())
                 .map(|key| key.lasts()),
         })
-    }
-}
-
-impl TableMask {
-    /// Returns the name of the way in which the column there is masked.
-    pub(super) fn way(&self, at: usize) -> Option<&'static str> {
-        self.columns.get(at)?.as_ref().map(|one| one.way)
-    }
-
-    /// Returns what is the same as long as the same is masked with the same key.
-    pub(super) fn mark(&self) -> String {
-        let mut columns = self.columns.iter().flatten();
-        let key = match columns.any(|one| one.how.is_keyed()) {
-            true => self.key.mark(),
-            false => String::new(),
-        };
-        format!("{:?} {key}", self.columns)
     }
 }

@@ -1,6 +1,6 @@
 //! Rows with their masked cells exchanged, before any format sees them.
 
-use super::TableMask;
+use super::columns::TableMask;
 use super::fits::How;
 use super::values::{Maker, Taken};
 use evenkeel_wire::{CellPart, Malformed, Row};

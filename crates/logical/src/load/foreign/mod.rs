@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `found` | what was read of one |
 //! | `files` | what lies in the directory, and what of it was not understood |
 //! | `script` | files of definitions, read as objects |
 //! | `settings` | what a file sets before it makes something |
@@ -13,34 +14,22 @@
 //! when and where in the binary log), and the names and sizes of the files of rows.
 
 mod files;
+mod found;
 mod loads;
 mod mydumper;
 mod script;
 mod settings;
 mod shell;
 
+pub(super) use found::Found;
 pub(super) use mydumper::METADATA;
 pub(super) use shell::OVERVIEW;
 
-use super::source::Table;
 use crate::objects::{Kind, Objects};
 use evenkeel_op::{Error, Result};
-use evenkeel_server::abilities::Recorded;
 use evenkeel_server::connect::Session;
-use evenkeel_server::coordinates::Coordinates;
 use std::collections::HashMap;
 use std::path::Path;
-
-/// What a directory of another program holds.
-pub(super) struct Found {
-    pub(super) objects: Objects,
-    pub(super) tables: Vec<Table>,
-    pub(super) coordinates: Coordinates,
-    /// What this dump is, in bytes to be hashed.
-    pub(super) identity: Vec<u8>,
-    /// What is worth telling.
-    pub(super) notes: Vec<String>,
-}
 
 /// Reads the directory of a mydumper run.
 ///
@@ -54,25 +43,6 @@ pub(super) fn mydumper(dir: &Path) -> Result<Found> {
 /// Errors: as [`mydumper`].
 pub(super) fn shell(dir: &Path) -> Result<Found> {
     shell::open(dir)
-}
-
-/// Returns objects of which only the databases are known.
-fn objects(databases: Vec<crate::objects::Database>, version_text: String) -> Objects {
-    let says = |text: &[u8], word: &[u8]| text.windows(word.len()).any(|part| part == word);
-    let word = "utf8mb4_0900_ai_ci";
-    // Texts of MySQL 8 name their collation; those of servers with the older default do not.
-    let newer = databases.iter().any(|one| {
-        let mut tables = one.tables.iter();
-        one.collation == word || tables.any(|table| says(&table.create, word.as_bytes()))
-    });
-    Objects {
-        flavour: Recorded::of(Some(&version_text)).flavour,
-        version_text,
-        utf8mb4_collation: if newer { word } else { "utf8mb4_general_ci" }.to_owned(),
-        databases,
-        accounts: Vec::new(),
-        gone: Vec::new(),
-    }
 }
 
 /// Fills in what the files leave to the server: the collation of a schema that only says its

@@ -2,9 +2,9 @@
 //! says which versions were seen.
 
 use super::files::{Files, Found};
+use super::found::{Found as Whole, objects};
 use super::loads::loaded_files;
 use super::script::{Cut, Drafts, of_file};
-use super::{Found as Whole, objects};
 use crate::load::source::{Shape, Table, is_transactional, listed};
 use crate::objects::{Column, Database, Kind, ObjectName};
 use evenkeel_op::{Error, Result};

@@ -2,8 +2,8 @@
 //! say which file is what.
 
 use super::files::{Files, Found};
+use super::found::{Found as Whole, objects};
 use super::script::{Cut, Drafts, of_file};
-use super::{Found as Whole, objects};
 use crate::load::source::{Chunk, Shape, Table, is_transactional};
 use crate::objects::Histogram;
 use evenkeel_op::{Context, Error, Result};

@@ -2,7 +2,8 @@
 
 use super::super::text::{Account, Token, all_tokens};
 use super::super::{AccountObject, Kind};
-use super::{Reader, ask};
+use super::ask;
+use super::reader::Reader;
 use evenkeel_op::{Context, Error, Result};
 
 /// Accounts that belong to the server.

@@ -1,7 +1,8 @@
 //! Columns, keys and histograms of all tables of a schema at once.
 
 use super::super::{Column, Generated, Histogram, UniqueKey};
-use super::{Reader, ask};
+use super::ask;
+use super::reader::Reader;
 use ask::Answer;
 use evenkeel_op::Result;
 use evenkeel_server::connect::quote;

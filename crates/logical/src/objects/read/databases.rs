@@ -1,7 +1,8 @@
 //! The schemas.
 
 use super::super::Database;
-use super::{Reader, ask};
+use super::ask;
+use super::reader::Reader;
 use evenkeel_op::{Error, Result};
 
 /// Returns the wanted schemas by name, still empty.

@@ -7,25 +7,17 @@ mod columns;
 mod databases;
 mod grants;
 mod programs;
+mod reader;
 mod routines;
 mod tables;
 mod views;
 
-use super::{Database, Kind, ObjectName, Objects, Selection, Unmatched};
+use super::{Database, Kind, Objects, Selection, Unmatched};
 use evenkeel_op::{Context, Result};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::{Session, quote_name};
 use grants::Grants;
-
-/// What all questions need.
-struct Reader<'a> {
-    session: &'a mut Session,
-    selection: &'a Selection,
-    abilities: Abilities,
-    grants: Grants,
-    gone: Vec<ObjectName>,
-    unmatched: Unmatched,
-}
+use reader::Reader;
 
 /// Reads the objects of a server.
 ///
@@ -118,19 +110,5 @@ impl Reader<'_> {
             database.events = programs::events(self, &name).context(work)?;
         }
         Ok(true)
-    }
-
-    /// Returns whether an object is wanted, and notes what patterns it matches.
-    fn wants(&mut self, database: &str, object: &str) -> bool {
-        self.unmatched.wants(self.selection, database, object)
-    }
-
-    /// Notes that something was listed and is no longer there.
-    fn is_gone(&mut self, kind: Kind, database: &str, name: &str) {
-        self.gone.push(ObjectName {
-            kind,
-            database: database.to_owned(),
-            name: name.to_owned(),
-        });
     }
 }

@@ -1,8 +1,9 @@
 //! Triggers and events.
 
 use super::super::{Kind, Program};
+use super::ask;
+use super::reader::Reader;
 use super::tables::Listed;
-use super::{Reader, ask};
 use ask::Answer;
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use evenkeel_server::connect::{quote, quote_name};

@@ -1,7 +1,8 @@
 //! Procedures, functions and packages.
 
 use super::super::{Kind, Program};
-use super::{Reader, ask, programs};
+use super::reader::Reader;
+use super::{ask, programs};
 use evenkeel_op::{Context, Result};
 use evenkeel_server::connect::quote;
 

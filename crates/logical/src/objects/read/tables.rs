@@ -1,7 +1,8 @@
 //! Tables and sequences.
 
 use super::super::{Column, Database, Kind, Sequence, Table};
-use super::{Reader, ask, columns};
+use super::reader::Reader;
+use super::{ask, columns};
 use ask::Answer;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::quote;

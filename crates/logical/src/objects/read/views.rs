@@ -1,8 +1,9 @@
 //! Views.
 
 use super::super::{Column, Kind, Program, View};
+use super::reader::Reader;
 use super::tables::Listed;
-use super::{Reader, ask, programs};
+use super::{ask, programs};
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::connect::{query_error, quote, quote_name};
 use std::collections::HashMap;
