@@ -16,7 +16,7 @@
 //! store refuses to change anything from then on.
 
 use crate::patience::patiently;
-use crate::store::{Shared, put_surely, version_of};
+use crate::shared::{Shared, put_surely, version_of};
 use evenkeel_op::boot::boot_id;
 use evenkeel_repository::store::{Lock, LockMode};
 use object_store::path::Path;

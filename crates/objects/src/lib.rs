@@ -20,11 +20,13 @@ mod lease;
 mod patience;
 mod place;
 mod reading;
+mod shared;
 mod store;
 mod way;
 mod window;
 mod writing;
 
 pub use place::Place;
-pub use store::{Manners, ObjectsStore};
+pub use shared::Manners;
+pub use store::ObjectsStore;
 pub use way::Tell;

@@ -1,7 +1,8 @@
 //! Where a store is, and how to get in.
 
 use crate::fault::innermost;
-use crate::store::{Manners, ObjectsStore};
+use crate::shared::Manners;
+use crate::store::ObjectsStore;
 use crate::way::{Tell, Way};
 use evenkeel_op::{Context, Error, ErrorKind, Result};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};

@@ -4,7 +4,7 @@
 
 use crate::fault::{Asked, io_error};
 use crate::patience::patiently;
-use crate::store::{Shared, TOGETHER, head_of};
+use crate::shared::{Shared, TOGETHER, head_of};
 use crate::window::Version;
 use bytes::Bytes;
 use evenkeel_repository::store::StoredObject;

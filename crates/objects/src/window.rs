@@ -1,7 +1,7 @@
 //! Ranges of objects that were read or are on their way: a bounded number, the oldest go first.
 
 use crate::patience::patiently;
-use crate::store::Shared;
+use crate::shared::Shared;
 use bytes::Bytes;
 use object_store::path::Path;
 use object_store::{Error as Fault, GetOptions, ObjectStore};

@@ -2,7 +2,7 @@
 
 use crate::fault::{Asked, io_error};
 use crate::patience::patiently;
-use crate::store::Shared;
+use crate::shared::Shared;
 use evenkeel_repository::store::{Existing, NewObject};
 use object_store::{MultipartUpload, PutMultipartOptions};
 use std::io;
