@@ -1,6 +1,6 @@
 //! One producer, one consumer: the statements of each way.
 
-use crate::{POLL, Server, Way};
+use crate::request::{POLL, Server, Way};
 use anyhow::{Result, bail, ensure};
 use evenkeel_op::Cancel;
 use evenkeel_server::options::ConnectOptions;

@@ -2,7 +2,7 @@
 
 use crate::clients::{Consumer, connect, told};
 use crate::cost::Moment;
-use crate::{Server, Way};
+use crate::request::{Server, Way};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};

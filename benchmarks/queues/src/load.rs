@@ -2,7 +2,7 @@
 
 use crate::clients::{Consumer, Producer};
 use crate::cost::Moment;
-use crate::{Server, Way};
+use crate::request::{Server, Way};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::sync::Mutex;

@@ -5,13 +5,12 @@ mod clients;
 mod cost;
 mod idle;
 mod load;
+mod request;
 mod stall;
 mod wake;
 
 use anyhow::Result;
-use clap::{Parser, ValueEnum};
-use std::path::PathBuf;
-use std::time::Duration;
+use clap::Parser;
 
 #[derive(Parser)]
 enum Args {
@@ -24,31 +23,6 @@ enum Args {
     /// The slowest INSERT and the slowest message while the queue is compacted.
     Stall(stall::Stall),
 }
-
-/// The server.
-#[derive(clap::Args, Clone)]
-struct Server {
-    /// Its socket.
-    #[arg(long)]
-    socket: PathBuf,
-    /// Its process, whose processor time is counted.
-    #[arg(long)]
-    pid: u32,
-}
-
-/// How messages are taken out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Way {
-    /// `SELECT … WHERE queue_wait(…)`: waits, takes and consumes what was taken before.
-    Queue,
-    /// `SELECT queue_wait(…)`, then `SELECT …`.
-    QueueTwo,
-    /// `SELECT … FOR UPDATE SKIP LOCKED`, `DELETE`, `COMMIT`; sleeps when there is nothing.
-    SkipLocked,
-}
-
-/// How long a consumer that found nothing sleeps before it asks again, where it has to.
-const POLL: Duration = Duration::from_millis(2);
 
 fn main() -> Result<()> {
     let answer = match Args::parse() {

@@ -3,7 +3,7 @@
 
 use crate::clients::{Consumer, Producer, connect, told};
 use crate::cost::quantile;
-use crate::{Server, Way};
+use crate::request::{Server, Way};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::sync::Mutex;
