@@ -3,89 +3,21 @@
 mod client;
 mod ddl;
 mod kills;
+mod shared;
 
 pub use ddl::Own;
+pub use shared::{Counts, QUEUES, Soak};
 
 use super::QueueSite;
-use super::ledger::{LOOK, Ledger, Seen};
-use evenkeel_op::ErrorKind;
-use evenkeel_server::connect::Session;
-use evenkeel_server::options::ConnectOptions;
+use super::ledger::{LOOK, Seen};
 use evenkeel_testkit::traffic::Random;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
-
-/// Queues that all clients share.
-pub const QUEUES: [&str; 3] = ["q0", "q1", "q2"];
+use std::sync::atomic::Ordering;
 
 /// Clients that produce, and that consume.
 const CLIENTS: u64 = 15;
 
-/// How often things were done.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Statements of clients.
-    pub statements: AtomicU64,
-    /// KILLs, of queries and of connections.
-    pub kills: AtomicU64,
-    /// Connections that were reset, or got another user, while they owned a row.
-    pub resets: AtomicU64,
-    /// Statements that make, change, lock or compact a table.
-    pub ddl: AtomicU64,
-}
-
-/// What all clients of one server share.
-#[derive(Debug, Default)]
-pub struct Soak {
-    ledger: Mutex<Ledger>,
-    /// Connections that may be killed, by their client.
-    connections: Mutex<BTreeMap<u64, u64>>,
-    is_over: AtomicBool,
-    wrong: Mutex<Option<String>>,
-    /// How often things were done.
-    pub counts: Counts,
-}
-
-/// Why a client cannot continue its session.
-type Lost = ();
-
 impl Soak {
-    /// What is known of the rows.
-    ///
-    /// # Panics
-    ///
-    /// A client has panicked.
-    pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().expect("no client panics")
-    }
-
-    /// Tells all clients to end.
-    pub fn ends(&self) {
-        self.is_over.store(true, Ordering::SeqCst);
-    }
-
-    /// What was wrong, if anything was.
-    pub fn wrong(&self) -> Option<String> {
-        self.wrong.lock().expect("no client panics").clone()
-    }
-
-    fn goes_on(&self) -> bool {
-        !self.is_over.load(Ordering::SeqCst)
-    }
-
-    fn fails(&self, what: String) {
-        let mut wrong = self.wrong.lock().expect("no client panics");
-        wrong.get_or_insert(what);
-        self.ends();
-    }
-
-    fn check(&self, what: &str, told: Result<(), String>) {
-        if let Err(why) = told {
-            self.fails(format!("{what}: {why}"));
-        }
-    }
-
     /// Runs all clients until they are told to end; `ends` decides when, and how.
     pub fn run(&self, site: &QueueSite, own: &mut Own, seed: u64, ends: impl FnOnce(&Self)) {
         self.is_over.store(false, Ordering::SeqCst);
@@ -105,50 +37,6 @@ impl Soak {
             scope.spawn(|| own.work(self, &options));
             ends(self);
         });
-    }
-
-    /// A session of client `who`, which may be killed from now on. `None` when it is over.
-    fn session(&self, options: &ConnectOptions, who: u64) -> Option<Session> {
-        while self.goes_on() {
-            match Session::open(options) {
-                Ok(mut session) => {
-                    let mut connections = self.connections.lock().expect("no client panics");
-                    connections.insert(who, session.id());
-                    drop(connections);
-                    if session.run("USE shop").is_ok() {
-                        return Some(session);
-                    }
-                }
-                Err(_) if !self.goes_on() => {}
-                // MySQL 9.7 does that to a client once in many thousands of KILLs of others.
-                Err(why) if why.chain().contains(" was cut off: ") => {}
-                Err(why) => self.fails(format!("a connection: {}", why.chain())),
-            }
-        }
-        None
-    }
-
-    /// Asks for one value. Where it is refused for a reason that is allowed, the session is given up.
-    fn value(&self, session: &mut Session, sql: &str) -> Result<Option<String>, Lost> {
-        self.counts.statements.fetch_add(1, Ordering::Relaxed);
-        session.value(sql).map_err(|why| self.allow(sql, &why))
-    }
-
-    fn done(&self, session: &mut Session, sql: &str) -> Result<(), Lost> {
-        self.counts.statements.fetch_add(1, Ordering::Relaxed);
-        session.run(sql).map_err(|why| self.allow(sql, &why))
-    }
-
-    fn allow(&self, sql: &str, why: &evenkeel_op::Error) {
-        let said = why.chain();
-        // Interrupted; the table's definition has changed.
-        let is_allowed = ["ERROR 1317 (", "ERROR 1412 ("]
-            .iter()
-            .any(|code| said.contains(code));
-        let is_lost = matches!(why.kind(), ErrorKind::Unreachable | ErrorKind::LockTimeout);
-        if !is_allowed && !is_lost {
-            self.fails(format!("{sql}: {said}"));
-        }
     }
 
     /// Makes the shared queues.

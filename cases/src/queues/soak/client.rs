@@ -1,6 +1,6 @@
 //! Those who produce and those who consume.
 
-use super::{Lost, QUEUES, Soak};
+use super::shared::{Lost, QUEUES, Soak};
 use crate::queues::ledger::{LOOK, Seen, text};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;

@@ -1,6 +1,6 @@
 //! Those who make, change and lock tables.
 
-use super::{QUEUES, Soak};
+use super::shared::{Lost, QUEUES, Soak};
 use crate::queues::QueueSite;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
@@ -66,7 +66,7 @@ impl Own {
         }
     }
 
-    fn cycle(&mut self, soak: &Soak, session: &mut Session) -> Result<(), super::Lost> {
+    fn cycle(&mut self, soak: &Soak, session: &mut Session) -> Result<(), Lost> {
         let of = |name, rows: &[i64]| State::from([(name, rows.to_vec())]);
         let rows = [1, 2, 3];
         let steps = [

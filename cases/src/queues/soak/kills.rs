@@ -1,6 +1,6 @@
 //! Who kills clients at random.
 
-use super::Soak;
+use super::shared::Soak;
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
 use evenkeel_testkit::traffic::Random;

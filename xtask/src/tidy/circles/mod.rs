@@ -15,9 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// So many modules may use each other.
 const CIRCLE_MAX: usize = 3;
 
-/// Crates with larger circles, and how many modules are in each of those. They may only shrink.
-const LARGER: [(&str, &[usize]); 1] = [("cases", &[4])];
-
 /// The modules of a crate, and how they use each other.
 struct Graph {
     name: String,
@@ -28,7 +25,7 @@ struct Graph {
 
 /// Checks all crates.
 pub(super) fn check(files: &[Tracked]) -> Vec<String> {
-    violations(&graphs(files), &LARGER)
+    violations(&graphs(files))
 }
 
 /// Returns a table of all crates; or of one, who uses what of whom in its large circles.
@@ -57,34 +54,14 @@ fn graphs(files: &[Tracked]) -> Vec<Graph> {
     roots.map(graph).collect()
 }
 
-fn violations(graphs: &[Graph], larger: &[(&str, &[usize])]) -> Vec<String> {
+fn violations(graphs: &[Graph]) -> Vec<String> {
     let mut found = Vec::new();
-    for (name, _) in larger {
-        if !graphs.iter().any(|graph| graph.name == *name) {
-            found.push(format!(
-                "{name}:1: has no modules, but larger circles are listed"
-            ));
-        }
-    }
     for graph in graphs {
-        let name = &graph.name;
-        let listed = larger.iter().find(|(one, _)| one == name);
-        let listed = listed.map_or(&[][..], |(_, sizes)| *sizes);
-        let sizes = graph.sizes(CIRCLE_MAX);
-        if sizes.as_slice() > listed {
-            let allowed = match listed {
-                [] => CIRCLE_MAX.to_string(),
-                _ => list(listed),
-            };
+        let (name, sizes) = (&graph.name, graph.sizes(CIRCLE_MAX));
+        if !sizes.is_empty() {
             found.push(format!(
-                "{name}:1: modules use each other in circles of {}, {allowed} are allowed: move what they share below \
-                 them ('cargo xtask tidy --circles {name}' shows it)",
-                list(&sizes),
-            ));
-        } else if sizes.as_slice() < listed {
-            found.push(format!(
-                "{name}:1: its circles shrank from {} to {}: update LARGER in xtask/src/tidy/circles/mod.rs",
-                list(listed),
+                "{name}:1: modules use each other in circles of {}, {CIRCLE_MAX} are allowed: move what they share \
+                 below them ('cargo xtask tidy --circles {name}' shows it)",
                 list(&sizes),
             ));
         }

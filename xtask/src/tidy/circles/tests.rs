@@ -123,26 +123,10 @@ fn ring(count: usize) -> Graph {
 }
 
 #[test]
-fn large_circles_are_refused_unless_they_are_listed() {
-    let said = |count, listed: &[(&str, &[usize])]| violations(&[ring(count)], listed);
-    assert_eq!(said(3, &[]), [""; 0]);
-    assert!(
-        said(4, &[])[0].contains("circles of 4, 3 are allowed"),
-        "{:?}",
-        said(4, &[])
-    );
-    assert_eq!(said(4, &[("crates/x", &[4])]), [""; 0]);
-    let grown = said(5, &[("crates/x", &[4])]);
-    assert!(
-        grown[0].contains("circles of 5, 4 are allowed"),
-        "{grown:?}"
-    );
-    for shrunk in [
-        said(4, &[("crates/x", &[5])]),
-        said(3, &[("crates/x", &[4])]),
-    ] {
-        assert!(shrunk[0].contains("update LARGER"), "{shrunk:?}");
-    }
-    assert_eq!(said(3, &[("crates/gone", &[4])]).len(), 1);
+fn large_circles_are_refused() {
+    let said = |count| violations(&[ring(count)]);
+    assert_eq!(said(3), [""; 0]);
+    let four = said(4);
+    assert!(four[0].contains("circles of 4, 3 are allowed"), "{four:?}");
     assert!(ring(4).details().contains("  m0\n    uses m1: Thing\n"));
 }

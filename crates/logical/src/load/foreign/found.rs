@@ -2,7 +2,7 @@
 
 use crate::load::source::Table;
 use crate::objects::Objects;
-use evenkeel_server::abilities::Flavour;
+use evenkeel_server::abilities::Recorded;
 use evenkeel_server::coordinates::Coordinates;
 
 /// What a directory of another program holds.
@@ -26,7 +26,7 @@ pub(super) fn objects(databases: Vec<crate::objects::Database>, version_text: St
         one.collation == word || tables.any(|table| says(&table.create, word.as_bytes()))
     });
     Objects {
-        flavour: Flavour::MySql,
+        flavour: Recorded::of(Some(&version_text)).flavour,
         version_text,
         utf8mb4_collation: if newer { word } else { "utf8mb4_general_ci" }.to_owned(),
         databases,

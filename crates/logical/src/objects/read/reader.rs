@@ -2,7 +2,7 @@
 
 use super::grants::Grants;
 use crate::objects::{Kind, ObjectName, Selection, Unmatched};
-use evenkeel_server::abilities::{Abilities, Flavour};
+use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
 
 /// What all questions need.
@@ -28,9 +28,5 @@ impl Reader<'_> {
             database: database.to_owned(),
             name: name.to_owned(),
         });
-    }
-
-    pub(super) fn is_mariadb(&self) -> bool {
-        self.abilities.flavour == Flavour::MariaDb
     }
 }
