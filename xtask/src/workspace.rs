@@ -122,7 +122,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_file_belongs_to_the_innermost_package() {
-        let workspace = made(&[("outer", "benchmarks", &[]), ("inner", "benchmarks/urls", &[])]);
+        let workspace = made(&[
+            ("outer", "benchmarks", &[]),
+            ("inner", "benchmarks/urls", &[]),
+        ]);
         let owner = |path| workspace.owner(path).map(|one| one.name.as_str());
         assert_eq!(owner("benchmarks/urls/src/a.rs"), Some("inner"));
         assert_eq!(owner("benchmarks/urlsx/a.rs"), Some("outer"));

@@ -18,9 +18,11 @@ pub(crate) fn perform(session: &mut Session, plan: &Plan) -> Result<()> {
         return Ok(());
     };
     for name in &plan.create {
-        create(session, &FUNCTIONS, name, library).map_err(|error| match ServerNumber::of(&error) {
-            Some(1126) if plan.here.is_none() => to_copy(&error, plan),
-            _ => explain(error),
+        create(session, &FUNCTIONS, name, library).map_err(|error| {
+            match ServerNumber::of(&error) {
+                Some(1126) if plan.here.is_none() => to_copy(&error, plan),
+                _ => explain(error),
+            }
         })?;
     }
     Ok(())

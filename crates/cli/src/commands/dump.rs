@@ -130,7 +130,7 @@ fn masks(args: &Dump) -> Result<Masks> {
     let masks = Masks::new(&args.masks, key.transpose()?)?;
     if args.resume && !masks.can_be_repeated() {
         return Err(Error::usage(
-            "--resume needs --mask-key-file: what is there was masked with a key that nobody has any more",
+            "--resume needs --mask-key-file: the existing files were masked with a key that was discarded",
         )
         .hint("start again with --overwrite-unfinished, or give each run the same --mask-key-file"));
     }

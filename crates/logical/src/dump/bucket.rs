@@ -53,10 +53,8 @@ impl Bucket {
             return Err(Error::usage(format!("{shown} is not empty")).hint("choose another place"));
         }
         if has(MARK) && leftover == Leftover::Refuse {
-            return Err(
-                Error::usage(format!("{shown} holds a dump that did not end"))
-                    .hint("clear it: --overwrite-unfinished"),
-            );
+            return Err(Error::usage(format!("{shown} holds an unfinished dump"))
+                .hint("clear it: --overwrite-unfinished"));
         }
         let bucket = Self {
             store: store.clone(),

@@ -271,9 +271,9 @@ fn numbers(session: &mut Session) -> HashMap<String, String> {
 /// Returns the error for a table whose shape changed during the dump.
 pub(super) fn changed(table: &str) -> Error {
     Error::failed(format!(
-        "{table} was altered, emptied or dropped during the dump"
+        "{table} was altered, truncated or dropped during the dump"
     ))
-    .hint("run it again, and keep DDL away from what is dumped")
+    .hint("run it again, and run no DDL on these tables meanwhile")
 }
 
 /// Puts the table's name on an error; what DDL does to a snapshot is said in plain words.

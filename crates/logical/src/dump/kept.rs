@@ -133,16 +133,16 @@ impl Grounds<'_> {
     /// Says why a table's chunks are none of the new dump, whatever was written to it.
     fn differs(&self, table: &Table, left: &LeftTable, first: &View) -> Option<&'static str> {
         if !first.is_written_as(self.view) {
-            return Some("the format or the compression is another");
+            return Some("the format or the compression changed");
         }
         if left.shape != self.look.shape(table) {
-            return Some("the table or what is dumped of it is another");
+            return Some("the table, or what is dumped of it, changed");
         }
         if !table.transactional {
             return Some("the table's engine has no transactions");
         }
         if table.condition.is_some() {
-            return Some("what --where takes may depend on other tables");
+            return Some("the rows that --where selects may depend on other tables");
         }
         None
     }
@@ -165,7 +165,7 @@ impl Grounds<'_> {
             })
             .collect();
         let bytes = ranges.iter().flat_map(|range| range.2).map(|one| one.bytes);
-        progress.phase("checking what is there", Some(bytes.sum()), Unit::Bytes);
+        progress.phase("checking existing files", Some(bytes.sum()), Unit::Bytes);
         let dir = self.output.dir().unwrap_or_default();
         let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
@@ -244,7 +244,7 @@ fn refuse_touched(
                 "a foreign key leads to a table that was written to since, and may have changed rows"
             }
             () if written.noticed.contains(&name) => {
-                "InnoDB has the table as written to since, the binary log has not"
+                "InnoDB reports writes to the table, but the binary log does not"
             }
             () => continue,
         };

@@ -349,10 +349,10 @@ fn no_dump(place: &Place) -> Error {
             .hint(format!("give the directory that has a {MANIFEST}"));
     }
     if place.open(MARK).is_ok() {
-        return Error::usage(format!("{shown} holds a dump that did not end"))
+        return Error::usage(format!("{shown} holds an unfinished dump"))
             .hint("wait for it, or resume it: dump --resume");
     }
-    Error::usage(format!("there is no dump in {shown}"))
+    Error::usage(format!("{shown} holds no dump"))
         .hint(format!("give the directory that has a {MANIFEST}"))
 }
 

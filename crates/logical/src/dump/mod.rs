@@ -397,8 +397,8 @@ fn one_instant(
         before = after;
     }
     Err(
-        Error::failed("objects are made, dropped or changed all the time: no view holds still")
-            .hint("keep DDL away for the first moment of a dump"),
+        Error::failed("schema objects keep changing: no consistent view is possible")
+            .hint("run no DDL during the first moments of a dump"),
     )
 }
 
@@ -407,13 +407,13 @@ fn warn(look: &Look, tables: &[Table], request: &Request, progress: &dyn Progres
     if request.filter.history {
         for name in history::left_out(&look.objects, true) {
             progress.warn(format!(
-                "{name} numbers its old rows by transactions, which no other server knows: only its rows of today are dumped"
+                "{name} numbers its old rows by transaction, and no other server knows these numbers: only its current rows are dumped"
             ));
         }
     }
     for table in tables.iter().filter(|t| t.has_rows && !t.transactional) {
         progress.warn(format!(
-            "{} is in {}, which has no transactions: it is dumped as it is later, not at the instant of the others",
+            "{} uses {}, which has no transactions: it is dumped as of a later time than the other tables",
             table.shown(),
             table.engine
         ));

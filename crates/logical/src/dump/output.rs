@@ -162,7 +162,7 @@ impl Local {
         }
         match leftover {
             Leftover::Refuse if has(MARK) => {
-                return Err(Error::usage(format!("{shown} holds a dump that did not end"))
+                return Err(Error::usage(format!("{shown} holds an unfinished dump"))
                     .hint("resume it with --resume, which keeps what is proved to be unchanged")
                     .hint("or clear it: --overwrite-unfinished"));
             }

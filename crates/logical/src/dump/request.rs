@@ -23,7 +23,7 @@ pub enum Leftover {
     /// Take it for a mistake.
     #[default]
     Refuse,
-    /// Clear it, and begin anew.
+    /// Clear it, and start over.
     Clear,
     /// Keep what a new view shows too. Where there is none, begin.
     GoOn,
@@ -42,9 +42,9 @@ pub struct Request {
     pub compression: Compression,
     /// About how large a chunk is before it is packed, in bytes.
     pub chunk_bytes: u64,
-    /// What makes the connections see one instant; `None` takes no lock.
+    /// What makes the connections see one point in time; `None` takes no lock.
     pub lock: Option<LockChoice>,
-    /// How long to put up with the lock.
+    /// How long to wait for the lock.
     pub limits: Limits,
     /// What becomes of definers.
     pub definer: Definer,

@@ -110,8 +110,7 @@ fn without_lock(
     let one_view = connections.len() == 1;
     if !one_view {
         progress.warn(
-            "without a lock, all tables are from one point in time only if nobody wrote"
-                .to_owned(),
+            "without a lock, all tables are from one point in time only if nobody wrote".to_owned(),
         );
     }
     Ok(Snapshot {

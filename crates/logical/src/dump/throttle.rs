@@ -84,7 +84,7 @@ impl Throttle {
                 {
                     let place = session.place().to_owned();
                     return Err(Error::usage(format!(
-                        "--max-lag needs a replica, and {place} replicates from nobody"
+                        "--max-lag needs a replica, and {place} is not a replica"
                     ))
                     .hint("name one with --throttle-host"));
                 }
@@ -169,7 +169,7 @@ impl Watcher {
             let worst = lags.and_then(|lags| lags.into_iter().max());
             let place = session.place();
             match worst {
-                None => return Ok(Some(format!("{place} does not replicate just now"))),
+                None => return Ok(Some(format!("{place} is not replicating"))),
                 Some(lag) if Duration::from_secs(lag) > most => {
                     let most = units::duration(most);
                     return Ok(Some(format!("{place} is {lag} s behind, more than {most}")));
@@ -197,7 +197,7 @@ impl Watcher {
         if since.elapsed() >= PATIENCE {
             let patience = units::duration(PATIENCE);
             return Err(Error::failed(format!("rested for {patience}: {reason}"))
-                .hint("raise the limit, or dump when there is less to do"));
+                .hint("raise the limit, or dump when the server is less busy"));
         }
         if !self.told {
             progress.note(format!("resting: {reason}"));

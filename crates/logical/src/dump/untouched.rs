@@ -45,7 +45,7 @@ pub(super) fn describe(view: &mut View, time: u64, session: &mut Session) -> Res
 pub(super) fn clock(session: &mut Session) -> Result<u64> {
     let now = session.value("SELECT UNIX_TIMESTAMP()")?;
     now.and_then(|text| text.split('.').next()?.parse().ok())
-        .ok_or_else(|| Error::failed("the server does not tell its time"))
+        .ok_or_else(|| Error::failed("the server does not report its time"))
 }
 
 /// Returns the tables that were written to after one view and before another; the inner error says in
@@ -93,10 +93,10 @@ fn comparable(first: &View, second: &View) -> Result<(), String> {
         _ if !first.locked => "the first view was taken without a lock",
         _ if first.server != second.server => "it is another server",
         _ if first.coordinates.binlog_file.is_none() => {
-            "where the first view is in the binary log is not known"
+            "the binary log position of the first view is unknown"
         }
         _ if second.coordinates.binlog_file.is_none() => {
-            "where the new view is in the binary log is not known"
+            "the binary log position of the new view is unknown"
         }
         _ => return Ok(()),
     };
@@ -105,7 +105,7 @@ fn comparable(first: &View, second: &View) -> Result<(), String> {
 
 /// Says whether the log has all that was written by others than those who keep it out by hand.
 fn logs_everything(session: &mut Session) -> Result<(), String> {
-    let told = |error: Error| format!("the server does not tell what it logs: {error}");
+    let told = |error: Error| format!("the server does not report what it logs: {error}");
     let abilities = Abilities::probe(session).map_err(told)?;
     let statement = match abilities.show_binary_log_status {
         true => "SHOW BINARY LOG STATUS",
@@ -245,7 +245,8 @@ impl<'a> Reading<'a> {
         self.seen += event.len() as u64;
         if self.seen > self.most {
             return Ok(Err(
-                "the binary log since the first view is longer than what it could save".to_owned(),
+                "reading the binary log since the first view would cost more than it saves"
+                    .to_owned(),
             ));
         }
         let is_first = header.kind == kind::FORMAT_DESCRIPTION;

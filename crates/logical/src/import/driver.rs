@@ -421,7 +421,7 @@ impl<'a> Driver<'a> {
             "{name} has rows, and no unique key, no transactions or no numbers of the file's own: which of the file's rows are among them cannot be told"
         ))
         .hint(format!(
-            "say before which line its rows are in, with --done {name}=LINE, or empty it and say --done {name}=1"
+            "pass --done {name}=LINE if its rows before that line are loaded, or empty it and pass --done {name}=1"
         )))
     }
 

@@ -22,7 +22,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
     // A request to stop is why all else failed.
     failures.sort_by_key(|one| (!is_stop(&one.error), one.at));
     let Some(first) = failures.into_iter().next() else {
-        return Error::failed("the import stopped, and nobody knows why");
+        return Error::failed("the import stopped for an unknown reason");
     };
     let place = driver.places.shown(first.at);
     let frontier = undone.values().copied().min().unwrap_or(driver.at.line + 1);
@@ -51,7 +51,7 @@ pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
     }
     if !unsure.is_empty() {
         error = error.hint(format!(
-            "whether the last statement for these got through is not known, so count their rows: {}",
+            "it is unknown whether the last statement for these tables was executed, so count their rows: {}",
             unsure.join(", ")
         ));
     }

@@ -87,7 +87,7 @@ impl Files {
         let identity = Some((facts.st_dev, facts.st_ino));
         if self.open.iter().any(|one| one.identity == identity) {
             return Err(Error::failed(format!(
-                "{shown} has itself run: it would never end"
+                "{shown} runs itself, and would never end"
             )));
         }
         Ok(Input {

@@ -152,7 +152,7 @@ impl Driver<'_> {
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                 {
-                    return Err(Error::failed(format!("{name} is no character set")));
+                    return Err(Error::failed(format!("{name} is not a character set")));
                 }
                 self.set(format!("SET NAMES {name}").as_bytes())?
             }
@@ -172,16 +172,16 @@ impl Driver<'_> {
     fn source(&mut self, named: &[u8], splitter: &mut Splitter<Ahead>) -> Result<Next> {
         let shown = String::from_utf8_lossy(named).into_owned();
         if !self.request.source {
-            return Err(Error::failed(format!(
-                "the file has {shown} run, and --no-source is given"
-            ))
-            .hint("without --no-source, files that it names are run"));
+            return Err(
+                Error::failed(format!("the file runs {shown}, but --no-source is set"))
+                    .hint("without --no-source, files that it names are run"),
+            );
         }
         if self.sandboxed {
             return Err(Error::failed(format!(
-                "the file has {shown} run behind the line that enables the sandbox mode"
+                "the file runs {shown} after the line that enables the sandbox mode"
             ))
-            .hint("files of mariadb-dump have that line, so that nothing in them runs other files: look who wrote this one"));
+            .hint("files of mariadb-dump have that line, so that nothing in them runs other files: check who wrote this one"));
         }
         let input = self.files.open(named)?;
         let own = splitter.first().0;

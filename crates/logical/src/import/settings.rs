@@ -104,7 +104,7 @@ fn ask(connection: &mut Connection) -> Result<Values> {
         let mut cells = row.cells();
         while !cells.is_empty() {
             let cell = cells.next().map_err(|error| {
-                Error::failed("the server's answer about the session is none").because(error)
+                Error::failed("the server's answer about the session is not valid").because(error)
             })?;
             values.push(cell.map(<[u8]>::to_vec));
         }

@@ -21,7 +21,7 @@ impl Driver<'_> {
         }
         match kind {
             Kind::Rollback if self.left_open => Err(Error::failed(
-                "the file takes back what another file did, which was committed",
+                "the file rolls back what another file did, which is already committed",
             )
             .hint("import this file with the mariadb or mysql client")),
             Kind::Rollback => self.alone(text),

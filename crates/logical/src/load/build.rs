@@ -174,7 +174,7 @@ impl Builder<'_> {
         }
         match &statement.broken {
             Some(why) => self.progress.warn(format!(
-                "{} is not made: it was broken when it was dumped ({why})",
+                "{} is not created: it was already broken in the dump ({why})",
                 statement.object
             )),
             None => failed.push(error),

@@ -61,7 +61,7 @@ pub(super) fn collations(
         listed(&shown)
     ))
     .hint(format!(
-        "name one that it has instead: --collation {first}=utf8mb4_unicode_520_ci"
+        "choose one that it knows: --collation {first}=utf8mb4_unicode_520_ci"
     )))
 }
 
@@ -89,11 +89,11 @@ pub(super) fn history(session: &mut Session, source: &Source) -> Result<()> {
     taken.map_err(|error| match error.kind() {
         ErrorKind::Unreachable => error,
         _ => Error::refused(
-            "the dump holds old rows of system-versioned tables, and this server takes none",
+            "the dump holds old rows of system-versioned tables, which this server does not accept",
         )
         .because(error)
-        .hint("MariaDB takes them from 10.11 on, unless its option secure_timestamp forbids it")
-        .hint("a dump without --history holds the rows of today"),
+        .hint("MariaDB 10.11 and later accept them, unless the option secure_timestamp forbids it")
+        .hint("a dump without --history holds only current rows"),
     })?;
     dropped
 }
@@ -158,7 +158,7 @@ pub(super) fn all(
             "this server cannot hold {count} of the objects: {}",
             listed(&problems)
         ))
-        .hint("leave them out with --exclude; nothing was made")),
+        .hint("leave them out with --exclude; nothing was created")),
     }
 }
 

@@ -229,18 +229,18 @@ fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<
         Some(state) if state.id != source.id && state.finished => Ok(None),
         Some(state) if state.id != source.id && state.dump == source.dump => {
             Err(Error::usage(format!(
-                "a load of this dump was begun with other options: {}; now they are {}",
+                "a load of this dump was started with other options: {}; now they are {}",
                 state.choices,
                 request.choices()
             ))
-            .hint("give it the options of then: it goes on from where it was")
+            .hint("use the original options to resume it")
             .hint(format!(
-                "to give it up, drop what it made and the database {}",
+                "to abandon it, drop what it created and the database {}",
                 state::SCHEMA
             )))
         }
         Some(state) if state.id != source.id => Err(Error::refused(
-            "another load did not come to its end on this server",
+            "another load on this server is unfinished",
         )
         .hint(format!(
             "run it again as it was run: it goes on from where it was. To give it up, drop what it \

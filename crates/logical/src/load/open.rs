@@ -113,10 +113,10 @@ impl Source {
         match wrong.len() {
             0 => Ok(()),
             count => Err(Error::failed(format!(
-                "the dump is not whole, {count} of its files are missing or cut: {}",
+                "the dump is incomplete: {count} of its files are missing or truncated: {}",
                 listed(&wrong)
             ))
-            .hint("bring these files back; nothing was loaded")),
+            .hint("restore these files; nothing was loaded")),
         }
     }
 }
@@ -141,7 +141,7 @@ fn packing(manifest: &Manifest) -> Result<Packing> {
         "gzip" => Ok(Packing::Gzip),
         "zstd" => Ok(Packing::Zstd),
         other => Err(Error::failed(format!(
-            "the dump is packed with {other}, which this program does not know"
+            "the dump is compressed with {other}, which this program does not know"
         ))
         .hint("load it with a newer evenkeel")),
     }
@@ -193,7 +193,7 @@ fn table(
     }
 }
 
-/// Names a load by its source and by what decides the outcome, so that it is not gone on with in
+/// Names a load by its source and by what decides the outcome, so that it is not resumed in
 /// another way.
 fn id(manifest: &[u8], request: &Request) -> String {
     let mut hasher = blake3::Hasher::new();

@@ -92,7 +92,7 @@ impl State {
         };
         if version != VERSION {
             return Err(Error::refused(format!(
-                "{SCHEMA} on this server is of another version of evenkeel"
+                "{SCHEMA} on this server was written by another version of evenkeel"
             ))
             .hint(format!(
                 "finish that load with the evenkeel that began it, or drop the database {SCHEMA} and load again with --replace"
@@ -252,7 +252,7 @@ pub(super) fn only_one(session: &mut Session) -> Result<()> {
     match got.as_deref() {
         Some("1") => Ok(()),
         _ => Err(
-            Error::new(ErrorKind::Busy, "another load is at work on this server").hint(
+            Error::new(ErrorKind::Busy, "another load is running on this server").hint(
                 "wait for it; a load that was killed holds on until the server has ended its \
                  last statement (SHOW PROCESSLIST)",
             ),

@@ -79,7 +79,7 @@ fn told(table: &Table, here: u64, there: u64, same: bool) -> Option<String> {
     match (here == there, same) {
         (true, true) => None,
         (true, false) => Some(format!(
-            "{shown} has other values in some of its {here} rows"
+            "{shown}: some of its {here} rows have different values"
         )),
         (false, _) => Some(format!(
             "{shown} has {} instead of {here}",
@@ -98,7 +98,7 @@ fn files_are_the_same(table: &Table, taken: &BTreeMap<u64, (u64, String)>) -> Re
         };
         if check(chunk)? != *hash {
             return Err(Error::failed(format!(
-                "{} is not what it was when it was loaded",
+                "{} has changed since it was loaded",
                 chunk.path.display()
             )));
         }

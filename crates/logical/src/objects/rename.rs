@@ -96,5 +96,5 @@ fn sentence(object: &ObjectName, doubt: &Doubt) -> String {
         Doubt::Itself(name) => format!("has a statement about the database {name} itself"),
         Doubt::Unread => "is not understood".to_owned(),
     };
-    format!("{object} {why}: that stays as it is, look whether it is meant so")
+    format!("{object} {why}: it stays as it is; check whether that is right")
 }

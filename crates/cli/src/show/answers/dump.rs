@@ -147,7 +147,7 @@ impl From<Masked> for MaskedDump {
 impl MaskedDump {
     fn text(&self) -> String {
         let key = match self.key {
-            Some("random") => ", with a key that nobody has any more",
+            Some("random") => ", with a key that was discarded",
             Some(_) => ", with the key of the file",
             None => "",
         };
@@ -183,7 +183,7 @@ impl Answer for DumpAnswer {
         let rested = match self.rested_s {
             0.0 => String::new(),
             rested => format!(
-                "; readers rested for {}",
+                "; connections waited for {}",
                 units::duration(Duration::from_secs_f64(rested))
             ),
         };

@@ -82,7 +82,7 @@ impl Answer for LoadAnswer {
         );
         if self.chunks_loaded < self.chunks {
             text.push_str(&format!(
-                "{} of {} of rows were in before this run\n",
+                "{} of {} of rows were loaded before this run\n",
                 self.chunks - self.chunks_loaded,
                 units::count(self.chunks, "file")
             ));

@@ -191,7 +191,7 @@ fn shape(column: &Column) -> Result<How, Reason> {
         _ if column.is_integer() => Ok(How::Integer(span(column))),
         "decimal" => Ok(How::Decimal),
         "mediumtext" | "longtext" => {
-            Err(typed(column, "such texts are too long to be held at once"))
+            Err(typed(column, "such values are too long to keep in memory"))
         }
         _ if !column.is_text() => Err(typed(column, "only texts and numbers have a shape")),
         // Others write no ASCII, or hold bytes that look like it.

@@ -93,7 +93,7 @@ fn no_rule(text: &str) -> Error {
 }
 
 fn no_way(way: &str) -> Error {
-    Error::usage(format!("'{way}' is no way to mask a column"))
+    Error::usage(format!("'{way}' is not a way to mask a column"))
         .hint("use null, empty, fixed:TEXT, hash, email, shape or year")
 }
 

@@ -78,7 +78,7 @@ impl Name {
     }
 
     fn with(self, shown: &str, argument: &[u8]) -> Command {
-        let lacks = |what: &str| Command::Refused(format!("{shown} is followed by no {what}"));
+        let lacks = |what: &str| Command::Refused(format!("{shown} needs a {what}"));
         let word = first_word(argument);
         match self {
             Self::Use if word.is_empty() => lacks("name of a database"),
@@ -95,10 +95,10 @@ impl Name {
             Self::Sandbox => Command::Sandbox,
             Self::Show | Self::Display => Command::Nothing,
             Self::Runs => Command::Refused(format!(
-                "{shown} would run a program of this host, and an import runs none"
+                "{shown} would run a program on this host, and import runs none"
             )),
             Self::Reconnects => Command::Refused(format!(
-                "{shown} would begin another session, and an import keeps its own"
+                "{shown} would start another session, and import keeps its own"
             )),
         }
     }
@@ -127,7 +127,7 @@ pub(super) fn of_letter(letter: u8, argument: &[u8]) -> (Command, bool) {
             (command, name.takes_argument())
         }
         None => (
-            Command::Refused(format!("{shown} is no command of the clients")),
+            Command::Refused(format!("{shown} is not a client command")),
             false,
         ),
     }

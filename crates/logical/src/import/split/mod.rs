@@ -246,7 +246,7 @@ impl<R: Read> Splitter<R> {
         if !self.binary && memchr(0, text).is_some() {
             return Err(
                 Error::failed("the statement has a zero byte, as clients refuse it").hint(
-                    "if it is to be there, give --binary-mode; if the file is UTF-16, convert it to UTF-8",
+                    "if it belongs there, use --binary-mode; if the file is UTF-16, convert it to UTF-8",
                 ),
             );
         }
@@ -271,7 +271,7 @@ impl<R: Read> Splitter<R> {
                 "the file ends inside {what} that begins on line {}",
                 self.opened
             ))
-            .hint("the file is cut off, or was damaged: look whether its last line is whole"));
+            .hint("the file is truncated or damaged: check its last line"));
         }
         self.at = self.end;
         let Some(begun) = self.begun.take() else {

@@ -109,8 +109,8 @@ impl Files {
     /// Errors: `Failed`, with its name.
     pub(super) fn need(&mut self, name: &str) -> Result<Found> {
         self.take(name).ok_or_else(|| {
-            Error::failed(format!("the dump is not whole: {name} is missing"))
-                .hint("bring it back from another copy; nothing was loaded")
+            Error::failed(format!("the dump is incomplete: {name} is missing"))
+                .hint("restore it from another copy; nothing was loaded")
         })
     }
 

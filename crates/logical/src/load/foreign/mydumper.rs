@@ -37,7 +37,7 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
     let mut files = Files::list(dir)?;
     if files.take("metadata.partial").is_some() {
         return Err(Error::usage(format!(
-            "{} holds a mydumper run that did not end",
+            "{} holds an unfinished mydumper run",
             dir.display()
         ))
         .hint("wait for it, or dump again"));
@@ -46,7 +46,7 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
     let metadata = metadata(&String::from_utf8_lossy(&text));
     if !metadata.ended {
         return Err(Error::usage(format!(
-            "{} holds a mydumper run that did not end: metadata does not say when it finished",
+            "{} holds an unfinished mydumper run: metadata does not say when it finished",
             dir.display()
         )));
     }
@@ -59,7 +59,7 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
         let left_alone = files.take_ending(ending).len();
         if left_alone > 0 {
             notes.push(format!(
-                "mydumper's files *{ending} were not looked at ({left_alone})"
+                "mydumper's files *{ending} were ignored ({left_alone})"
             ));
         }
     }

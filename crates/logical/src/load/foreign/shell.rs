@@ -124,7 +124,7 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
     let overview: Overview = json(&files.need(OVERVIEW)?, &mut identity)?;
     let done = files.take(DONE).ok_or_else(|| {
         Error::usage(format!(
-            "{} holds a dump of MySQL Shell that did not end",
+            "{} holds an unfinished dump of MySQL Shell",
             dir.display()
         ))
         .hint("wait for it, or dump again")
@@ -345,7 +345,9 @@ impl Options {
         }
         let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !plain(&self.default_character_set) {
-            return Err(Error::refused("the dump's character set has no sound name"));
+            return Err(Error::refused(
+                "the dump's character set has an invalid name",
+            ));
         }
         let optionally = match self.fields_optionally_enclosed {
             true => "OPTIONALLY ",

@@ -108,7 +108,7 @@ fn from_lists(reader: &mut Reader<'_>, database: &str, name: &str) -> Result<Opt
 
 fn no_text(database: &str, name: &str) -> Error {
     Error::failed(format!(
-        "view {database}.{name} refers to what is not there, and the server does not give its text"
+        "view {database}.{name} refers to something that does not exist, and the server does not show its definition"
     ))
     .hint("drop or fix it, or leave it out with --exclude")
 }
