@@ -1,35 +1,18 @@
 //! Backs up a server's files: once everything, then only what changed.
 
-mod ahead;
-mod applier;
-mod culprits;
-mod current;
 mod engine;
 mod freeze;
-mod give_way;
-mod hold;
-mod image;
-mod method;
-mod order;
-mod origin;
-mod pace;
-mod pages;
-mod plan;
 mod read;
-mod read_file;
 mod request;
+mod settle;
 mod source_file;
-mod stands_still;
 mod survey;
-mod suspects;
-mod turns;
-mod volumes;
 
 pub use engine::assess as assess_engine;
 pub use freeze::Moments;
-pub use hold::{HeldImage, hold};
+pub use freeze::hold::{HeldImage, hold};
 pub use request::{ApplierWish, BackupRequest, LockWish, RunKind, SnapshotChoice, Source};
-pub use stands_still::stands_still;
+pub use survey::stands_still::stands_still;
 pub use survey::layout_of;
 
 use crate::engine::Tool;
@@ -41,14 +24,15 @@ use evenkeel_repository::{Begin, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Provider;
 use freeze::Frozen;
-use method::{Method, Moment};
-use origin::Origin;
 use read::ReadTotals;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-use suspects::Settled;
+use settle::Settled;
+use survey::method::{Method, Moment};
+use survey::origin::{self, Origin};
+use survey::volumes;
 
 /// A finished run.
 #[derive(Debug, Clone)]
@@ -236,7 +220,7 @@ fn store(
     for (name, path) in roots.chain(dirs) {
         writer.add(read_file::dir_meta(name, path)?)?;
     }
-    let settled = suspects::settle(frozen, &totals, request, run)?;
+    let settled = settle::settle(frozen, &totals, request, run)?;
     run.progress.end();
     Ok((totals, settled))
 }

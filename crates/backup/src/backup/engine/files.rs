@@ -1,7 +1,7 @@
 //! What a file of the stream is in the generation: its name, its blocks, how its pages are checked.
 
-use super::super::pages::{self, PageCheck};
-use super::super::read_file;
+use super::super::read::pages::{self, PageCheck};
+use super::super::read::read_file;
 use evenkeel_op::{Context, Result};
 use evenkeel_repository::{FileKind, FileMeta};
 use evenkeel_server::files::{FileClass, ServerFiles, generation_name, relative_path};

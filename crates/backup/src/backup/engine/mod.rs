@@ -20,7 +20,7 @@ pub(super) use find::find;
 use super::freeze::Moments;
 use super::request::{BackupRequest, Source};
 use super::survey::Survey;
-use super::suspects::{self, Settled};
+use super::settle::{self, Settled};
 use crate::engine::{self, OptionFile, Ticks, Tool};
 use crate::facts::Facts;
 use crate::left_out::LeftOut;
@@ -90,7 +90,7 @@ pub(super) fn take(
     listed.keep_common(&tables::listed_now(connect, &request.limits)?);
     let tables = Some(all_tables(&listed, &survey.files, &streamed)?);
     let (suspects, more) = streamed.totals.findings.take();
-    let corrupt = suspects::judge(suspects, more, request, run)?;
+    let corrupt = settle::judge(suspects, more, request, run)?;
     streamed.notes.clear();
     Ok(Taken {
         coordinates,

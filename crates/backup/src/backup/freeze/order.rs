@@ -13,19 +13,19 @@
 //!
 //! For Aria this is enough while nobody but its checkpoints writes to it: those of the system tables wait for
 //! `BACKUP STAGE BLOCK_COMMIT`, and it waits for them. Where there are tables of users, whose
-//! statements run on, the process is stopped for the moment: see [`super::method`].
+//! statements run on, the process is stopped for the moment: see [`crate::backup::survey::method`].
 
-use super::survey::any_time;
+use crate::backup::survey::any_time;
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 
 /// Returns the files that may be cloned while the server writes to them.
-pub(super) fn early_files(files: &ServerFiles) -> Vec<FoundFile> {
+pub(in crate::backup) fn early_files(files: &ServerFiles) -> Vec<FoundFile> {
     let early = files.files.iter().filter(|file| any_time(file.class));
     early.cloned().collect()
 }
 
 /// Returns the files that are cloned in the moment, in their order.
-pub(super) fn late_files(files: &ServerFiles) -> Vec<FoundFile> {
+pub(in crate::backup) fn late_files(files: &ServerFiles) -> Vec<FoundFile> {
     let late = files.files.iter().filter(|file| !any_time(file.class));
     let mut late: Vec<FoundFile> = late.cloned().collect();
     // Stable: those of one step stay together by their directories.

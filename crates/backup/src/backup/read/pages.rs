@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Returns the generation names of the system tablespace's files, in their order.
-pub(super) fn system_space(files: &ServerFiles) -> Vec<String> {
+pub(in crate::backup) fn system_space(files: &ServerFiles) -> Vec<String> {
     let files = files.system_tablespace().into_iter();
     files.map(|file| file.name.clone()).collect()
 }
@@ -19,7 +19,7 @@ const REPORTED_MAX: usize = 1000;
 
 /// How the pages of one file are checked.
 #[derive(Debug, Clone)]
-pub(super) struct PageCheck {
+pub(in crate::backup) struct PageCheck {
     format: SpaceFormat,
     /// Number of the file's first page: not 0 for the second file of the system tablespace.
     first_page: u32,
@@ -27,7 +27,7 @@ pub(super) struct PageCheck {
 
 impl PageCheck {
     /// Reads the first page of a tablespace file; `None` when its pages cannot be checked.
-    pub(super) fn of_file(file: &File) -> Result<Option<Self>> {
+    pub(in crate::backup) fn of_file(file: &File) -> Result<Option<Self>> {
         Ok(match SpaceFormat::of_file(file)? {
             Probe::Checkable(format) => Some(Self {
                 format,
@@ -38,7 +38,7 @@ impl PageCheck {
     }
 
     /// The same from the first page itself.
-    pub(super) fn of_page(first: &[u8]) -> Option<Self> {
+    pub(in crate::backup) fn of_page(first: &[u8]) -> Option<Self> {
         match SpaceFormat::parse(first) {
             Probe::Checkable(format) => Some(Self {
                 format,
@@ -49,7 +49,7 @@ impl PageCheck {
     }
 
     /// Returns the check for a later file of the same tablespace.
-    pub(super) fn continued(&self, first_page: u32) -> Self {
+    pub(in crate::backup) fn continued(&self, first_page: u32) -> Self {
         Self {
             format: self.format,
             first_page,
@@ -57,12 +57,12 @@ impl PageCheck {
     }
 
     /// Whether the server keeps holes in the file.
-    pub(super) fn has_holes(&self) -> bool {
+    pub(in crate::backup) fn has_holes(&self) -> bool {
         self.format.page_compressed
     }
 
     /// Checks every page of a block that starts at byte `offset` of the file.
-    pub(super) fn block(&self, file: &str, offset: u64, bytes: &[u8], into: &Findings) {
+    pub(in crate::backup) fn block(&self, file: &str, offset: u64, bytes: &[u8], into: &Findings) {
         let size = self.format.physical_size();
         let mut checked = 0;
         for (index, page) in bytes.chunks(size).enumerate() {
@@ -89,16 +89,16 @@ impl PageCheck {
 
 /// A page that failed its check; its doublewrite copy may still save it.
 #[derive(Debug, Clone)]
-pub(super) struct Suspect {
-    pub(super) file: String,
-    pub(super) page: u64,
-    pub(super) space: u32,
-    pub(super) header: Option<PageHeader>,
-    pub(super) why: String,
+pub(in crate::backup) struct Suspect {
+    pub(in crate::backup) file: String,
+    pub(in crate::backup) page: u64,
+    pub(in crate::backup) space: u32,
+    pub(in crate::backup) header: Option<PageHeader>,
+    pub(in crate::backup) why: String,
 }
 
 impl Suspect {
-    pub(super) fn report(self) -> CorruptPage {
+    pub(in crate::backup) fn report(self) -> CorruptPage {
         CorruptPage {
             file: self.file,
             page: self.page,
@@ -113,7 +113,7 @@ impl Suspect {
 
 /// What the checks of a run found; shared by all workers.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
+pub(in crate::backup) struct Findings {
     checked: AtomicU64,
     corrupt: AtomicU64,
     suspects: Mutex<Vec<Suspect>>,
@@ -129,12 +129,12 @@ impl Findings {
     }
 
     /// Returns how many pages were checked.
-    pub(super) fn checked(&self) -> u64 {
+    pub(in crate::backup) fn checked(&self) -> u64 {
         self.checked.load(Ordering::Relaxed)
     }
 
     /// Takes the suspects, with how many there were beyond the kept ones.
-    pub(super) fn take(&self) -> (Vec<Suspect>, u64) {
+    pub(in crate::backup) fn take(&self) -> (Vec<Suspect>, u64) {
         let suspects =
             std::mem::take(&mut *self.suspects.lock().unwrap_or_else(|e| e.into_inner()));
         let more = self.corrupt.load(Ordering::Relaxed) - suspects.len() as u64;

@@ -1,9 +1,9 @@
 //! Freezes a server's files without a repository: what the proofs of the freezing itself stand on.
 
-use super::freeze::{self, Frozen, Moments};
-use super::request::BackupRequest;
-use super::source_file::source;
-use super::survey;
+use crate::backup::freeze::{self, Frozen, Moments};
+use crate::backup::request::BackupRequest;
+use crate::backup::source_file::source;
+use crate::backup::survey;
 use evenkeel_op::{Error, Result, Run};
 use evenkeel_server::coordinates::Coordinates;
 use std::path::{Path, PathBuf};

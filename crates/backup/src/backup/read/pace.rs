@@ -16,12 +16,12 @@ const WORK: Duration = Duration::from_millis(60);
 /// The shortest rest.
 const REST: Duration = Duration::from_millis(60);
 /// The longest rest, where one go took long although it should not have: a slow disk, a low rate.
-pub(super) const LONGEST_REST: Duration = Duration::from_secs(5);
+pub(in crate::backup) const LONGEST_REST: Duration = Duration::from_secs(5);
 /// The longest first rest, of which only a guess says how long it should be. What it is too short
 /// is given back later, and a run that is nearly at its end need not wait.
 const FIRST_REST: Duration = Duration::from_millis(500);
 /// The least share of the time that is work: a run ends, whatever the server suffers.
-pub(super) const LEAST: f64 = 1.0 / 32.0;
+pub(in crate::backup) const LEAST: f64 = 1.0 / 32.0;
 /// The largest share of the time that is work on a server that is busy: else nobody would notice
 /// that it began to suffer.
 const MOST: f64 = 5.0 / 6.0;
@@ -49,9 +49,9 @@ const BUSY_SLACK_S: f64 = 0.5;
 
 /// Statements that a server answered in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Span {
-    pub(super) statements: f64,
-    pub(super) seconds: f64,
+pub(in crate::backup) struct Span {
+    pub(in crate::backup) statements: f64,
+    pub(in crate::backup) seconds: f64,
 }
 
 impl Span {
@@ -97,7 +97,7 @@ impl Loss {
 
 /// Decides about rounds so that the loss stays under a limit.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(in crate::backup) struct Pace {
     /// Share of the server's work that may be lost.
     limit: f64,
     /// Statements lost by work, and those that would have been answered during work without it.
@@ -112,7 +112,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Makes one that lets the server lose at most `percent`.
-    pub(super) fn new(percent: u8) -> Self {
+    pub(in crate::backup) fn new(percent: u8) -> Self {
         Self {
             limit: f64::from(percent) / 100.0,
             during_work: Loss::default(),
@@ -123,19 +123,19 @@ impl Pace {
     }
 
     /// Returns how long to work before the next look at the server.
-    pub(super) fn work(&self) -> Duration {
+    pub(in crate::backup) fn work(&self) -> Duration {
         let share = self.share();
         // Where the shortest rest is longer than needed, work is.
         WORK.max(REST.mul_f64(share / (1.0 - share)))
     }
 
     /// Returns whether the server has anything to do besides ours, as far as it was seen.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(in crate::backup) fn is_busy(&self) -> bool {
         self.recent.statements > IDLE_PER_S * (self.recent.seconds + BUSY_SLACK_S)
     }
 
     /// Returns how long to rest after work that really took so many seconds.
-    pub(super) fn rest(&self, work_s: f64) -> Duration {
+    pub(in crate::backup) fn rest(&self, work_s: f64) -> Duration {
         let share = self.share();
         let rest_s = work_s * (1.0 - share) / share;
         let longest = match self.during_work.of {
@@ -146,7 +146,7 @@ impl Pace {
     }
 
     /// Takes note of a time at whose end nobody rests.
-    pub(super) fn worked_on(&mut self, work: Span) {
+    pub(in crate::backup) fn worked_on(&mut self, work: Span) {
         self.saw(work);
         // A rest from before the server was idle says nothing about now.
         self.calm = Span::default();
@@ -154,7 +154,7 @@ impl Pace {
 
     /// Learns from a whole round: the work, the moment of recovery after it, whose losses are the
     /// work's too, and the rest.
-    pub(super) fn learn(&mut self, work: Span, recovery: Span, rest: Span) {
+    pub(in crate::backup) fn learn(&mut self, work: Span, recovery: Span, rest: Span) {
         for span in [work, recovery, rest] {
             self.saw(span);
         }

@@ -1,8 +1,12 @@
 //! Looks at the server and decides how it will be backed up. Changes nothing.
 
-use super::method::{self, Choice, Durability, Facts};
+pub(super) mod method;
+pub(super) mod origin;
+pub(super) mod stands_still;
+pub(super) mod volumes;
+
+use method::{self, Choice, Durability, Facts};
 use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
-use super::volumes;
 use crate::engine::Tool;
 use crate::facts::DATA_ROOT;
 use evenkeel_innodb::redo;

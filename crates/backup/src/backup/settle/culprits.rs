@@ -1,7 +1,7 @@
 //! Names the table and index that corrupt pages belong to, and what would repair them.
 
-use super::pages::Suspect;
-use super::request::Source;
+use crate::backup::read::pages::Suspect;
+use crate::backup::request::Source;
 use crate::report::CorruptPage;
 use evenkeel_innodb::names::{self, IndexRow, Names};
 use evenkeel_op::{Result, Run};
@@ -11,7 +11,7 @@ use evenkeel_server::options::ConnectOptions;
 
 /// Turns suspects into reports. The server is only asked for the names of its indexes now, because
 /// only now are they needed; without it, the file's name still tells the table.
-pub(super) fn name(suspects: Vec<Suspect>, source: &Source, run: Run<'_>) -> Vec<CorruptPage> {
+pub(in crate::backup) fn name(suspects: Vec<Suspect>, source: &Source, run: Run<'_>) -> Vec<CorruptPage> {
     let names = match source {
         Source::Live(options) if !suspects.is_empty() => ask(options).unwrap_or_else(|error| {
             run.progress.warn(format!(

@@ -1,7 +1,7 @@
 //! Whose backups a repository holds. A second server's would become increments of the first's, and keep rules
 //! would remove the first's for them: it is refused, unless the caller says that it takes the first's place.
 
-use super::survey::Survey;
+use super::Survey;
 use super::volumes;
 use crate::facts::Facts;
 use evenkeel_op::{Error, Result, paths};
@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The server or the volumes that a run backs up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(in crate::backup) struct Origin {
     host: String,
     /// The data directory, or the volumes.
     places: Vec<String>,
@@ -19,7 +19,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(survey: &Survey) -> Self {
+    pub(in crate::backup) fn of(survey: &Survey) -> Self {
         let mut places: Vec<String> = volumes::places(&survey.layout, &survey.files)
             .into_values()
             .collect();
@@ -52,7 +52,7 @@ impl Origin {
     }
 
     /// The name that manifests have: host and data directory, or volumes.
-    pub(super) fn name(&self) -> String {
+    pub(in crate::backup) fn name(&self) -> String {
         format!("{}:{}", self.host, self.places.join(","))
     }
 
@@ -84,7 +84,7 @@ impl Origin {
 }
 
 /// Refuses what is not the source of the newest generation that can be read.
-pub(super) fn refuse_other(repository: &Repository, now: &Origin) -> Result<()> {
+pub(in crate::backup) fn refuse_other(repository: &Repository, now: &Origin) -> Result<()> {
     let newest = repository.newest()?;
     let before = newest.as_ref().map(Origin::recorded).transpose()?.flatten();
     let Some((how, before)) = before.and_then(|before| Some((before.differs(now)?, before))) else {

@@ -1,41 +1,41 @@
 //! Decides how the image becomes point-in-time consistent: a pure function of what the server and the snapshot
 //! can do, so that every combination is a unit test.
 
-use super::request::LockWish;
+use crate::backup::request::LockWish;
 use evenkeel_op::{Error, Result};
 use evenkeel_snapshot::Atomicity;
 use std::collections::BTreeMap;
 
 /// What decides.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Facts {
+pub(in crate::backup) struct Facts {
     /// A server runs on the data directory.
-    pub(super) running: bool,
+    pub(in crate::backup) running: bool,
     /// What the snapshot provider is atomic over.
-    pub(super) atomicity: Atomicity,
+    pub(in crate::backup) atomicity: Atomicity,
     /// BACKUP STAGE exists.
-    pub(super) backup_stage: bool,
+    pub(in crate::backup) backup_stage: bool,
     /// LOCK INSTANCE FOR BACKUP exists.
-    pub(super) instance_lock: bool,
+    pub(in crate::backup) instance_lock: bool,
     /// The redo log's layout is one that a checkpoint can be spliced into.
-    pub(super) spliceable: bool,
+    pub(in crate::backup) spliceable: bool,
     /// There are tables outside the system schemas whose engine has no transactions.
-    pub(super) nontransactional: bool,
+    pub(in crate::backup) nontransactional: bool,
     /// Some of them are Aria's.
-    pub(super) aria: bool,
+    pub(in crate::backup) aria: bool,
     /// What is on disk of a commit that the server has acknowledged.
-    pub(super) durability: Durability,
+    pub(in crate::backup) durability: Durability,
     /// The user wants the server process stopped.
-    pub(super) stop: bool,
+    pub(in crate::backup) stop: bool,
     /// The user's wish for a lock.
-    pub(super) lock: LockWish,
+    pub(in crate::backup) lock: LockWish,
 }
 
 /// What is on disk of a commit that the server has acknowledged, where redo log and binary log have to
 /// tell of the same ones: else recovery takes the binary log's word for what the redo log lacks, and
 /// GTIDs and coordinates lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
+pub(in crate::backup) enum Durability {
     /// Both logs are synced before, or there is no binary log.
     Synced,
     /// Both are written, at least one of them is not synced.
@@ -46,7 +46,7 @@ pub(super) enum Durability {
 
 impl Durability {
     /// Reads it from a server's variables.
-    pub(super) fn of(settings: &BTreeMap<String, String>) -> Self {
+    pub(in crate::backup) fn of(settings: &BTreeMap<String, String>) -> Self {
         let says = |name: &str| settings.get(name).map_or("", String::as_str);
         if !matches!(says("log_bin"), "ON" | "1") {
             return Self::Synced;
@@ -62,7 +62,7 @@ impl Durability {
 
 /// How files are brought to one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Method {
+pub(in crate::backup) enum Method {
     /// Nothing writes: the server is stopped.
     Still,
     /// The snapshot is the instant.
@@ -76,7 +76,7 @@ pub(super) enum Method {
 
 /// What is paused for the moment in which coordinates and logs are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
+pub(in crate::backup) enum Moment {
     /// Nothing needs to: the snapshot is atomic, coordinates are read from the image.
     None,
     /// BACKUP STAGE BLOCK_COMMIT: commits wait.
@@ -91,7 +91,7 @@ pub(super) enum Moment {
 
 impl Moment {
     /// Whether the server is asked to let something wait.
-    pub(super) fn is_locked(self) -> bool {
+    pub(in crate::backup) fn is_locked(self) -> bool {
         matches!(
             self,
             Self::BlockCommit | Self::BlockCommitAndStop | Self::GlobalRead
@@ -99,20 +99,20 @@ impl Moment {
     }
 
     /// Whether the server's process is stopped.
-    pub(super) fn is_stopped(self) -> bool {
+    pub(in crate::backup) fn is_stopped(self) -> bool {
         matches!(self, Self::Stop | Self::BlockCommitAndStop)
     }
 }
 
 /// How, and what is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Choice {
-    pub(super) method: Method,
-    pub(super) moment: Moment,
+pub(in crate::backup) struct Choice {
+    pub(in crate::backup) method: Method,
+    pub(in crate::backup) moment: Moment,
 }
 
 /// Chooses the method that disturbs least among those that are sound.
-pub(super) fn choose(facts: Facts) -> Result<Choice> {
+pub(in crate::backup) fn choose(facts: Facts) -> Result<Choice> {
     if !facts.running || facts.atomicity == Atomicity::Stopped {
         return still(facts);
     }
@@ -154,7 +154,7 @@ pub(super) fn choose(facts: Facts) -> Result<Choice> {
 }
 
 /// Volumes have no server: each is from the point in time of its snapshot.
-pub(super) fn of_volumes(atomicity: Atomicity) -> Choice {
+pub(in crate::backup) fn of_volumes(atomicity: Atomicity) -> Choice {
     Choice {
         method: match atomicity {
             Atomicity::Stopped => Method::Still,

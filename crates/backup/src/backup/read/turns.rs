@@ -7,7 +7,7 @@
 
 use super::ahead::Ahead;
 use super::pace::{LONGEST_REST, Pace, Span};
-use super::request::{BackupRequest, Source};
+use crate::backup::request::{BackupRequest, Source};
 use evenkeel_op::{Cancel, Error, Result, Run};
 use evenkeel_server::connect::Session;
 use evenkeel_server::options::ConnectOptions;
@@ -44,13 +44,13 @@ struct Gate {
 
 /// Reading's side.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(in crate::backup) struct Turns {
     gate: Arc<Gate>,
 }
 
 impl Turns {
     /// Begins to watch the server, if it runs and the request has a limit.
-    pub(super) fn begin(request: &BackupRequest, run: Run<'_>) -> Self {
+    pub(in crate::backup) fn begin(request: &BackupRequest, run: Run<'_>) -> Self {
         let gate = Arc::new(Gate::default());
         let limit = request.max_impact_percent;
         if let Source::Live(options) = &request.source
@@ -63,7 +63,7 @@ impl Turns {
     }
 
     /// Waits while the server's turn lasts.
-    pub(super) fn wait(&self, ahead: &Ahead, failed: &Cancel, run: Run<'_>) -> Result<()> {
+    pub(in crate::backup) fn wait(&self, ahead: &Ahead, failed: &Cancel, run: Run<'_>) -> Result<()> {
         if !self.gate.is_resting() {
             return Ok(());
         }
@@ -87,7 +87,7 @@ impl Turns {
     }
 
     /// Stops watching, and returns how long reading has rested.
-    pub(super) fn end(self, run: Run<'_>) -> Duration {
+    pub(in crate::backup) fn end(self, run: Run<'_>) -> Duration {
         let mut state = self.gate.lock();
         if let Some(warning) = state.warning.take() {
             run.progress.warn(warning);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const BLOCK: u64 = 16 << 10;
 
 /// Finds the volumes. `Refused` when two have the same name, or one is no volume.
-pub(super) fn find(paths: &[PathBuf]) -> Result<ServerFiles> {
+pub(in crate::backup) fn find(paths: &[PathBuf]) -> Result<ServerFiles> {
     let mut files: BTreeMap<String, (PathBuf, u64)> = BTreeMap::new();
     for path in paths {
         let failed = || format!("failed to find {}", path.display());
@@ -55,7 +55,7 @@ fn name_of(path: &Path) -> Result<String> {
 }
 
 /// Describes the volumes for the snapshot providers.
-pub(super) fn layout(files: &ServerFiles) -> Layout {
+pub(in crate::backup) fn layout(files: &ServerFiles) -> Layout {
     let volumes: Vec<PathBuf> = files.files.iter().map(|file| file.path.clone()).collect();
     let mut dirs: Vec<PathBuf> = volumes
         .iter()
@@ -73,7 +73,7 @@ pub(super) fn layout(files: &ServerFiles) -> Layout {
 }
 
 /// Returns where each volume of a layout is, by its name; nothing for a server.
-pub(super) fn places(layout: &Layout, files: &ServerFiles) -> BTreeMap<String, String> {
+pub(in crate::backup) fn places(layout: &Layout, files: &ServerFiles) -> BTreeMap<String, String> {
     if layout.volumes.is_empty() {
         return BTreeMap::new();
     }

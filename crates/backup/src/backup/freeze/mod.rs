@@ -5,11 +5,15 @@
 //! first, the redo log is cloned last, and the saved checkpoint is put over the clone's. That only
 //! holds if the log did not wrap meanwhile, which is checked.
 
-use super::applier::Applier;
-use super::current;
-use super::image;
-use super::method::{Choice, Method, Moment};
-use super::order::{early_files, late_files};
+mod applier;
+mod current;
+pub(super) mod hold;
+mod image;
+mod order;
+
+use applier::Applier;
+use super::survey::method::{Choice, Method, Moment};
+use order::{early_files, late_files};
 use super::request::{BackupRequest, Source};
 use super::source_file::{source, sources};
 use super::survey::{self, Survey, redo_layout};

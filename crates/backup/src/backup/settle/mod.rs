@@ -1,9 +1,11 @@
 //! Settles pages that failed their checksum: torn but saved by the doublewrite buffer, or corrupt.
 
+mod culprits;
+
 use super::freeze::Frozen;
-use super::pages::{self, Suspect};
+use super::read::pages::{self, Suspect};
 use super::read::ReadTotals;
-use super::read_file;
+use super::read::read_file;
 use super::request::BackupRequest;
 use super::source_file::source;
 use crate::report::CorruptPage;
@@ -62,7 +64,7 @@ pub(super) fn judge(
     request: &BackupRequest,
     run: Run<'_>,
 ) -> Result<Vec<CorruptPage>> {
-    let corrupt = super::culprits::name(corrupt, &request.source, run);
+    let corrupt = culprits::name(corrupt, &request.source, run);
     for page in &corrupt {
         run.progress.warn(sentence(page));
     }

@@ -5,7 +5,7 @@
 //! transactions themselves can tell, and only while commits wait; where that is not so, the place is
 //! left out rather than guessed. A replica that goes by GTIDs needs none: its image knows by itself.
 
-use super::request::{ApplierWish, BackupRequest};
+use crate::backup::request::{ApplierWish, BackupRequest};
 use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_server::abilities::Abilities;
 use evenkeel_server::connect::Session;
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// The appliers of a server that is being frozen.
 #[derive(Debug, Default)]
-pub(super) struct Applier {
+pub(in crate::backup) struct Applier {
     /// Set while they stand.
     stopped: Option<Stopped>,
     sources: Vec<SourceCoordinates>,
@@ -31,7 +31,7 @@ pub(super) struct Applier {
 
 impl Applier {
     /// Looks at the replication of a server, and stops it where that is wanted. Before any lock.
-    pub(super) fn meet(
+    pub(in crate::backup) fn meet(
         request: &BackupRequest,
         options: &ConnectOptions,
         files: &ServerFiles,
@@ -98,7 +98,7 @@ impl Applier {
     }
 
     /// Reads what can be known of appliers that go on. While commits wait.
-    pub(super) fn look(&mut self, locker: &mut Locker<'_>, run: Run<'_>) {
+    pub(in crate::backup) fn look(&mut self, locker: &mut Locker<'_>, run: Run<'_>) {
         if self.stopped.is_some() || self.sources.is_empty() {
             return;
         }
@@ -128,7 +128,7 @@ impl Applier {
     }
 
     /// Lets appliers go on that were stopped. Fails when they did not stand all the time.
-    pub(super) fn go_on(&mut self) -> Result<()> {
+    pub(in crate::backup) fn go_on(&mut self) -> Result<()> {
         let Some(stopped) = self.stopped.take() else {
             return Ok(());
         };
@@ -138,7 +138,7 @@ impl Applier {
 
     /// Returns the places in the sources' binary logs that belong to an image at `own`, and how
     /// long the appliers stood.
-    pub(super) fn places(
+    pub(in crate::backup) fn places(
         &self,
         own: &Coordinates,
         run: Run<'_>,

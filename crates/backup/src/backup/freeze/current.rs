@@ -1,7 +1,7 @@
 //! Keeps the list of files true to the moment of the snapshot: binary logs come and go at any time,
 //! tables where nothing stops DDL.
 
-use super::source_file::source;
+use crate::backup::source_file::source;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_snapshot::Provider;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 /// Whether the binary logs or Aria's are others than those that are listed. Looks at little more than the
 /// index of the former, so it may be asked while commits are paused.
-pub(super) fn logs_changed(files: &ServerFiles) -> Result<bool> {
+pub(in crate::backup) fn logs_changed(files: &ServerFiles) -> Result<bool> {
     if files.next_aria_log().is_some_and(|next| next.exists()) {
         return Ok(true);
     }
@@ -41,7 +41,7 @@ pub(super) fn logs_changed(files: &ServerFiles) -> Result<bool> {
 }
 
 /// Whether two looks found the same files of tables.
-pub(super) fn same_tables(one: &ServerFiles, other: &ServerFiles) -> bool {
+pub(in crate::backup) fn same_tables(one: &ServerFiles, other: &ServerFiles) -> bool {
     let tables = |files: &ServerFiles| -> Vec<String> {
         files
             .files
@@ -57,7 +57,7 @@ pub(super) fn same_tables(one: &ServerFiles, other: &ServerFiles) -> bool {
 
 /// Whether an error is about a file that is not there. It may be there again by now: servers replace the
 /// list of their binary logs in two steps.
-pub(super) fn is_about_a_missing_file(error: &Error) -> bool {
+pub(in crate::backup) fn is_about_a_missing_file(error: &Error) -> bool {
     let missing = |cause: &(dyn StdError + 'static)| {
         let is_io = cause.downcast_ref::<io::Error>();
         is_io.is_some_and(|io| io.kind() == io::ErrorKind::NotFound)
@@ -74,14 +74,14 @@ pub(super) fn is_about_a_missing_file(error: &Error) -> bool {
 }
 
 /// Whether any listed file is gone by now.
-pub(super) fn vanished(files: &ServerFiles) -> bool {
+pub(in crate::backup) fn vanished(files: &ServerFiles) -> bool {
     files.files.iter().any(|file| !file.path.exists())
 }
 
 /// Whether an image has the tables that are listed, no more and no fewer. Looks before and after
 /// the snapshot can agree on a table that was gone at its instant, because a temporary table of
 /// the same name was made again; or on the absence of one that was there.
-pub(super) fn image_has_tables(files: &ServerFiles, provider: &dyn Provider) -> Result<bool> {
+pub(in crate::backup) fn image_has_tables(files: &ServerFiles, provider: &dyn Provider) -> Result<bool> {
     let tables = files.files.iter().filter(|file| is_of_table(file));
     let listed: BTreeSet<&Path> = tables.clone().map(|file| file.path.as_path()).collect();
     for file in tables {

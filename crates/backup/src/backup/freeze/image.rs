@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Where the binary log of an image ends.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(in crate::backup) struct Ended {
     coordinates: Coordinates,
     /// As in [`binlog::End`].
     changes_until: u64,
@@ -16,7 +16,7 @@ pub(super) struct Ended {
 
 /// Returns where the frozen binary log ends; `None` when there is none, or it cannot be read
 /// because it is encrypted (then only the server's word is left).
-pub(super) fn coordinates(
+pub(in crate::backup) fn coordinates(
     files: &ServerFiles,
     frozen: impl Fn(&FoundFile) -> PathBuf,
 ) -> Result<Option<Ended>> {
@@ -56,7 +56,7 @@ pub(super) fn coordinates(
 ///
 /// MariaDB writes checkpoints of the binary log by itself a while after a file was begun, under every lock: where
 /// the server said it is, and where the image ends, may differ by those.
-pub(super) fn agree(asked: Option<Coordinates>, image: Option<Ended>) -> Result<Coordinates> {
+pub(in crate::backup) fn agree(asked: Option<Coordinates>, image: Option<Ended>) -> Result<Coordinates> {
     let (asked, image) = match (asked, image) {
         (Some(asked), Some(image)) => (asked, image),
         (asked, image) => {

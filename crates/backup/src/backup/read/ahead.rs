@@ -8,20 +8,20 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Bytes announced and not yet read.
-pub(super) const LIMIT: u64 = 8 << 20;
+pub(in crate::backup) const LIMIT: u64 = 8 << 20;
 /// How often a wait looks whether the run has failed.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Counts announced bytes that nobody has read yet.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(in crate::backup) struct Ahead {
     bytes: Mutex<u64>,
     less: Condvar,
 }
 
 impl Ahead {
     /// Waits until there is room for `bytes`, or for anything at all when nothing is announced.
-    pub(super) fn announce(&self, bytes: u64, failed: &Cancel, cancel: &Cancel) -> Result<()> {
+    pub(in crate::backup) fn announce(&self, bytes: u64, failed: &Cancel, cancel: &Cancel) -> Result<()> {
         let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         while *ahead > 0 && *ahead + bytes > LIMIT {
             failed.check()?;
@@ -34,14 +34,14 @@ impl Ahead {
     }
 
     /// Bytes that were announced have been read.
-    pub(super) fn read(&self, bytes: u64) {
+    pub(in crate::backup) fn read(&self, bytes: u64) {
         let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         *ahead = ahead.saturating_sub(bytes);
         self.less.notify_all();
     }
 
     /// Waits until everything that was announced has been read.
-    pub(super) fn wait_until_read(&self, failed: &Cancel, cancel: &Cancel) -> Result<()> {
+    pub(in crate::backup) fn wait_until_read(&self, failed: &Cancel, cancel: &Cancel) -> Result<()> {
         let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         while *ahead > 0 {
             failed.check()?;

@@ -5,21 +5,21 @@ use evenkeel_snapshot::Changed;
 use std::ops::Range;
 
 /// Blocks in a leaf of a repository's map: what one work item covers.
-pub(super) const LEAF_BLOCKS: u64 = 256;
+pub(in crate::backup) const LEAF_BLOCKS: u64 = 256;
 
 /// Blocks of one leaf that have to be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LeafPlan {
-    pub(super) leaf: u64,
+pub(in crate::backup) struct LeafPlan {
+    pub(in crate::backup) leaf: u64,
     /// Sorted, disjoint ranges of block numbers within the leaf.
-    pub(super) blocks: Vec<Range<u64>>,
+    pub(in crate::backup) blocks: Vec<Range<u64>>,
     /// The ones that may have changed, where everything is read to audit that: a change outside
     /// of them is an error.
-    pub(super) candidates: Option<Vec<Range<u64>>>,
+    pub(in crate::backup) candidates: Option<Vec<Range<u64>>>,
 }
 
 /// Returns what to read of a file, leaf by leaf.
-pub(super) fn leaves(
+pub(in crate::backup) fn leaves(
     builder: &FileBuilder,
     size: u64,
     block_size: u32,

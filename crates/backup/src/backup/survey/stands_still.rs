@@ -1,8 +1,8 @@
 //! Says beforehand what of a server is paused while it is frozen: for `doctor`.
 
 use super::method::{self, Choice, Facts, Method, Moment};
-use super::request::LockWish;
-use super::survey;
+use crate::backup::request::LockWish;
+use crate::backup::survey;
 use evenkeel_server::abilities::{Abilities, RedoLayout};
 use evenkeel_server::files::ServerFiles;
 use evenkeel_snapshot::Atomicity;

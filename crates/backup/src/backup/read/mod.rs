@@ -3,15 +3,23 @@
 //! One thread plans files and announces ranges to the kernel; the workers read, check, hash and
 //! compress. At most [`QUEUE`] leaves wait in between, so memory does not depend on the database.
 
-use super::ahead::Ahead;
+pub(super) mod ahead;
+pub(super) mod give_way;
+mod pace;
+pub(super) mod pages;
+mod plan;
+pub(super) mod read_file;
+pub(super) mod turns;
+
+use ahead::Ahead;
 use super::freeze::Frozen;
-use super::give_way::{self, SessionGivesWay};
-use super::pages::{self, Findings, PageCheck};
-use super::plan::{self, LeafPlan};
-use super::read_file::{self, Source};
+use give_way::{SessionGivesWay};
+use pages::{Findings, PageCheck};
+use plan::LeafPlan;
+use read_file::Source;
 use super::request::BackupRequest;
 use super::source_file::source;
-use super::turns::Turns;
+use turns::Turns;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::workers::first_error;
