@@ -1,6 +1,7 @@
 //! Which files there are, and what they may be called.
 
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -58,9 +59,35 @@ pub(super) fn check_name(path: &str) -> Option<String> {
     ))
 }
 
+/// Checks that a module with modules below it is the `mod.rs` of their folder.
+pub(super) fn check_style(files: &[Tracked]) -> Vec<String> {
+    let folders: BTreeSet<&str> = files
+        .iter()
+        .flat_map(|file| file.path.match_indices('/').map(|(at, _)| &file.path[..at]))
+        .collect();
+    let stems = files.iter().filter_map(|file| file.path.strip_suffix(".rs"));
+    stems
+        .filter(|stem| stem.contains("/src/") && folders.contains(stem))
+        .map(|stem| format!("{stem}.rs:1: a folder's module stands in it: call it {stem}/mod.rs"))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folders_module_stands_in_it() {
+        let of = |path: &str| Tracked {
+            path: path.to_owned(),
+            text: None,
+        };
+        let [beside, inside] = ["crates/op/src/a.rs", "crates/op/src/b/mod.rs"].map(of);
+        let [below, plain] = ["crates/op/src/a/c.rs", "crates/op/src/ab.rs"].map(of);
+        let found = check_style(&[beside, inside, below, plain]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("crates/op/src/a.rs:1: "), "{found:?}");
+    }
 
     #[test]
     fn empty_names_are_seen_in_files_and_folders() {

@@ -39,6 +39,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
     let files = files::tracked(root)?;
     let mut found = layers::check(&layers::metadata(root)?);
     found.extend(circles::check(&files));
+    found.extend(files::check_style(&files));
     for file in &files {
         found.extend(files::check_name(&file.path));
         let Some(text) = &file.text else { continue };

@@ -17,7 +17,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// What the first process does.
-const BEGIN: &str = include_str!("house/begin.sh");
+const BEGIN: &str = include_str!("begin.sh");
 
 /// How long a test waits for what is started there.
 const PATIENCE: Duration = Duration::from_secs(30);

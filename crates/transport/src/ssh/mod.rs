@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// What becomes the program; `@NAME@` is filled in. No single quotes: it stands between them.
-const BOOTSTRAP: &str = include_str!("ssh/bootstrap.sh");
+const BOOTSTRAP: &str = include_str!("bootstrap.sh");
 const TICK: Duration = Duration::from_millis(100);
 
 /// How to reach the other host, and what runs there.
