@@ -65,7 +65,9 @@ pub(super) fn check_style(files: &[Tracked]) -> Vec<String> {
         .iter()
         .flat_map(|file| file.path.match_indices('/').map(|(at, _)| &file.path[..at]))
         .collect();
-    let stems = files.iter().filter_map(|file| file.path.strip_suffix(".rs"));
+    let stems = files
+        .iter()
+        .filter_map(|file| file.path.strip_suffix(".rs"));
     stems
         .filter(|stem| stem.contains("/src/") && folders.contains(stem))
         .map(|stem| format!("{stem}.rs:1: a folder's module stands in it: call it {stem}/mod.rs"))

@@ -4,13 +4,13 @@
 //! In memory are the leaves that wait ([`QUEUE`]), those that are worked on, and one unfinished leaf
 //! of each file that is open: the tool has as many open as it has threads.
 
+use super::super::read::ReadTotals;
 use super::super::read::ahead::Ahead;
 use super::super::read::give_way::{self, SessionGivesWay};
 use super::super::read::pages::PageCheck;
-use super::super::read::ReadTotals;
+use super::super::read::turns::Turns;
 use super::super::request::BackupRequest;
 use super::super::survey::Survey;
-use super::super::read::turns::Turns;
 use super::files::{self, Known};
 use super::notes;
 use super::xbstream::{self, Sink};

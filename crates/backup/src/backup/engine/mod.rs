@@ -19,8 +19,8 @@ pub(super) use find::find;
 
 use super::freeze::Moments;
 use super::request::{BackupRequest, Source};
-use super::survey::Survey;
 use super::settle::{self, Settled};
+use super::survey::Survey;
 use crate::engine::{self, OptionFile, Ticks, Tool};
 use crate::facts::Facts;
 use crate::left_out::LeftOut;

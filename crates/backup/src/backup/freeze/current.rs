@@ -81,7 +81,10 @@ pub(in crate::backup) fn vanished(files: &ServerFiles) -> bool {
 /// Whether an image has the tables that are listed, no more and no fewer. Looks before and after
 /// the snapshot can agree on a table that was gone at its instant, because a temporary table of
 /// the same name was made again; or on the absence of one that was there.
-pub(in crate::backup) fn image_has_tables(files: &ServerFiles, provider: &dyn Provider) -> Result<bool> {
+pub(in crate::backup) fn image_has_tables(
+    files: &ServerFiles,
+    provider: &dyn Provider,
+) -> Result<bool> {
     let tables = files.files.iter().filter(|file| is_of_table(file));
     let listed: BTreeSet<&Path> = tables.clone().map(|file| file.path.as_path()).collect();
     for file in tables {

@@ -56,7 +56,10 @@ pub(in crate::backup) fn coordinates(
 ///
 /// MariaDB writes checkpoints of the binary log by itself a while after a file was begun, under every lock: where
 /// the server said it is, and where the image ends, may differ by those.
-pub(in crate::backup) fn agree(asked: Option<Coordinates>, image: Option<Ended>) -> Result<Coordinates> {
+pub(in crate::backup) fn agree(
+    asked: Option<Coordinates>,
+    image: Option<Ended>,
+) -> Result<Coordinates> {
     let (asked, image) = match (asked, image) {
         (Some(asked), Some(image)) => (asked, image),
         (asked, image) => {

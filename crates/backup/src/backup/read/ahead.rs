@@ -21,7 +21,12 @@ pub(in crate::backup) struct Ahead {
 
 impl Ahead {
     /// Waits until there is room for `bytes`, or for anything at all when nothing is announced.
-    pub(in crate::backup) fn announce(&self, bytes: u64, failed: &Cancel, cancel: &Cancel) -> Result<()> {
+    pub(in crate::backup) fn announce(
+        &self,
+        bytes: u64,
+        failed: &Cancel,
+        cancel: &Cancel,
+    ) -> Result<()> {
         let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         while *ahead > 0 && *ahead + bytes > LIMIT {
             failed.check()?;
@@ -41,7 +46,11 @@ impl Ahead {
     }
 
     /// Waits until everything that was announced has been read.
-    pub(in crate::backup) fn wait_until_read(&self, failed: &Cancel, cancel: &Cancel) -> Result<()> {
+    pub(in crate::backup) fn wait_until_read(
+        &self,
+        failed: &Cancel,
+        cancel: &Cancel,
+    ) -> Result<()> {
         let mut ahead = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         while *ahead > 0 {
             failed.check()?;

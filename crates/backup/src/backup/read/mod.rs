@@ -11,15 +11,10 @@ mod plan;
 pub(super) mod read_file;
 pub(super) mod turns;
 
-use ahead::Ahead;
 use super::freeze::Frozen;
-use give_way::{SessionGivesWay};
-use pages::{Findings, PageCheck};
-use plan::LeafPlan;
-use read_file::Source;
 use super::request::BackupRequest;
 use super::source_file::source;
-use turns::Turns;
+use ahead::Ahead;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use evenkeel_op::rate::RateLimit;
 use evenkeel_op::workers::first_error;
@@ -27,10 +22,15 @@ use evenkeel_op::{Cancel, Context, Error, Result, Run, Unit};
 use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
 use evenkeel_snapshot::{Changed, Provider};
+use give_way::SessionGivesWay;
+use pages::{Findings, PageCheck};
+use plan::LeafPlan;
+use read_file::Source;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use turns::Turns;
 
 /// Leaves that are planned and announced ahead of the workers.
 const QUEUE: usize = 64;

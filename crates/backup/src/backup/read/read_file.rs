@@ -183,7 +183,11 @@ impl Shape {
 
 /// Describes a file: size from the frozen copy, the rest from the original; when that is gone, what was seen
 /// of it before. A frozen copy may be a clone, which belongs to us: a server could not open it.
-pub(in crate::backup) fn meta(found: &FoundFile, frozen: &Source, block_size: u32) -> Result<FileMeta> {
+pub(in crate::backup) fn meta(
+    found: &FoundFile,
+    frozen: &Source,
+    block_size: u32,
+) -> Result<FileMeta> {
     let original = fs::symlink_metadata(&found.path);
     let shown = original.as_ref().unwrap_or(&frozen.metadata);
     let mut meta = FileMeta::file(&found.name, frozen.size(), block_size);

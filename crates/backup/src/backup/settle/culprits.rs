@@ -11,7 +11,11 @@ use evenkeel_server::options::ConnectOptions;
 
 /// Turns suspects into reports. The server is only asked for the names of its indexes now, because
 /// only now are they needed; without it, the file's name still tells the table.
-pub(in crate::backup) fn name(suspects: Vec<Suspect>, source: &Source, run: Run<'_>) -> Vec<CorruptPage> {
+pub(in crate::backup) fn name(
+    suspects: Vec<Suspect>,
+    source: &Source,
+    run: Run<'_>,
+) -> Vec<CorruptPage> {
     let names = match source {
         Source::Live(options) if !suspects.is_empty() => ask(options).unwrap_or_else(|error| {
             run.progress.warn(format!(

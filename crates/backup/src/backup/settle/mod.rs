@@ -3,8 +3,8 @@
 mod culprits;
 
 use super::freeze::Frozen;
-use super::read::pages::{self, Suspect};
 use super::read::ReadTotals;
+use super::read::pages::{self, Suspect};
 use super::read::read_file;
 use super::request::BackupRequest;
 use super::source_file::source;

@@ -5,7 +5,6 @@ pub(super) mod origin;
 pub(super) mod stands_still;
 pub(super) mod volumes;
 
-use method::{self, Choice, Durability, Facts};
 use super::request::{BackupRequest, LockWish, SnapshotChoice, Source};
 use crate::engine::Tool;
 use crate::facts::DATA_ROOT;
@@ -17,6 +16,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, Root, ServerFiles};
 use evenkeel_server::stopped::server_uuid;
 use evenkeel_snapshot::{HookCommand, Layout, Method as SnapshotMethod, Settings};
+use method::{self, Choice, Durability, Facts};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

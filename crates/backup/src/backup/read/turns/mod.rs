@@ -63,7 +63,12 @@ impl Turns {
     }
 
     /// Waits while the server's turn lasts.
-    pub(in crate::backup) fn wait(&self, ahead: &Ahead, failed: &Cancel, run: Run<'_>) -> Result<()> {
+    pub(in crate::backup) fn wait(
+        &self,
+        ahead: &Ahead,
+        failed: &Cancel,
+        run: Run<'_>,
+    ) -> Result<()> {
         if !self.gate.is_resting() {
             return Ok(());
         }
