@@ -17,7 +17,7 @@ enum Layer {
 }
 
 /// Every crate has its layer here; one that is missing fails the test.
-const LAYERS: [(&str, Layer); 33] = [
+const LAYERS: [(&str, Layer); 34] = [
     ("evenkeel-op", Layer::Ground),
     ("evenkeel-server", Layer::Mechanism),
     ("evenkeel-innodb", Layer::Mechanism),
@@ -40,6 +40,7 @@ const LAYERS: [(&str, Layer); 33] = [
     ("evenkeel-logical", Layer::Operation),
     ("evenkeel-bench", Layer::Operation),
     ("evenkeel-queue-admin", Layer::Operation),
+    ("evenkeel-traffic", Layer::Operation),
     ("evenkeel-url-install", Layer::Operation),
     // It meets the user as SQL.
     ("evenkeel-plugin-url", Layer::Face),

@@ -1,0 +1,7 @@
+//! Statements that clients send to a server: where they are seen (`capture`), and what they sum up to (`digest`).
+//!
+//! Every source hands out the same [`Statement`]s and ends with the same [`Coverage`].
+
+mod statement;
+
+pub use statement::{Command, Coverage, Source, Statement};
