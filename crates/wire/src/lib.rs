@@ -12,6 +12,7 @@
 //! | `stream`, `tls` | Unix socket, TCP, TLS, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
 //! | `refusal` | what an error number means |
+//! | `watch` | a connection of others, seen from outside |
 
 mod auth;
 mod connection;
@@ -24,6 +25,7 @@ mod refusal;
 mod rows;
 mod stream;
 mod tls;
+pub mod watch;
 
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
