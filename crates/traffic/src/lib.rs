@@ -2,6 +2,7 @@
 //!
 //! Every source hands out the same [`Statement`]s and ends with the same [`Coverage`].
 
+pub mod capture;
 mod statement;
 
 pub use statement::{Command, Coverage, Source, Statement};
