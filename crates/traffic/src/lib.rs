@@ -3,6 +3,8 @@
 //! Every source hands out the same [`Statement`]s and ends with the same [`Coverage`].
 
 pub mod capture;
+mod filter;
 mod statement;
 
+pub use filter::Filter;
 pub use statement::{Command, Coverage, Source, Statement};

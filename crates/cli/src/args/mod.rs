@@ -5,6 +5,7 @@ mod backup;
 mod baseline;
 mod bench;
 mod binlog;
+mod capture;
 mod check;
 mod connection;
 mod cron;
@@ -40,6 +41,7 @@ pub use bench::{
     OltpLoad, OltpMode, OltpRun, OltpVerb, TpccCheck, TpccLoad, TpccRun, TpccVerb,
 };
 pub use binlog::{Binlog, BinlogArchive, BinlogExtract, BinlogList, BinlogVerb};
+pub use capture::{Capture, CaptureFormat};
 pub use check::Check;
 pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
@@ -217,6 +219,8 @@ pub enum Verb {
     Keys(KeysCare),
     /// Save the state of a data directory, and roll back to it in a second.
     Baseline(BaselineCare),
+    /// Show the statements that clients send, out of captured packets.
+    Capture(Box<Capture>),
     /// Measure servers and storage.
     Bench(Bench),
     /// Write a server's tables to files, in parallel and point-in-time consistent.

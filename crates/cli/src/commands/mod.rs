@@ -6,6 +6,7 @@ pub mod backup;
 pub mod baseline;
 pub mod bench;
 pub mod binlog;
+pub mod capture;
 pub mod check;
 pub mod cron;
 pub mod demo;
@@ -46,7 +47,11 @@ use std::ffi::OsString;
 
 /// Returns whether the verb's work itself goes to standard output, where no document belongs then.
 pub fn writes_a_stream(verb: &Verb) -> bool {
-    matches!(verb, Verb::Dump(args) if dump::is_stream(args))
+    match verb {
+        Verb::Dump(args) => dump::is_stream(args),
+        Verb::Capture(_) => true,
+        _ => false,
+    }
 }
 
 /// Returns whether what the verb writes holds what a server holds, and is for this user alone. Restored files
@@ -106,6 +111,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Repository(args) => repository::run(args, face),
         Verb::Keys(args) => keys::run(args, face),
         Verb::Baseline(args) => baseline::run(args, face),
+        Verb::Capture(args) => capture::run(args, face),
         Verb::Bench(args) => bench::run(args, face),
         Verb::Dump(args) => dump::run(args, face),
         Verb::Load(args) => load::run(args, face),

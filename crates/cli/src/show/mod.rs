@@ -5,10 +5,12 @@ mod face;
 mod failure;
 mod log;
 mod progress;
+mod statements;
 mod table;
 mod usage;
 
 pub use answers::Answer;
 pub use face::Face;
+pub use statements::{Form, Statements};
 pub use table::{Align, Table};
 pub use usage::usage;

@@ -17,6 +17,9 @@ const TEMPLATES: [(&str, &str); 3] = [
     ),
 ];
 
+/// A capture without packets: the header of a file of Ethernet frames.
+const CAPTURE: &[u8] = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\x04\0\x01\0\0\0";
+
 /// Four runs of a bench, as it tells them.
 const RUNS: &str = r#"
 {"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
@@ -81,6 +84,7 @@ impl Ground {
             ("empty", b""),
             ("library", b"\x7fELF and no more"),
             ("no-program", b"#!/bin/sh\necho nothing\n"),
+            ("capture", CAPTURE),
             ("runs", RUNS.as_bytes()),
             ("ssh", SSH.as_bytes()),
             ("statements", b"SELECT 1;\n"),

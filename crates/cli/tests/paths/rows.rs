@@ -191,6 +191,7 @@ binlog archive --ssh-program | no-program | 13 | the connection ended | binlog a
 binlog archive repository | - | 14 | nobody is let in | binlog archive --no-defaults --socket={socket} {}
 binlog extract repository | repository | 14 | no such binary log | binlog extract {} {new}
 binlog list repository | repository | 0 | "sources": [] | binlog list {}
+capture --pcap | capture | 0 | | capture --pcap={}
 check --datadir | datadir | 0 | "place": "PATH" | check --no-defaults --datadir={}
 check --heal-from | repository | 0 | "kept_in" | check --no-defaults --datadir={datadir} --heal-from={}
 check --repository | repository | 2 | no InnoDB files in PATH | check --no-defaults --repository={}

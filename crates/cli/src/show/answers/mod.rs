@@ -4,6 +4,7 @@ mod backup;
 mod baseline;
 mod bench;
 mod binlog;
+mod capture;
 mod check;
 mod copy;
 mod demo;
@@ -34,6 +35,7 @@ mod url;
 
 pub use backup::BackupAnswer;
 pub use binlog::ExtractAnswer;
+pub use capture::CaptureAnswer;
 pub use copy::CopyAnswer;
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
 pub use dump::DumpAnswer;

@@ -1,0 +1,64 @@
+//! `capture`.
+
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const CAPTURE: &str = "\
+Examples:
+  tcpdump -i any -s 0 -U -w - 'tcp port 3306' | evenkeel capture --pcap -     What runs right now
+  evenkeel capture --pcap shop.pcap                               What ran while tcpdump wrote this file
+  evenkeel capture --pcap shop.pcap --min-latency 100ms --user app
+  evenkeel capture --pcap shop.pcap --format slowlog > shop.log   For tools that read slow logs
+
+Prepared statements are shown with their values. One that was prepared before the capture began is shown as
+stmt#NUMBER: its text never went by. Passwords in statements are replaced by '***'. TLS hides statements: such
+connections are counted. The last line, on standard error, says how much was seen. Exit code 3: something was
+not: packets or bytes are missing, a text or a connection was hidden, or the capture is cut or damaged.";
+
+/// Show the statements that clients send, out of captured packets.
+#[derive(Args, Debug)]
+#[command(after_help = CAPTURE)]
+pub struct Capture {
+    /// Packets in a file of pcap or pcapng; `-` is standard input.
+    #[arg(long, value_name = "FILE")]
+    pub pcap: PathBuf,
+    /// The port that the server listens on; repeat it for several.
+    #[arg(long, value_name = "PORT", default_value = "3306",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
+    /// How statements are shown [default: line; with --json: json].
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<CaptureFormat>,
+    /// Only statements of this account; repeat it for several.
+    #[arg(long, value_name = "NAME", help_heading = "Filters")]
+    pub user: Vec<String>,
+    /// Only statements with this default schema; repeat it for several.
+    #[arg(long, value_name = "SCHEMA", help_heading = "Filters")]
+    pub database: Vec<String>,
+    /// Only statements from this address; repeat it for several.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Filters")]
+    pub host: Vec<String>,
+    /// Only statements whose text matches this regular expression, in letters of either case.
+    #[arg(long = "match", value_name = "REGEX", help_heading = "Filters")]
+    pub matching: Option<String>,
+    /// Only statements that took at least this long: `10ms`.
+    #[arg(long, value_name = "TIME", value_parser = super::span, help_heading = "Filters")]
+    pub min_latency: Option<Duration>,
+    /// Keep at most this much of each statement's text.
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = super::size)]
+    pub max_text: u64,
+}
+
+/// How statements are shown.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaptureFormat {
+    /// A line each: time, connection, account, schema, latency, rows, text.
+    Line,
+    /// Their texts, each followed by a semicolon.
+    Sql,
+    /// A JSON document a line.
+    Json,
+    /// As servers write their slow logs.
+    Slowlog,
+}

@@ -1,0 +1,126 @@
+//! What `capture` says at its end: how much was seen.
+
+use super::Answer;
+use evenkeel_op::{Error, units};
+use evenkeel_traffic::Coverage;
+use serde::Serialize;
+
+/// How much of what went by was seen.
+#[derive(Debug, Clone, Serialize)]
+pub struct CaptureAnswer {
+    /// Commands that were decoded.
+    pub statements: u64,
+    /// Of these, shown: the filters kept them.
+    pub shown: u64,
+    /// Of all: without text or values, because these went by before the capture began or are missing.
+    pub unseen: u64,
+    /// Packets read.
+    pub packets: u64,
+    /// Packets that the kernel dropped.
+    pub packets_dropped: u64,
+    /// Bytes of connections that are not in the capture.
+    pub bytes_missing: u64,
+    /// Connections that TLS hides.
+    pub connections_encrypted: u64,
+    /// Packets that could not be decoded.
+    pub undecodable: u64,
+    /// The capture ended within a packet.
+    pub cut: bool,
+    /// Why the rest of the capture could not be read.
+    pub damage: Option<String>,
+    /// Nothing of the above is missing.
+    pub complete: bool,
+}
+
+impl CaptureAnswer {
+    /// Puts the answer together.
+    #[must_use]
+    pub fn new(coverage: &Coverage, shown: u64, cut: bool, damage: Option<&Error>) -> Self {
+        let missing = [
+            coverage.unseen,
+            coverage.packets_dropped,
+            coverage.bytes_missing,
+            coverage.connections_encrypted,
+            coverage.undecodable,
+        ];
+        Self {
+            statements: coverage.statements,
+            shown,
+            unseen: coverage.unseen,
+            packets: coverage.packets,
+            packets_dropped: coverage.packets_dropped,
+            bytes_missing: coverage.bytes_missing,
+            connections_encrypted: coverage.connections_encrypted,
+            undecodable: coverage.undecodable,
+            cut,
+            damage: damage.map(Error::chain),
+            complete: missing == [0; 5] && !cut && damage.is_none(),
+        }
+    }
+
+    /// Says what was not seen.
+    fn missing(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut add = |count: u64, text: String| {
+            if count > 0 {
+                all.push(text);
+            }
+        };
+        add(
+            self.unseen,
+            format!(
+                "{} without text or values",
+                units::count(self.unseen, "statement")
+            ),
+        );
+        add(
+            self.packets_dropped,
+            format!(
+                "{} dropped by the kernel",
+                units::count(self.packets_dropped, "packet")
+            ),
+        );
+        add(
+            self.bytes_missing,
+            format!(
+                "{} missing from connections",
+                units::bytes(self.bytes_missing)
+            ),
+        );
+        add(
+            self.connections_encrypted,
+            format!(
+                "{} hidden by TLS",
+                units::count(self.connections_encrypted, "connection")
+            ),
+        );
+        add(
+            self.undecodable,
+            format!("{} not decoded", units::count(self.undecodable, "packet")),
+        );
+        add(
+            self.cut.into(),
+            "the capture ends within a packet".to_owned(),
+        );
+        all.extend(self.damage.clone());
+        all
+    }
+}
+
+impl Answer for CaptureAnswer {
+    const SCHEMA: &'static str = "evenkeel/capture/1";
+
+    fn text(&self) -> String {
+        let statements = units::count(self.statements, "statement");
+        let packets = units::count(self.packets, "packet");
+        let shown = match self.shown == self.statements {
+            true => String::new(),
+            false => format!(", {} shown", self.shown),
+        };
+        let seen = match &self.missing()[..] {
+            [] => "nothing is missing".to_owned(),
+            missing => format!("not seen: {}", missing.join("; ")),
+        };
+        format!("{statements} in {packets}{shown}; {seen}\n")
+    }
+}
