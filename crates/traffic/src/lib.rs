@@ -4,6 +4,7 @@
 
 pub mod capture;
 mod filter;
+pub mod source;
 mod statement;
 
 pub use filter::Filter;

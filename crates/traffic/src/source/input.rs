@@ -1,0 +1,108 @@
+//! The bytes of a file, unpacked where it is packed, and what kind of log they are.
+
+use super::{general_log, slow_log};
+use evenkeel_op::paths::unreadable;
+use evenkeel_op::{Error, Result};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::path::Path;
+
+/// How much of a file is looked at to say what it is.
+const LOOK: usize = 64 << 10;
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// What a file of statements is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The slow query log.
+    SlowLog,
+    /// The general query log.
+    GeneralLog,
+}
+
+impl Kind {
+    /// Returns its name in answers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SlowLog => "slow-log",
+            Self::GeneralLog => "general-log",
+        }
+    }
+
+    /// Returns what a log is whose first bytes are these; `None` for what is neither. A log without an entry is a
+    /// slow log: both are empty then.
+    #[must_use]
+    pub fn of(first: &[u8]) -> Option<Self> {
+        for line in first.split(|byte| *byte == b'\n') {
+            if slow_log::begins_entry(line) {
+                return Some(Self::SlowLog);
+            }
+            if general_log::begins_entry(line) {
+                return Some(Self::GeneralLog);
+            }
+        }
+        let is_banner = |line: &[u8]| line.trim_ascii().is_empty() || super::is_banner(line);
+        let mut lines = first.split(|byte| *byte == b'\n');
+        lines.all(is_banner).then_some(Self::SlowLog)
+    }
+}
+
+/// An opened file of statements.
+pub struct Input {
+    /// What it is called in messages.
+    pub name: String,
+    /// Its bytes, unpacked.
+    pub bytes: Box<dyn BufRead + Send>,
+    /// What it is, from its first bytes.
+    pub kind: Option<Kind>,
+}
+
+impl Input {
+    /// Opens a file.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when nothing is there, or a directory; `Failed` when it cannot be read.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = |error| unreadable("log file", path, error);
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_dir() {
+            return Err(failed(io::ErrorKind::IsADirectory.into()));
+        }
+        Self::of(path.display().to_string(), file)
+    }
+
+    /// Takes bytes that come from elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// `Failed` when they cannot be read or unpacked.
+    pub fn of(name: impl Into<String>, from: impl Read + Send + 'static) -> Result<Self> {
+        let name = name.into();
+        let failed = |error| Error::failed(format!("failed to read {name}")).because(error);
+        let (packed, first) = ahead(from).map_err(failed)?;
+        let unpacked: Box<dyn Read + Send> = if first.starts_with(&GZIP) {
+            Box::new(MultiGzDecoder::new(packed))
+        } else if first.starts_with(&ZSTD) {
+            Box::new(zstd::Decoder::new(packed).map_err(failed)?)
+        } else {
+            Box::new(packed)
+        };
+        let (bytes, first) = ahead(unpacked).map_err(failed)?;
+        Ok(Self {
+            kind: Kind::of(&first),
+            bytes: Box::new(BufReader::with_capacity(LOOK, bytes)),
+            name,
+        })
+    }
+}
+
+/// Reads the first bytes, and returns them also as what is to be read next.
+fn ahead<R: Read>(mut from: R) -> io::Result<(Chain<Cursor<Vec<u8>>, R>, Vec<u8>)> {
+    let mut first = Vec::new();
+    from.by_ref().take(LOOK as u64).read_to_end(&mut first)?;
+    Ok((Cursor::new(first.clone()).chain(from), first))
+}

@@ -1,0 +1,384 @@
+//! The slow query log of MySQL and MariaDB.
+//!
+//! An entry is lines that begin with `#`, then `use …;` and `SET …timestamp=…;`, then the statement, ended by `;`.
+//! MySQL says when each ended. MariaDB says when it began, in whole seconds, and by the session's own clock.
+
+use super::lines::{Lines, Text};
+use super::{Input, Unread, command, is_banner, keep, opens_log, times};
+use crate::{Command, Coverage, Source, Statement};
+use evenkeel_op::{Cancel, Result};
+use jiff::tz::TimeZone;
+
+const TIME: &[u8] = b"# Time: ";
+const WHO: &[u8] = b"# User@Host: ";
+const ADMINISTRATOR: &[u8] = b"# administrator command: ";
+/// How many lines are read between two looks at whether to stop.
+const LOOK_EVERY: u64 = 4096;
+
+/// Whether an entry begins with this line.
+pub(super) fn begins_entry(line: &[u8]) -> bool {
+    line.starts_with(WHO) && memchr::memmem::find(line, b"] @ ").is_some() || is_time(line)
+}
+
+fn is_time(line: &[u8]) -> bool {
+    let time = line.strip_prefix(TIME).map(<[u8]>::trim_ascii_end);
+    time.is_some_and(|time| {
+        times::iso(time)
+            .or(times::short(time, &TimeZone::UTC))
+            .is_some()
+    })
+}
+
+/// A slow query log.
+pub struct SlowLog {
+    lines: Lines,
+    zone: TimeZone,
+    entry: Entry,
+    place: Place,
+    /// What may be a line of a statement, or begin the next entry.
+    held: Option<Vec<u8>>,
+    /// When the last entry was, for those that say nothing.
+    time_ns: Option<i64>,
+    schema: Option<String>,
+    coverage: Coverage,
+    unread: Vec<Unread>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Between,
+    Header,
+    /// In a statement; whether it may end with the line before.
+    Text(bool),
+}
+
+#[derive(Default)]
+struct Entry {
+    line: u64,
+    has_who: bool,
+    /// Whether its time was set: the statement follows, whatever it looks like.
+    is_set: bool,
+    /// When it ended, where the log says that.
+    ended_ns: Option<i64>,
+    /// When it began, where the log says that.
+    began_ns: Option<i64>,
+    session: Option<u32>,
+    user: Option<String>,
+    host: Option<String>,
+    total_ns: Option<u64>,
+    lock_ns: Option<u64>,
+    rows_sent: Option<u64>,
+    rows_examined: Option<u64>,
+    rows_affected: Option<u64>,
+    bytes_in: Option<u64>,
+    bytes_out: Option<u64>,
+    error: Option<u16>,
+    text: Text,
+}
+
+impl SlowLog {
+    /// Reads a log; `zone` is that of the server, for times that come without one.
+    #[must_use]
+    pub fn new(input: Input, zone: TimeZone) -> Self {
+        Self {
+            lines: Lines::new(&input.name, input.bytes),
+            zone,
+            entry: Entry::default(),
+            place: Place::Between,
+            held: None,
+            time_ns: None,
+            schema: None,
+            coverage: Coverage::default(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// Returns the first places that could not be read.
+    #[must_use]
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
+    fn line(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
+        let is_header = begins_entry(self.lines.trimmed());
+        if let Some(time) = self.held.take() {
+            // A time in a statement that goes on: an entry begins there if the next line says who.
+            if is_header {
+                self.end(each)?;
+                self.header(&time);
+            } else {
+                let bytes = time.len() as u64;
+                self.entry.text.add(b"\n", 1);
+                self.entry.text.add(&time, bytes);
+            }
+        }
+        match self.place {
+            Place::Text(may_end) if is_header && may_end => self.end(each)?,
+            Place::Text(_) if is_header && is_time(self.lines.trimmed()) => {
+                self.held = Some(self.lines.trimmed().to_vec());
+                return Ok(());
+            }
+            // The file ends where the next entry begins.
+            Place::Text(true) if !self.lines.is_ended && self.lines.text.starts_with(b"#") => {
+                self.end(each)?;
+                self.place = Place::Header;
+                self.entry.line = self.lines.number;
+                return Ok(());
+            }
+            // The one before has no statement.
+            Place::Header if is_header && self.entry.has_who => self.end(each)?,
+            _ => {}
+        }
+        let is_between = self.place == Place::Between;
+        if opens_log(self.lines.trimmed()) || is_between && is_banner(self.lines.trimmed()) {
+            return self.end(each);
+        }
+        let line = self.lines.trimmed().to_vec();
+        let is_fact = line.starts_with(b"#") && !line.starts_with(ADMINISTRATOR);
+        match self.place {
+            Place::Text(_) => self.text(),
+            Place::Header if self.entry.is_set => self.text(),
+            Place::Between | Place::Header if is_fact => self.header(&line),
+            Place::Between if line.is_empty() => {}
+            Place::Between => self.skip("a line that belongs to no entry"),
+            Place::Header => {
+                if !self.is_setting(&line) {
+                    self.text();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts what belongs to nothing, lines that follow each other once.
+    fn skip(&mut self, why: &'static str) {
+        let line = self.lines.number;
+        if self.entry.line + 1 != line || self.coverage.undecodable == 0 {
+            self.coverage.undecodable += 1;
+            keep(&mut self.unread, line, why);
+        }
+        self.entry.line = line;
+    }
+
+    fn text(&mut self) {
+        if matches!(self.place, Place::Text(_)) {
+            self.entry.text.add(b"\n", 1);
+        }
+        self.entry.text.add(&self.lines.text, self.lines.bytes);
+        self.place = Place::Text(self.lines.last == b';' && self.lines.is_ended);
+        if self.place == Place::Text(true) && self.lines.text.ends_with(b"\r") {
+            self.entry.text.cut(1);
+        }
+    }
+
+    /// Takes a line that begins with `#`.
+    fn header(&mut self, line: &[u8]) {
+        if self.place == Place::Between {
+            let number = self.lines.number;
+            self.entry = Entry {
+                line: number,
+                text: std::mem::take(&mut self.entry.text),
+                ..Entry::default()
+            };
+            self.entry.text.clear();
+            self.place = Place::Header;
+        }
+        if let Some(time) = line.strip_prefix(TIME) {
+            let time = time.trim_ascii();
+            self.entry.ended_ns = times::iso(time);
+            self.time_ns = self
+                .entry
+                .ended_ns
+                .or_else(|| times::short(time, &self.zone));
+        } else if let Some(who) = line.strip_prefix(WHO) {
+            self.entry.who(who);
+        } else {
+            self.entry.facts(line.get(1..).unwrap_or_default());
+            if let Some(schema) = schema_in(line) {
+                self.schema = Some(schema).filter(|schema| !schema.is_empty());
+            }
+        }
+    }
+
+    /// Takes the lines between header and statement; false for the statement's first line.
+    fn is_setting(&mut self, line: &[u8]) -> bool {
+        let Some(line) = line.strip_suffix(b";") else {
+            return false;
+        };
+        if let Some(name) = line.strip_prefix(b"use ") {
+            let name = name
+                .strip_prefix(b"`")
+                .and_then(|name| name.strip_suffix(b"`"))
+                .unwrap_or(name);
+            self.schema = Some(String::from_utf8_lossy(name).replace("``", "`"));
+            return true;
+        }
+        let settings = line.strip_prefix(b"SET ").unwrap_or_default();
+        let mut last = settings.rsplit(|byte| *byte == b',');
+        let time = last
+            .next()
+            .and_then(|last| last.strip_prefix(b"timestamp="));
+        let Some(time) = time.and_then(times::seconds) else {
+            return false;
+        };
+        if self.entry.began_ns.is_none() {
+            self.entry.began_ns = Some(time);
+        }
+        self.entry.is_set = true;
+        true
+    }
+
+    /// Hands out the entry that ended with the line before.
+    fn end(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
+        let place = std::mem::replace(&mut self.place, Place::Between);
+        match place {
+            Place::Between => return Ok(()),
+            Place::Text(true) => {}
+            Place::Header | Place::Text(false) => {
+                self.coverage.undecodable += 1;
+                keep(
+                    &mut self.unread,
+                    self.entry.line,
+                    "an entry that is not complete",
+                );
+                return Ok(());
+            }
+        }
+        let entry = &mut self.entry;
+        entry.text.cut(1);
+        let sql = &entry.text.head[..];
+        let administrator = sql.strip_prefix(ADMINISTRATOR);
+        let command = match administrator {
+            Some(name) => command(name).unwrap_or(Command::Other(u8::MAX)),
+            None => Command::Query,
+        };
+        let sql = match administrator {
+            Some(_) => &sql[2..],
+            None => sql,
+        };
+        let total = i64::try_from(entry.total_ns.unwrap_or(0)).unwrap_or(i64::MAX);
+        let began = entry.ended_ns.map(|ended| ended.saturating_sub(total));
+        let cut = entry.text.bytes - entry.text.head.len() as u64;
+        self.coverage.statements += 1;
+        each(&Statement {
+            at_ns: began.or(entry.began_ns).or(self.time_ns).unwrap_or(0),
+            connection: u64::from(entry.session.unwrap_or(0)),
+            session: entry.session,
+            user: entry.user.as_deref(),
+            host: entry.host.as_deref(),
+            schema: self.schema.as_deref(),
+            command,
+            sql,
+            sql_bytes: sql.len() as u64 + cut,
+            first_ns: None,
+            total_ns: entry.total_ns,
+            lock_ns: entry.lock_ns,
+            rows_sent: entry.rows_sent,
+            rows_examined: entry.rows_examined,
+            rows_affected: entry.rows_affected,
+            bytes_in: entry.bytes_in,
+            bytes_out: entry.bytes_out,
+            warnings: None,
+            error: entry.error,
+        })
+    }
+}
+
+impl Source for SlowLog {
+    fn read(
+        &mut self,
+        each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+        cancel: &Cancel,
+    ) -> Result<Coverage> {
+        while self.lines.next()? {
+            self.line(each)?;
+            if self.lines.number.is_multiple_of(LOOK_EVERY) && cancel.is_cancelled() {
+                return Ok(self.coverage);
+            }
+        }
+        if self.held.take().is_some() {
+            self.place = Place::Text(false);
+        }
+        self.end(each)?;
+        Ok(self.coverage)
+    }
+}
+
+impl Entry {
+    /// Takes `root[root] @ localhost []  Id:     3`.
+    fn who(&mut self, line: &[u8]) {
+        let Some(at) = memchr::memmem::find(line, b"] @ ") else {
+            return;
+        };
+        let text = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes.trim_ascii()).into_owned();
+            (!text.is_empty()).then_some(text)
+        };
+        self.has_who = true;
+        let (user, rest) = (&line[..at], &line[at + 4..]);
+        let open = memchr::memchr(b'[', user).unwrap_or(user.len());
+        let login = user.get(open + 1..).and_then(text);
+        self.user = login.or_else(|| text(&user[..open]));
+        let open = memchr::memchr(b'[', rest).unwrap_or(rest.len());
+        let close = memchr::memchr(b']', rest).unwrap_or(rest.len());
+        let address = || rest.get(open + 1..close).and_then(text);
+        self.host = text(&rest[..open]).or_else(address);
+        self.facts(rest.get(close + 1..).unwrap_or_default());
+    }
+
+    /// Takes `Query_time: 0.000125  Lock_time: 0.000000 …`.
+    fn facts(&mut self, line: &[u8]) {
+        let mut words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
+        let mut name = words.next();
+        while let Some(told) = name {
+            let value = words.next();
+            let Some(known) = told.strip_suffix(b":") else {
+                name = value;
+                continue;
+            };
+            let Some(word) = value else { return };
+            if word.ends_with(b":") {
+                // Its value is empty.
+                name = value;
+                continue;
+            }
+            self.fact(known, word);
+            name = words.next();
+        }
+    }
+
+    fn fact(&mut self, name: &[u8], value: &[u8]) {
+        let number = || times::number(value);
+        let time = || times::seconds(value).and_then(|ns| u64::try_from(ns).ok());
+        match name {
+            b"Query_time" => self.total_ns = time(),
+            b"Lock_time" => self.lock_ns = time(),
+            b"Rows_sent" => self.rows_sent = number(),
+            b"Rows_examined" => self.rows_examined = number(),
+            b"Rows_affected" => self.rows_affected = number(),
+            b"Bytes_sent" => self.bytes_out = number(),
+            b"Bytes_received" => self.bytes_in = number(),
+            b"Thread_id" | b"Id" => self.session = number().and_then(|id| u32::try_from(id).ok()),
+            b"Last_errno" | b"Errno" => {
+                let error = number().and_then(|error| u16::try_from(error).ok());
+                self.error = error.filter(|error| *error != 0);
+            }
+            b"Start" => self.began_ns = times::iso(value),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the schema that a line of the header names.
+fn schema_in(line: &[u8]) -> Option<String> {
+    const SCHEMA: &[u8] = b"Schema: ";
+    let at = memchr::memmem::find(line, SCHEMA)?;
+    let rest = &line[at + SCHEMA.len()..];
+    let end = [&b"QC_hit:"[..], b"Last_errno:"]
+        .iter()
+        .find_map(|next| memchr::memmem::find(rest, next));
+    let name = rest[..end.unwrap_or(rest.len())].trim_ascii();
+    Some(String::from_utf8_lossy(name).into_owned())
+}
