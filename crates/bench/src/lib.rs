@@ -1,6 +1,5 @@
 //! Workloads and measurements that repeat.
 
-pub mod compare;
 pub mod experiment;
 pub mod machine;
 pub mod oltp;

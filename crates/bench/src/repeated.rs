@@ -1,7 +1,7 @@
 //! A measurement several times, one after the other: one run says nothing about chance.
 
-use crate::compare::Spread;
 use evenkeel_op::{Result, Run};
+use evenkeel_report::compare::Spread;
 use evenkeel_report::page::number;
 use evenkeel_report::{Axis, Bar, BarSeries, Bars, Cell, Page, Part, Table};
 use serde::Serialize;

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `plot` | lines over a plane, with events marked on it |
 //! | `bars` | bars side by side, with their spread |
+//! | `compare` | whether a difference between two lots of runs is more than chance |
 //! | `page` | one self-contained HTML page: sentences, tables, pictures with the numbers behind them |
 //!
 //! Data in, text out: nothing here asks the machine, the clock or a server.
 
 pub mod bars;
 mod canvas;
+pub mod compare;
 pub mod page;
 pub mod plot;
 mod scale;

@@ -4,6 +4,7 @@
 
 pub mod capture;
 mod filter;
+pub mod digest;
 pub mod source;
 mod statement;
 

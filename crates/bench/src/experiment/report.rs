@@ -1,6 +1,6 @@
 //! What an experiment came to.
 
-use crate::compare::Spread;
+use evenkeel_report::compare::Spread;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The order of runs.
 
 use super::report::{Arm, ExperimentReport, Metric};
-use crate::compare::Spread;
 use evenkeel_op::{Error, ErrorKind, Result, Run, Unit};
+use evenkeel_report::compare::Spread;
 use fastrand::Rng;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::method::NONE;
 use super::report::{ShowdownReport, Standing, State};
-use crate::compare::{Spread, p_value};
+use evenkeel_report::compare::{Spread, p_value};
 use evenkeel_report::page::number;
 use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,

@@ -3,7 +3,7 @@
 use super::method::{Leaves, NONE};
 use super::stage::Stage;
 use super::verdict::Verdict;
-use crate::compare::Spread;
+use evenkeel_report::compare::Spread;
 use serde::Serialize;
 use std::time::Duration;
 

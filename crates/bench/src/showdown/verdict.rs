@@ -5,7 +5,7 @@
 
 use super::method::NONE;
 use super::report::Standing;
-use crate::compare::{self, LEVEL, Spread};
+use evenkeel_report::compare::{self, LEVEL, Spread};
 use serde::Serialize;
 
 /// The share of the undisturbed throughput that evenkeel's backup of files is to leave, in percent.

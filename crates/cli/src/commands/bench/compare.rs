@@ -3,7 +3,7 @@
 use crate::args::BenchCompare;
 use crate::show::Face;
 use crate::show::answers::{Compared, Comparison};
-use evenkeel_bench::compare::compare;
+use evenkeel_report::compare::compare;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
 use serde_json::{Deserializer, Value};

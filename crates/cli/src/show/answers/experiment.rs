@@ -2,7 +2,7 @@
 
 use super::Answer;
 use crate::show::{Align, Table};
-use evenkeel_bench::compare::Verdict;
+use evenkeel_report::compare::Verdict;
 use evenkeel_bench::experiment::ExperimentReport;
 use evenkeel_op::units;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use crate::show::{Align, Table};
-use evenkeel_bench::compare::Spread;
+use evenkeel_report::compare::Spread;
 use evenkeel_bench::showdown::{ShowdownReport, Standing, State};
 use evenkeel_op::units;
 use std::time::Duration;

@@ -4,8 +4,8 @@
 //! nothing is taken to be normal. Its probability is exact, ties included: all ways to deal the runs into two
 //! lots of these sizes are counted.
 
+use crate::median;
 use evenkeel_op::{Error, Result};
-use evenkeel_report::median;
 use serde::Serialize;
 
 /// More runs of one side than these would take long to count, and none needs them.

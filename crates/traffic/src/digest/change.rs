@@ -1,0 +1,129 @@
+//! What changed since an earlier digest.
+
+use super::{Class, Summary};
+use evenkeel_report::compare::{LEVEL, Verdict, compare};
+use std::collections::{HashMap, HashSet};
+
+/// What an earlier digest says of a class.
+#[derive(Debug, Clone)]
+pub struct Earlier {
+    /// Its identifier.
+    pub id: String,
+    /// What its statements have in common.
+    pub fingerprint: String,
+    /// How many ran.
+    pub count: u64,
+    /// How long they took in all, in microseconds.
+    pub sum_us: f64,
+    /// How long one took in each interval, in microseconds; intervals without any are left out.
+    pub averages_us: Vec<f64>,
+}
+
+/// What became of a class.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Changed {
+    /// It came.
+    New,
+    /// It is there no longer.
+    Gone,
+    /// It takes longer or shorter, more than by chance.
+    Latency(Verdict),
+    /// Nothing that is more than chance, or too little to say.
+    Same(Option<Verdict>),
+}
+
+/// A class, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// Its identifier.
+    pub id: String,
+    /// What its statements have in common.
+    pub fingerprint: String,
+    /// How many ran, before and now.
+    pub count: [u64; 2],
+    /// How long they took in all, before and now, in microseconds.
+    pub sum_us: [f64; 2],
+    /// What became of it.
+    pub changed: Changed,
+}
+
+/// Returns how long one took in each interval in which there were any, in microseconds.
+fn averages_us(class: &Class) -> Vec<f64> {
+    let timed = class
+        .series
+        .buckets
+        .iter()
+        .filter(|bucket| bucket.timed > 0);
+    timed
+        .map(|bucket| bucket.sum_ns as f64 / bucket.timed as f64 / 1000.0)
+        .collect()
+}
+
+/// Compares with an earlier digest: each class that both have by how long one took, interval by interval. Of so many
+/// tests some would find something by chance, so each must be the more certain the more there are (Holm).
+#[must_use]
+pub fn changes(before: &[Earlier], now: &Summary) -> Vec<Change> {
+    let known: HashMap<&str, &Earlier> = before
+        .iter()
+        .map(|class| (class.id.as_str(), class))
+        .collect();
+    let mut all = Vec::new();
+    for class in &now.classes {
+        let earlier = known.get(class.id.as_str());
+        let verdict =
+            earlier.and_then(|earlier| compare(&earlier.averages_us, &averages_us(class)).ok());
+        all.push(Change {
+            id: class.id.clone(),
+            fingerprint: class.fingerprint.clone(),
+            count: [earlier.map_or(0, |earlier| earlier.count), class.count],
+            sum_us: [
+                earlier.map_or(0.0, |earlier| earlier.sum_us),
+                class.sum_ns as f64 / 1000.0,
+            ],
+            changed: match earlier {
+                None => Changed::New,
+                Some(_) => Changed::Same(verdict),
+            },
+        });
+    }
+    hold(&mut all);
+    let here: HashSet<&str> = now.classes.iter().map(|class| class.id.as_str()).collect();
+    let gone = before
+        .iter()
+        .filter(|class| !here.contains(class.id.as_str()));
+    all.extend(gone.map(|class| Change {
+        id: class.id.clone(),
+        fingerprint: class.fingerprint.clone(),
+        count: [class.count, 0],
+        sum_us: [class.sum_us, 0.0],
+        changed: Changed::Gone,
+    }));
+    all.sort_by(|a, b| moved(b).total_cmp(&moved(a)));
+    all
+}
+
+/// How much time came or went.
+fn moved(change: &Change) -> f64 {
+    (change.sum_us[1] - change.sum_us[0]).abs()
+}
+
+/// Takes the differences to be real that are certain enough among so many.
+fn hold(all: &mut [Change]) {
+    let verdict = |change: &Change| match &change.changed {
+        Changed::Same(Some(verdict)) => Some(verdict.clone()),
+        _ => None,
+    };
+    let mut tested: Vec<(usize, Verdict)> = all
+        .iter()
+        .enumerate()
+        .filter_map(|(index, change)| Some((index, verdict(change)?)))
+        .collect();
+    tested.sort_by(|a, b| a.1.p.total_cmp(&b.1.p));
+    let count = tested.len();
+    for (place, (index, verdict)) in tested.into_iter().enumerate() {
+        if verdict.p * (count - place) as f64 >= LEVEL {
+            break;
+        }
+        all[index].changed = Changed::Latency(verdict);
+    }
+}

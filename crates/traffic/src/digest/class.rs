@@ -1,0 +1,232 @@
+//! Statements that differ in their values only.
+
+use super::fingerprint::{Fingerprint, SqlMode, redacted};
+use super::names::Names;
+use super::series::{Grid, Series};
+use crate::Statement;
+use hdrhistogram::Histogram;
+use std::cmp::Ordering;
+
+/// How much of a fingerprint is kept.
+const TEXT_MAX: usize = 4 << 10;
+/// How much of a sample is kept.
+const SAMPLE_MAX: usize = 8 << 10;
+
+/// The slowest statement of a class, without secrets.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The statement, or its beginning.
+    pub sql: String,
+    /// How long the statement is.
+    pub sql_bytes: u64,
+    /// How long it took, in nanoseconds.
+    pub total_ns: Option<u64>,
+    /// When it came, in nanoseconds since 1970.
+    pub at_ns: i64,
+    /// The server's number of its session.
+    pub session: Option<u32>,
+}
+
+/// Statements that differ in their values only.
+#[derive(Debug, Clone)]
+pub struct Class {
+    /// Its identifier; the same in every run.
+    pub id: String,
+    /// What they have in common, or its beginning.
+    pub fingerprint: String,
+    /// How many ran.
+    pub count: u64,
+    /// How many were prepared; they run later.
+    pub prepares: u64,
+    /// Of how many it is known how long they took.
+    pub timed: u64,
+    /// How long these took in all, in nanoseconds.
+    pub sum_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How long each took, in microseconds, to two digits.
+    pub latency_us: Histogram<u32>,
+    /// How long they waited for locks in all, in nanoseconds.
+    pub lock_ns: u64,
+    /// Rows sent in all.
+    pub rows_sent: u64,
+    /// Rows read for them in all.
+    pub rows_examined: u64,
+    /// Rows changed in all.
+    pub rows_affected: u64,
+    /// Bytes of the requests: on the wire where that is known, else those of the text.
+    pub bytes_in: u64,
+    /// Bytes of the answers.
+    pub bytes_out: u64,
+    /// How many failed.
+    pub errors: u64,
+    /// Warnings in all.
+    pub warnings: u64,
+    /// Whose they were.
+    pub users: Names,
+    /// From where.
+    pub hosts: Names,
+    /// In which schemas.
+    pub schemas: Names,
+    /// When the first came, in nanoseconds since 1970.
+    pub first_ns: i64,
+    /// When the last came.
+    pub last_ns: i64,
+    /// The slowest.
+    pub sample: Option<Sample>,
+    /// When they came.
+    pub series: Series,
+}
+
+impl Default for Class {
+    fn default() -> Self {
+        let mut latency_us = Histogram::new(2).expect("two digits are allowed");
+        latency_us.auto(true);
+        Self {
+            id: String::new(),
+            fingerprint: String::new(),
+            count: 0,
+            prepares: 0,
+            timed: 0,
+            sum_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            latency_us,
+            lock_ns: 0,
+            rows_sent: 0,
+            rows_examined: 0,
+            rows_affected: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            errors: 0,
+            warnings: 0,
+            users: Names::default(),
+            hosts: Names::default(),
+            schemas: Names::default(),
+            first_ns: i64::MAX,
+            last_ns: i64::MIN,
+            sample: None,
+            series: Series::default(),
+        }
+    }
+}
+
+impl Class {
+    pub(super) fn of(print: Fingerprint, grid: &Grid) -> Self {
+        Self {
+            id: print.id,
+            fingerprint: head(&print.text, TEXT_MAX),
+            series: Series::on(grid),
+            ..Self::default()
+        }
+    }
+
+    /// The one with the most time comes first; without times, the one with the most statements.
+    pub(super) fn by_time(&self, other: &Self) -> Ordering {
+        let key = |class: &Self| (class.sum_ns, class.count, class.prepares);
+        key(other)
+            .cmp(&key(self))
+            .then_with(|| self.id.cmp(&other.id))
+    }
+
+    pub(super) fn add(
+        &mut self,
+        one: &Statement<'_>,
+        is_prepare: bool,
+        slot: usize,
+        mode: SqlMode,
+    ) {
+        self.first_ns = self.first_ns.min(one.at_ns);
+        self.last_ns = self.last_ns.max(one.at_ns);
+        self.users.add(one.user);
+        self.hosts.add(one.host);
+        self.schemas.add(one.schema);
+        self.errors += u64::from(one.error.is_some());
+        self.warnings += one.warnings.unwrap_or(0);
+        self.bytes_in += one.bytes_in.unwrap_or(one.sql_bytes);
+        self.bytes_out += one.bytes_out.unwrap_or(0);
+        let is_slowest = one.total_ns.is_some_and(|ns| ns > self.max_ns);
+        if self.sample.is_none() || (is_slowest && !is_prepare) {
+            self.sample = Some(sample(one, mode));
+        }
+        if is_prepare {
+            self.prepares += 1;
+            return;
+        }
+        self.count += 1;
+        self.series.add(slot, one.total_ns);
+        self.lock_ns += one.lock_ns.unwrap_or(0);
+        self.rows_sent += one.rows_sent.unwrap_or(0);
+        self.rows_examined += one.rows_examined.unwrap_or(0);
+        self.rows_affected += one.rows_affected.unwrap_or(0);
+        if let Some(ns) = one.total_ns {
+            self.timed += 1;
+            self.sum_ns = self.sum_ns.saturating_add(ns);
+            self.min_ns = self.min_ns.min(ns);
+            self.max_ns = self.max_ns.max(ns);
+            self.latency_us.saturating_record(ns / 1000);
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.prepares += other.prepares;
+        self.timed += other.timed;
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        // It grows by itself: nothing is out of its range.
+        let _ = self.latency_us.add(&other.latency_us);
+        self.lock_ns += other.lock_ns;
+        self.rows_sent += other.rows_sent;
+        self.rows_examined += other.rows_examined;
+        self.rows_affected += other.rows_affected;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        self.users.merge(&other.users);
+        self.hosts.merge(&other.hosts);
+        self.schemas.merge(&other.schemas);
+        self.first_ns = self.first_ns.min(other.first_ns);
+        self.last_ns = self.last_ns.max(other.last_ns);
+        self.series.merge(&other.series);
+    }
+
+    /// Returns how long one took in the middle of all, in nanoseconds; `None` where no time is known.
+    #[must_use]
+    pub fn avg_ns(&self) -> Option<u64> {
+        self.sum_ns.checked_div(self.timed)
+    }
+
+    /// Returns the time within which such a share of all, 0 to 1, was done, in microseconds.
+    #[must_use]
+    pub fn within_us(&self, share: f64) -> Option<u64> {
+        let most = self.max_ns / 1000;
+        let least = self.min_ns / 1000;
+        // The last of an interval may lie beyond what there was.
+        (self.timed > 0).then(|| self.latency_us.value_at_quantile(share).clamp(least, most))
+    }
+}
+
+fn sample(one: &Statement<'_>, mode: SqlMode) -> Sample {
+    let sql = redacted(one.sql, mode);
+    let kept = &sql[..sql.len().min(SAMPLE_MAX)];
+    Sample {
+        sql: head(&String::from_utf8_lossy(kept), SAMPLE_MAX),
+        sql_bytes: one.sql_bytes,
+        total_ns: one.total_ns,
+        at_ns: one.at_ns,
+        session: one.session,
+    }
+}
+
+/// Returns so many bytes of a text, letters intact.
+fn head(text: &str, bytes: usize) -> String {
+    match text.len() > bytes {
+        true => format!("{}…", &text[..text.floor_char_boundary(bytes)]),
+        false => text.to_owned(),
+    }
+}

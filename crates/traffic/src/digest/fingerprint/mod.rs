@@ -1,0 +1,133 @@
+//! What statements have in common that differ in their values only.
+//!
+//! Rules: comments and hints are left out, `/*! */` and `/*M! */` are read. Strings, numbers and placeholders are `?`.
+//! Words are lower case. Lists of values after `IN` and `VALUES` are `(...)`, equal rows and equal arms of a `UNION`
+//! that follow each other count once, `LIMIT` with or without an offset is `limit ?`.
+
+mod lexer;
+mod percona;
+mod tokens;
+
+pub use percona::percona;
+
+use lexer::{Dialect, Lexeme, Lexer};
+use tokens::Tokens;
+
+/// By which rules statements are alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rules {
+    /// Our own.
+    #[default]
+    Evenkeel,
+    /// Those of pt-query-digest, with their oddities, so that both reports can be laid side by side.
+    Percona,
+}
+
+/// How the server reads statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SqlMode {
+    /// Double quotes are those of names (`ANSI_QUOTES`).
+    pub ansi_quotes: bool,
+    /// A backslash in a string is a backslash (`NO_BACKSLASH_ESCAPES`).
+    pub no_backslash_escapes: bool,
+}
+
+/// A fingerprint with its identifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// The statement without its values.
+    pub text: String,
+    /// By our rules the first sixteen hexadecimal digits of the text's BLAKE3, in lower case. By Percona's its MD5, in
+    /// upper case: pt-query-digest shows that since 3.1, and the last sixteen digits of it before.
+    pub id: String,
+}
+
+/// Returns the fingerprint of a statement; `is_cut` when more of it came.
+#[must_use]
+pub fn fingerprint(sql: &[u8], is_cut: bool, rules: Rules, mode: SqlMode) -> Fingerprint {
+    match rules {
+        Rules::Evenkeel => {
+            let text = own(sql, is_cut, mode);
+            let id = blake3::hash(text.as_bytes()).to_hex()[..16].to_owned();
+            Fingerprint { text, id }
+        }
+        Rules::Percona => {
+            let text = percona(sql);
+            let id = percona::id(&text);
+            let text = String::from_utf8_lossy(&text).into_owned();
+            Fingerprint { text, id }
+        }
+    }
+}
+
+fn own(sql: &[u8], is_cut: bool, mode: SqlMode) -> String {
+    const ADMINISTRATOR: &[u8] = b"administrator command: ";
+    if sql.starts_with(ADMINISTRATOR) && !is_cut {
+        return String::from_utf8_lossy(sql).into_owned();
+    }
+    let mut tokens = Tokens::default();
+    let mut lexer = Lexer::new(sql, dialect(mode));
+    while let Some(lexeme) = lexer.next() {
+        tokens.add(lexeme);
+    }
+    tokens.end(is_cut)
+}
+
+fn dialect(mode: SqlMode) -> Dialect {
+    Dialect {
+        ansi_quotes: mode.ansi_quotes,
+        backslash: !mode.no_backslash_escapes,
+    }
+}
+
+/// Returns the statement that `PREPARE name FROM 'statement'` prepares.
+#[must_use]
+pub fn prepared(sql: &[u8], mode: SqlMode) -> Option<Vec<u8>> {
+    let verb = sql.get(..8)?;
+    verb.eq_ignore_ascii_case(b"prepare ").then_some(())?;
+    let mut lexer = Lexer::new(sql, dialect(mode));
+    lexer.next()?;
+    lexer.next()?;
+    match lexer.next()? {
+        Lexeme::Word(word) if word.eq_ignore_ascii_case(b"from") => {}
+        _ => return None,
+    }
+    match lexer.next()? {
+        Lexeme::Text(text) => Some(lexer::unquoted(text, dialect(mode))),
+        _ => None,
+    }
+}
+
+/// Returns a statement in which nothing stands that is said after `IDENTIFIED BY`, or of a password: in a statement
+/// that mentions one, every string is `'***'`.
+#[must_use]
+pub fn redacted(sql: &[u8], mode: SqlMode) -> Vec<u8> {
+    let lower = sql.to_ascii_lowercase();
+    let has = |word: &[u8]| memchr::memmem::find(&lower, word).is_some();
+    if !["identified", "password", "secret"]
+        .iter()
+        .any(|word| has(word.as_bytes()))
+    {
+        return sql.to_vec();
+    }
+    // Whatever the quotes are: none of what stands between them is shown.
+    let mut lexer = Lexer::new(
+        sql,
+        Dialect {
+            ansi_quotes: false,
+            ..dialect(mode)
+        },
+    );
+    let mut safe = Vec::with_capacity(sql.len());
+    let mut from = 0;
+    while let Some(lexeme) = lexer.next() {
+        if let Lexeme::Text(_) = lexeme {
+            safe.extend_from_slice(&sql[from..lexer.begin()]);
+            safe.extend_from_slice(b"'***'");
+            from = lexer.end();
+        }
+    }
+    // What a comment says of it is no better.
+    safe.extend_from_slice(&sql[from..]);
+    safe
+}

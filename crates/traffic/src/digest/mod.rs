@@ -1,0 +1,162 @@
+//! What statements sum up to: classes of those that differ in their values only.
+//!
+//! Memory is the same for a thousand statements and a thousand million: each class has sums, a histogram, a time
+//! series of so many intervals and its slowest statement. Of classes there are at most twice as many as asked for;
+//! then those with the least time go to the others.
+
+mod change;
+mod class;
+mod filter;
+pub mod fingerprint;
+mod names;
+mod series;
+
+pub use change::{Change, Changed, Earlier, changes};
+pub use class::{Class, Sample};
+pub use filter::Filter;
+pub use names::Names;
+pub use series::{Bucket, INTERVALS, Series};
+
+use crate::{Command, Statement};
+use fingerprint::{Rules, SqlMode, fingerprint, prepared};
+use std::collections::HashMap;
+
+/// How statements are to be summed up.
+#[derive(Debug)]
+pub struct Options {
+    /// How many classes are kept; the others are counted together.
+    pub classes: usize,
+    /// By which rules they are alike.
+    pub rules: Rules,
+    /// How the server reads statements.
+    pub mode: SqlMode,
+    /// Which are counted at all.
+    pub filter: Filter,
+}
+
+/// Sums of statements.
+#[derive(Debug)]
+pub struct Digest {
+    options: Options,
+    grid: series::Grid,
+    classes: HashMap<String, Class>,
+    /// All that were counted, of whatever class.
+    total: Class,
+    /// Those whose class was not kept.
+    others: Class,
+    folded: u64,
+    left_out: u64,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Summary {
+    /// The classes kept, those with the most time first.
+    pub classes: Vec<Class>,
+    /// All statements that were counted.
+    pub total: Class,
+    /// Those of classes that were not kept.
+    pub others: Class,
+    /// How many times a class was given to the others.
+    pub folded: u64,
+    /// Statements that the filter left out.
+    pub left_out: u64,
+    /// When the first interval of the series begins, in nanoseconds since 1970.
+    pub series_from_ns: i64,
+    /// How long each is, in nanoseconds.
+    pub series_width_ns: i64,
+}
+
+impl Digest {
+    /// Begins with nothing.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            grid: series::Grid::default(),
+            classes: HashMap::new(),
+            total: Class::default(),
+            others: Class::default(),
+            folded: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Counts a statement. Sessions that begin and end are no statements.
+    pub fn add(&mut self, statement: &Statement<'_>) {
+        if matches!(statement.command, Command::Connect | Command::Quit) {
+            return;
+        }
+        if !self.options.filter.takes(statement) {
+            self.left_out += 1;
+            return;
+        }
+        let (rules, mode) = (self.options.rules, self.options.mode);
+        let inner = match rules {
+            Rules::Evenkeel => prepared(statement.sql, mode),
+            Rules::Percona => None,
+        };
+        let sql = inner.as_deref().unwrap_or(statement.sql);
+        let print = fingerprint(sql, statement.is_cut(), rules, mode);
+        let is_prepare = inner.is_some() || statement.command == Command::Prepare;
+        if self.grid.reach(statement.at_ns) {
+            let classes = self.classes.values_mut();
+            for class in classes.chain([&mut self.total, &mut self.others]) {
+                class.series.follow(&self.grid);
+            }
+        }
+        let slot = self.grid.slot(statement.at_ns);
+        self.total.add(statement, is_prepare, slot, mode);
+        if let Some(class) = self.classes.get_mut(&print.id) {
+            return class.add(statement, is_prepare, slot, mode);
+        }
+        if self.classes.len() >= self.options.classes.saturating_mul(2).max(2) {
+            self.fold();
+        }
+        let mut class = Class::of(print, &self.grid);
+        class.add(statement, is_prepare, slot, mode);
+        self.classes.insert(class.id.clone(), class);
+    }
+
+    /// Gives the classes with the least time to the others.
+    fn fold(&mut self) {
+        let mut all: Vec<Class> = self.classes.drain().map(|(_, class)| class).collect();
+        all.sort_by(Class::by_time);
+        for class in all.drain(all.len().min(self.options.classes.max(1))..) {
+            self.folded += 1;
+            self.others.merge(&class);
+        }
+        self.classes = all
+            .into_iter()
+            .map(|class| (class.id.clone(), class))
+            .collect();
+    }
+
+    /// Returns what came out.
+    #[must_use]
+    pub fn end(mut self) -> Summary {
+        if self.classes.len() > self.options.classes {
+            self.fold();
+        }
+        let mut classes: Vec<Class> = self.classes.into_values().collect();
+        classes.sort_by(Class::by_time);
+        Summary {
+            classes,
+            total: self.total,
+            others: self.others,
+            folded: self.folded,
+            left_out: self.left_out,
+            series_from_ns: self.grid.from_ns,
+            series_width_ns: self.grid.width_ns,
+        }
+    }
+}
+
+impl Summary {
+    /// Returns for how long statements came, in seconds: from the first to the last, at least a second.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        let span = self.total.last_ns.saturating_sub(self.total.first_ns);
+        (span as f64 / 1e9).max(1.0)
+    }
+}

@@ -1,0 +1,241 @@
+//! Is every statement counted once, in memory that does not grow with them, and what changed told from chance?
+
+use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
+use evenkeel_traffic::digest::{
+    Change, Changed, Digest, Earlier, Filter, INTERVALS, Options, Summary, changes,
+};
+use evenkeel_traffic::{Command, Statement};
+
+const SECOND: i64 = 1_000_000_000;
+const BEGIN: i64 = 1_795_853_835 * SECOND;
+
+fn options(classes: usize) -> Options {
+    Options {
+        classes,
+        rules: Rules::Evenkeel,
+        mode: SqlMode::default(),
+        filter: Filter::default(),
+    }
+}
+
+fn statement(sql: &str, at_ns: i64, total_ns: u64) -> Statement<'_> {
+    Statement {
+        at_ns,
+        connection: 1,
+        session: Some(1),
+        user: Some("app"),
+        host: Some("web"),
+        schema: Some("shop"),
+        command: Command::Query,
+        sql: sql.as_bytes(),
+        sql_bytes: sql.len() as u64,
+        first_ns: None,
+        total_ns: Some(total_ns),
+        lock_ns: Some(7),
+        rows_sent: Some(2),
+        rows_examined: Some(9),
+        rows_affected: Some(1),
+        bytes_in: None,
+        bytes_out: Some(100),
+        warnings: Some(1),
+        error: None,
+    }
+}
+
+fn counts(summary: &Summary) -> u64 {
+    summary.classes.iter().map(|class| class.count).sum::<u64>() + summary.others.count
+}
+
+#[test]
+fn figures_are_those_of_the_statements() {
+    let mut digest = Digest::new(options(100));
+    for number in 1..=1000_u64 {
+        let sql = format!("SELECT {number}");
+        let mut one = statement(&sql, BEGIN + number as i64 * SECOND, number * 1_000_000);
+        one.error = (number % 10 == 0).then_some(1064);
+        digest.add(&one);
+    }
+    let summary = digest.end();
+    let [class] = &summary.classes[..] else {
+        panic!("{:#?}", summary.classes)
+    };
+    assert_eq!(
+        (class.count, class.timed, class.errors, class.warnings),
+        (1000, 1000, 100, 1000)
+    );
+    assert_eq!(class.sum_ns, 500_500 * 1_000_000);
+    assert_eq!((class.min_ns, class.max_ns), (1_000_000, 1_000_000_000));
+    assert_eq!(
+        (class.rows_sent, class.rows_examined, class.rows_affected),
+        (2000, 9000, 1000)
+    );
+    assert_eq!((class.bytes_out, class.lock_ns), (100_000, 7000));
+    for (share, expected) in [(0.5, 500_000.0), (0.95, 950_000.0), (0.99, 990_000.0)] {
+        let found = class.within_us(share).unwrap() as f64;
+        assert!((found / expected - 1.0).abs() < 0.01, "{share}: {found}");
+    }
+    assert_eq!(class.sample.as_ref().unwrap().sql, "SELECT 1000");
+    assert_eq!(class.users.all(), [("app", 1000)]);
+    let buckets = &class.series.buckets;
+    assert_eq!(buckets.len(), INTERVALS);
+    assert_eq!(buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 1000);
+    assert_eq!(
+        buckets.iter().map(|bucket| bucket.sum_ns).sum::<u64>(),
+        class.sum_ns
+    );
+    // A thousand seconds in intervals of thirty-two.
+    assert_eq!(summary.series_width_ns, 32 * SECOND);
+    let full = buckets.iter().filter(|bucket| bucket.count == 32);
+    assert!(full.count() >= 30, "{buckets:?}");
+}
+
+#[test]
+fn text_prepare_and_execute_are_one_class() {
+    let mut digest = Digest::new(options(100));
+    let text = statement("SELECT a FROM t WHERE b = 5", BEGIN, 10);
+    digest.add(&text);
+    digest.add(&statement(
+        "PREPARE p FROM 'SELECT a FROM t WHERE b = ?'",
+        BEGIN,
+        1000,
+    ));
+    let prepare = Statement {
+        command: Command::Prepare,
+        ..statement("SELECT a FROM t WHERE b=?", BEGIN, 1000)
+    };
+    digest.add(&prepare);
+    digest.add(&Statement {
+        command: Command::Execute,
+        ..text
+    });
+    digest.add(&Statement {
+        command: Command::Quit,
+        ..statement("", BEGIN, 5)
+    });
+    let summary = digest.end();
+    let [class] = &summary.classes[..] else {
+        panic!("{:#?}", summary.classes)
+    };
+    // Neither a preparation nor its time is counted as a run.
+    assert_eq!((class.count, class.prepares, class.max_ns), (2, 2, 10));
+}
+
+#[test]
+fn classes_are_bounded_and_none_is_lost() {
+    let mut digest = Digest::new(options(10));
+    for number in 0..5000 {
+        let sql = format!("SELECT column_{number} FROM t");
+        digest.add(&statement(&sql, BEGIN, 1000));
+        digest.add(&statement("SELECT often", BEGIN, 500));
+    }
+    let summary = digest.end();
+    assert_eq!(summary.classes.len(), 10);
+    assert_eq!(summary.classes[0].fingerprint, "select often");
+    assert_eq!(summary.classes[0].count, 5000);
+    assert_eq!((counts(&summary), summary.total.count), (10_000, 10_000));
+    assert_eq!(summary.folded, 5001 - 10);
+    assert_eq!(
+        summary.others.sum_ns + summary.classes.iter().map(|c| c.sum_ns).sum::<u64>(),
+        summary.total.sum_ns
+    );
+}
+
+#[test]
+fn only_what_passes_the_filter_is_counted() {
+    let filter = Filter {
+        since_ns: Some(BEGIN),
+        until_ns: Some(BEGIN + SECOND),
+        users: vec!["app".to_owned()],
+        matching: regex::bytes::Regex::new("(?i)select").ok(),
+        ..Filter::default()
+    };
+    let mut digest = Digest::new(Options {
+        filter,
+        ..options(10)
+    });
+    digest.add(&statement("SELECT 1", BEGIN, 5));
+    digest.add(&statement("SELECT 1", BEGIN - 1, 5));
+    digest.add(&statement("SELECT 1", BEGIN + SECOND, 5));
+    digest.add(&statement("DELETE FROM t", BEGIN, 5));
+    digest.add(&Statement {
+        user: Some("other"),
+        ..statement("SELECT 1", BEGIN, 5)
+    });
+    digest.add(&Statement {
+        user: None,
+        ..statement("SELECT 1", BEGIN, 5)
+    });
+    let summary = digest.end();
+    assert_eq!((summary.total.count, summary.left_out), (1, 5));
+}
+
+#[test]
+fn intervals_reach_what_came_before() {
+    let mut digest = Digest::new(options(10));
+    for at in [0, 59, -500, 100_000] {
+        digest.add(&statement("SELECT 1", BEGIN + at * SECOND, 5));
+    }
+    let summary = digest.end();
+    let buckets = &summary.classes[0].series.buckets;
+    assert_eq!(buckets.iter().map(|bucket| bucket.count).sum::<u64>(), 4);
+    assert_eq!(
+        (buckets[0].count, summary.series_width_ns),
+        (3, 2048 * SECOND)
+    );
+}
+
+/// Statements of three classes for a minute; the second takes `slow` microseconds.
+fn minute(slow: u64, third: &str) -> Summary {
+    let mut digest = Digest::new(options(10));
+    for second in 0..60 {
+        let at = BEGIN + second * SECOND;
+        let jitter = second as u64 * 7919 % 13;
+        digest.add(&statement("SELECT a FROM t", at, (100 + jitter) * 1000));
+        digest.add(&statement("SELECT b FROM t", at, (slow + jitter) * 1000));
+        digest.add(&statement(third, at, 1000));
+    }
+    digest.end()
+}
+
+fn earlier(summary: &Summary) -> Vec<Earlier> {
+    let classes = summary.classes.iter().map(|class| Earlier {
+        id: class.id.clone(),
+        fingerprint: class.fingerprint.clone(),
+        count: class.count,
+        sum_us: class.sum_ns as f64 / 1000.0,
+        averages_us: class
+            .series
+            .buckets
+            .iter()
+            .filter(|bucket| bucket.timed > 0)
+            .map(|bucket| bucket.sum_ns as f64 / bucket.timed as f64 / 1000.0)
+            .collect(),
+    });
+    classes.collect()
+}
+
+#[test]
+fn what_changed_is_told_from_chance() {
+    let found = changes(
+        &earlier(&minute(200, "SELECT old")),
+        &minute(300, "SELECT new"),
+    );
+    let of = |text: &str| -> &Change {
+        found
+            .iter()
+            .find(|change| change.fingerprint == text)
+            .unwrap()
+    };
+    assert_eq!(of("select new").changed, Changed::New);
+    assert_eq!(of("select old").changed, Changed::Gone);
+    assert!(
+        matches!(of("select a from t").changed, Changed::Same(Some(_))),
+        "{found:#?}"
+    );
+    let Changed::Latency(verdict) = &of("select b from t").changed else {
+        panic!("{found:#?}")
+    };
+    assert!(verdict.change_percent.unwrap() > 40.0, "{verdict:?}");
+    // The one that moved the most comes first.
+    assert_eq!(found[0].fingerprint, "select b from t");
+}
