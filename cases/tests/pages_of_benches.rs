@@ -140,6 +140,52 @@ fn compare() {
     page.end();
 }
 
+/// A minute of a shop's slow query log, in which one for orders takes so long.
+fn shop_log(orders_ms: f64) -> String {
+    let mut log = String::new();
+    for second in 0..60 {
+        let statements = [
+            (
+                orders_ms,
+                format!("SELECT * FROM orders WHERE customer = {second} ORDER BY day LIMIT 10"),
+            ),
+            (
+                2.0,
+                format!("UPDATE stock SET left_over = left_over - 1 WHERE item IN ({second}, 5)"),
+            ),
+            (
+                0.4,
+                format!("SELECT name FROM customers WHERE id = {second}"),
+            ),
+        ];
+        for (ms, sql) in statements {
+            let ms = ms + f64::from(second * 7 % 13) / 10.0;
+            log.push_str(&format!(
+                "# Time: 2026-11-28T08:00:{second:02}.900000Z\n# User@Host: shop[shop] @ web1 [10.0.0.7]  Id:  7\n\
+                 # Query_time: {:.6}  Lock_time: 0.0 Rows_sent: 1  Rows_examined: 10\nuse shop;\n\
+                 SET timestamp=1795853835;\n{sql};\n",
+                ms / 1000.0
+            ));
+        }
+    }
+    log
+}
+
+#[test]
+fn digest() {
+    let house = host();
+    for (name, orders_ms) in [("shop", 24.0), ("monday", 24.0), ("tuesday", 31.0)] {
+        house.write(&format!("~/{name}.log"), &shop_log(orders_ms), "644");
+    }
+    let mut page = Page::open(&house, "tasks/digest.md");
+    page.say("sleep 600", "mariadb -e 'SELECT 1'; sleep 0");
+    page.run("mariadb -e \"SET GLOBAL slow_query_log_file");
+    assert_files(&house, &["digest.html"]);
+    page.run("# evenkeel digest shop.log");
+    page.run("# evenkeel digest monday.log");
+    page.end();
+}
+
 #[test]
 fn experiments() {
     let house = host();

@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use std::path::Path;
 
 /// Statements that are logged as they are sent, the last one of them slow.
-const SENT: [&str; 11] = [
+const SENT: [&str; 12] = [
     "CREATE DATABASE s",
     "USE s",
     "CREATE TABLE t (a INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(100))",
@@ -24,6 +24,7 @@ const SENT: [&str; 11] = [
     "SELECT nothing FROM nowhere",
     "UPDATE t SET b = 'z' WHERE a < 3",
     "SELECT '# Time: 2026-11-28T08:17:21.120353Z\n# Query_time: 5\n'",
+    "SELECT 'a;\n# Time: never\n# User@Host: me\n'",
     "SELECT SLEEP(0.05)",
 ];
 const LOGGED: [&str; 5] = [

@@ -11,6 +11,7 @@ mod connection;
 mod cron;
 mod data_directory;
 mod demo;
+mod digest;
 mod dump;
 mod far_side;
 mod fleet;
@@ -47,6 +48,7 @@ pub use connection::{Connection, SslModeArg};
 pub use cron::Cron;
 pub use data_directory::DataDirectory;
 pub use demo::Demo;
+pub use digest::{Digest, DigestRules, DigestSort, DigestSource};
 pub use dump::{Dump, DumpFormat, DumpLock};
 pub use far_side::{Attach, Helper, HelperVerb, Session};
 pub use fleet::Fleet;
@@ -229,6 +231,8 @@ pub enum Verb {
     Load(Box<Load>),
     /// Run a file of SQL statements, in parallel where the order does not matter.
     Import(Box<Import>),
+    /// Show which statements cost the most, from a server's logs.
+    Digest(Box<Digest>),
     /// Compress URLs; the result sorts and is searched like the URLs.
     Url(Url),
     /// Install, upgrade and uninstall functions and queues in a server.

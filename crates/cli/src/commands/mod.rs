@@ -10,6 +10,7 @@ pub mod capture;
 pub mod check;
 pub mod cron;
 pub mod demo;
+pub mod digest;
 pub mod doctor;
 pub mod dump;
 mod far_side;
@@ -62,6 +63,7 @@ pub fn writes_for_itself(verb: &Verb) -> bool {
         Verb::Backup(_)
             | Verb::Binlog(_)
             | Verb::Check(_)
+            | Verb::Digest(_)
             | Verb::Dump(_)
             | Verb::Forget(_)
             | Verb::Keys(_)
@@ -116,6 +118,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Dump(args) => dump::run(args, face),
         Verb::Load(args) => load::run(args, face),
         Verb::Import(args) => import::run(args, face),
+        Verb::Digest(args) => digest::run(args, face),
         Verb::Url(args) => url::run(args, face),
         Verb::Plugin(args) => plugin::run(args, face),
         Verb::Queue(args) => queue::run(args, face),

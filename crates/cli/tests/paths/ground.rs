@@ -21,6 +21,18 @@ const TEMPLATES: [(&str, &str); 3] = [
 const CAPTURE: &[u8] = b"\xd4\xc3\xb2\xa1\x02\0\x04\0\0\0\0\0\0\0\0\0\0\0\x04\0\x01\0\0\0";
 
 /// Four runs of a bench, as it tells them.
+/// One entry of a server's slow query log.
+const SLOW_LOG: &str = "# Time: 2026-11-28T08:17:15.762970Z
+# User@Host: app[app] @ web1 []  Id:     7
+# Query_time: 0.500000  Lock_time: 0.000096 Rows_sent: 2  Rows_examined: 9
+SET timestamp=1795853835;
+SELECT 1;
+";
+
+/// What `digest` answered once.
+const DIGEST: &str =
+    r#"{"schema": "evenkeel/digest/1", "fingerprints": "evenkeel", "classes": []}"#;
+
 const RUNS: &str = r#"
 {"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
 {"schema": "evenkeel/bench-oltp/1", "transactions_per_s": 5.0, "p95_ms": 1.0, "p99_ms": 2.0}
@@ -88,6 +100,8 @@ impl Ground {
             ("runs", RUNS.as_bytes()),
             ("ssh", SSH.as_bytes()),
             ("statements", b"SELECT 1;\n"),
+            ("slow.log", SLOW_LOG.as_bytes()),
+            ("digest.json", DIGEST.as_bytes()),
             ("urls", urls.as_bytes()),
         ] {
             fs::write(self.at(name), content).unwrap();

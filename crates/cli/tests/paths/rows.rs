@@ -201,6 +201,9 @@ cron --lock | - | 0 | | cron --lock={} -- true
 cron --log | - | 0 | | cron --log={} -- true
 demo --dir | empty | 1 | create PATH | demo --dir={}
 demo --server-binary | no-program | 14 | PATH is not a MySQL | demo --server-binary={}
+digest --compare | digest.json | 0 | "changes": [ | digest {slow.log} --compare={}
+digest --html | - | 0 | "count": 1 | digest {slow.log} --html={}
+digest files | slow.log | 0 | "file": "PATH" | digest {}
 doctor --ssh-program | no-program | 13 | the connection ended | doctor --no-defaults --ssh=there --ssh-command={ssh} --ssh-program={}
 dump --mask-key-file | statements | 2 | read or change the key file PATH | dump --no-defaults --socket={socket} --output={new} --mask=a.b.c=hash --mask-key-file={}
 fleet file | fleet.toml | 0 | "exit_code": 0 | fleet {} -- generations

@@ -45,6 +45,10 @@ fn escaped(text: &str) -> String {
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
+            // Not allowed in a page, whoever sent it.
+            control if control.is_control() && !control.is_ascii_whitespace() => {
+                safe.push('\u{fffd}')
+            }
             other => safe.push(other),
         }
     }

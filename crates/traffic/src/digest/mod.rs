@@ -9,12 +9,14 @@ mod class;
 mod filter;
 pub mod fingerprint;
 mod names;
+mod page;
 mod series;
 
 pub use change::{Change, Changed, Earlier, changes};
 pub use class::{Class, Sample};
 pub use filter::Filter;
 pub use names::Names;
+pub use page::page;
 pub use series::{Bucket, INTERVALS, Series};
 
 use crate::{Command, Statement};

@@ -3,9 +3,9 @@
 use crate::args::BenchCompare;
 use crate::show::Face;
 use crate::show::answers::{Compared, Comparison};
-use evenkeel_report::compare::compare;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
+use evenkeel_report::compare::compare;
 use serde_json::{Deserializer, Value};
 use std::fs::File;
 use std::io::BufReader;

@@ -2,9 +2,9 @@
 
 use super::Answer;
 use crate::show::{Align, Table};
-use evenkeel_report::compare::Verdict;
 use evenkeel_bench::experiment::ExperimentReport;
 use evenkeel_op::units;
+use evenkeel_report::compare::Verdict;
 use serde::Serialize;
 
 impl Answer for ExperimentReport {

@@ -2,9 +2,9 @@
 
 use super::Answer;
 use crate::show::{Align, Table};
-use evenkeel_report::compare::Spread;
 use evenkeel_bench::showdown::{ShowdownReport, Standing, State};
 use evenkeel_op::units;
+use evenkeel_report::compare::Spread;
 use std::time::Duration;
 
 impl Answer for ShowdownReport {

@@ -187,10 +187,7 @@ fn without_ascending(text: &[u8]) -> Vec<u8> {
 /// Returns the identifier that pt-query-digest gives a fingerprint.
 pub(super) fn id(fingerprint: &[u8]) -> String {
     let sum = Md5::digest(fingerprint);
-    sum.iter()
-        .skip(8)
-        .map(|byte| format!("{byte:02X}"))
-        .collect()
+    sum.iter().map(|byte| format!("{byte:02X}")).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,339 @@
+//! The answer of `digest`.
+
+mod text;
+
+use super::Answer;
+use evenkeel_traffic::digest::fingerprint::Rules;
+use evenkeel_traffic::digest::{Change, Changed, Class, Earlier, Names, Summary};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+const SCHEMA: &str = "evenkeel/digest/1";
+
+/// Which statements cost the most.
+#[derive(Serialize)]
+pub struct DigestAnswer {
+    files: Vec<DigestedFile>,
+    /// By which rules statements are alike: `evenkeel` or `pt`.
+    fingerprints: &'static str,
+    from: Option<Timestamp>,
+    to: Option<Timestamp>,
+    seconds: f64,
+    /// Statements that the options left out.
+    left_out: u64,
+    /// How many classes went to the others.
+    folded: u64,
+    series: SeriesPlace,
+    total: ShownClass,
+    classes: Vec<ShownClass>,
+    others: ShownClass,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<ShownChange>>,
+    #[serde(skip)]
+    top: usize,
+}
+
+/// A log that was read.
+#[derive(Serialize)]
+pub struct DigestedFile {
+    /// Its name.
+    pub file: String,
+    /// What it is.
+    pub source: &'static str,
+    /// Entries read.
+    pub entries: u64,
+    /// Entries that could not be read.
+    pub unreadable: u64,
+}
+
+/// Where the intervals of every class lie.
+#[derive(Serialize)]
+struct SeriesPlace {
+    from: Option<Timestamp>,
+    interval_s: f64,
+}
+
+#[derive(Serialize)]
+struct ShownClass {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    fingerprint: String,
+    count: u64,
+    prepares: u64,
+    qps: f64,
+    share_of_time: f64,
+    latency_us: Option<Latency>,
+    lock_us: f64,
+    rows_sent: u64,
+    rows_examined: u64,
+    rows_affected: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    errors: u64,
+    warnings: u64,
+    users: Vec<Named>,
+    hosts: Vec<Named>,
+    schemas: Vec<Named>,
+    first_seen: Option<Timestamp>,
+    last_seen: Option<Timestamp>,
+    sample: Option<ShownSample>,
+    series: Vec<Interval>,
+}
+
+#[derive(Serialize)]
+struct Latency {
+    count: u64,
+    sum: f64,
+    min: f64,
+    avg: f64,
+    p50: u64,
+    p95: u64,
+    p99: u64,
+    max: f64,
+    histogram: Vec<Step>,
+}
+
+/// How many statements took so long at most, and longer than the step before.
+#[derive(Serialize)]
+struct Step {
+    up_to_us: u64,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct Named {
+    name: String,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct ShownSample {
+    sql: String,
+    sql_bytes: u64,
+    latency_us: Option<f64>,
+    at: Option<Timestamp>,
+    session: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Interval {
+    interval: usize,
+    count: u64,
+    timed: u64,
+    sum_us: f64,
+}
+
+#[derive(Serialize)]
+struct ShownChange {
+    id: String,
+    fingerprint: String,
+    /// `new`, `gone`, `slower`, `faster`, `same` or `unknown`.
+    change: &'static str,
+    count: [u64; 2],
+    sum_us: [f64; 2],
+    change_percent: Option<f64>,
+    p: Option<f64>,
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1000.0
+}
+
+fn time(ns: i64) -> Option<Timestamp> {
+    match ns {
+        i64::MIN | i64::MAX => None,
+        ns => Timestamp::from_nanosecond(i128::from(ns)).ok(),
+    }
+}
+
+fn named(names: &Names) -> Vec<Named> {
+    let all = names.all().into_iter();
+    let mut all: Vec<Named> = all
+        .map(|(name, count)| Named {
+            name: name.to_owned(),
+            count,
+        })
+        .collect();
+    if names.others > 0 {
+        all.push(Named {
+            name: "…".to_owned(),
+            count: names.others,
+        });
+    }
+    all
+}
+
+impl DigestAnswer {
+    /// Answers with what came out; the text has so many classes at most.
+    #[must_use]
+    pub fn new(
+        files: Vec<DigestedFile>,
+        rules: Rules,
+        summary: &Summary,
+        changes: Option<&[Change]>,
+        top: usize,
+    ) -> Self {
+        let shown = |class: &Class| ShownClass::of(class, summary);
+        Self {
+            files,
+            fingerprints: name(rules),
+            from: time(summary.total.first_ns),
+            to: time(summary.total.last_ns),
+            seconds: summary.seconds(),
+            left_out: summary.left_out,
+            folded: summary.folded,
+            series: SeriesPlace {
+                from: time(summary.series_from_ns),
+                interval_s: summary.series_width_ns as f64 / 1e9,
+            },
+            total: shown(&summary.total),
+            classes: summary.classes.iter().map(shown).collect(),
+            others: shown(&summary.others),
+            changes: changes.map(|all| all.iter().map(ShownChange::of).collect()),
+            top,
+        }
+    }
+}
+
+fn name(rules: Rules) -> &'static str {
+    match rules {
+        Rules::Evenkeel => "evenkeel",
+        Rules::Percona => "pt",
+    }
+}
+
+impl ShownClass {
+    fn of(class: &Class, summary: &Summary) -> Self {
+        let all = summary.total.sum_ns.max(1) as f64;
+        let buckets = class.series.buckets.iter().enumerate();
+        Self {
+            id: class.id.clone(),
+            fingerprint: class.fingerprint.clone(),
+            count: class.count,
+            prepares: class.prepares,
+            qps: class.count as f64 / summary.seconds(),
+            share_of_time: class.sum_ns as f64 / all,
+            latency_us: Latency::of(class),
+            lock_us: us(class.lock_ns),
+            rows_sent: class.rows_sent,
+            rows_examined: class.rows_examined,
+            rows_affected: class.rows_affected,
+            bytes_in: class.bytes_in,
+            bytes_out: class.bytes_out,
+            errors: class.errors,
+            warnings: class.warnings,
+            users: named(&class.users),
+            hosts: named(&class.hosts),
+            schemas: named(&class.schemas),
+            first_seen: time(class.first_ns),
+            last_seen: time(class.last_ns),
+            sample: class
+                .sample
+                .as_ref()
+                .filter(|_| !class.id.is_empty())
+                .map(|sample| ShownSample {
+                    sql: sample.sql.clone(),
+                    sql_bytes: sample.sql_bytes,
+                    latency_us: sample.total_ns.map(us),
+                    at: time(sample.at_ns),
+                    session: sample.session,
+                }),
+            series: buckets
+                .filter(|(_, bucket)| bucket.count > 0)
+                .map(|(interval, bucket)| Interval {
+                    interval,
+                    count: bucket.count,
+                    timed: bucket.timed,
+                    sum_us: us(bucket.sum_ns),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Latency {
+    fn of(class: &Class) -> Option<Self> {
+        let steps = class.latency_us.iter_log(1, 2.0);
+        let steps = steps.map(|step| Step {
+            up_to_us: step.value_iterated_to(),
+            count: step.count_since_last_iteration(),
+        });
+        Some(Self {
+            count: class.timed,
+            sum: us(class.sum_ns),
+            min: us(class.min_ns),
+            avg: us(class.avg_ns()?),
+            p50: class.within_us(0.5)?,
+            p95: class.within_us(0.95)?,
+            p99: class.within_us(0.99)?,
+            max: us(class.max_ns),
+            histogram: steps.filter(|step| step.count > 0).collect(),
+        })
+    }
+}
+
+impl ShownChange {
+    fn of(change: &Change) -> Self {
+        let verdict = match &change.changed {
+            Changed::Latency(verdict) | Changed::Same(Some(verdict)) => Some(verdict),
+            _ => None,
+        };
+        Self {
+            id: change.id.clone(),
+            fingerprint: change.fingerprint.clone(),
+            change: match &change.changed {
+                Changed::New => "new",
+                Changed::Gone => "gone",
+                Changed::Latency(verdict) if verdict.medians[1] > verdict.medians[0] => "slower",
+                Changed::Latency(_) => "faster",
+                Changed::Same(Some(_)) => "same",
+                Changed::Same(None) => "unknown",
+            },
+            count: change.count,
+            sum_us: change.sum_us,
+            change_percent: verdict.and_then(|verdict| verdict.change_percent),
+            p: verdict.map(|verdict| verdict.p),
+        }
+    }
+}
+
+/// Reads an earlier answer; says what is wrong with it.
+pub fn earlier_digest(text: &[u8], rules: Rules) -> Result<Vec<Earlier>, String> {
+    let answer: Value =
+        serde_json::from_slice(text).map_err(|error| format!("is not JSON: {error}"))?;
+    if answer["schema"] != SCHEMA {
+        return Err("is not the answer of a digest".to_owned());
+    }
+    if answer["fingerprints"] != name(rules) {
+        return Err("has fingerprints of other rules".to_owned());
+    }
+    let classes = answer["classes"].as_array().into_iter().flatten();
+    let classes = classes.map(|class| {
+        let intervals = class["series"].as_array().into_iter().flatten();
+        Some(Earlier {
+            id: class["id"].as_str()?.to_owned(),
+            fingerprint: class["fingerprint"].as_str()?.to_owned(),
+            count: class["count"].as_u64()?,
+            sum_us: class["latency_us"]["sum"].as_f64().unwrap_or(0.0),
+            averages_us: intervals
+                .filter_map(|one| {
+                    let timed = one["timed"].as_u64().filter(|timed| *timed > 0)?;
+                    Some(one["sum_us"].as_f64()? / timed as f64)
+                })
+                .collect(),
+        })
+    });
+    classes
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(|| "lacks what a digest says of a class".to_owned())
+}
+
+impl Answer for DigestAnswer {
+    const SCHEMA: &'static str = SCHEMA;
+
+    fn text(&self) -> String {
+        text::of(self)
+    }
+}
