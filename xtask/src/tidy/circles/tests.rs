@@ -126,7 +126,7 @@ fn ring(count: usize) -> Graph {
 fn large_circles_are_refused() {
     let said = |count| violations(&[ring(count)]);
     assert_eq!(said(3), [""; 0]);
-    let four = said(4);
-    assert!(four[0].contains("circles of 4, 3 are allowed"), "{four:?}");
+    let four = said(4).concat();
+    assert!(four.contains("circles of 4, 3 are allowed"), "{four:?}");
     assert!(ring(4).details().contains("  m0\n    uses m1: Thing\n"));
 }
