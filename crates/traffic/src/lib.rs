@@ -3,8 +3,8 @@
 //! Every source hands out the same [`Statement`]s and ends with the same [`Coverage`].
 
 pub mod capture;
-mod filter;
 pub mod digest;
+mod filter;
 pub mod source;
 mod statement;
 
