@@ -24,7 +24,7 @@ use evenkeel_repository::{Begin, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_snapshot::Provider;
 use freeze::Frozen;
-use read::ReadTotals;
+use read::{ReadTotals, read_file};
 use settle::Settled;
 use std::collections::BTreeMap;
 use std::fs;

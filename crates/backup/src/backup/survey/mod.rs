@@ -16,7 +16,7 @@ use evenkeel_server::connect::Session;
 use evenkeel_server::files::{self, FileClass, Root, ServerFiles};
 use evenkeel_server::stopped::server_uuid;
 use evenkeel_snapshot::{HookCommand, Layout, Method as SnapshotMethod, Settings};
-use method::{self, Choice, Durability, Facts};
+use method::{Choice, Durability, Facts};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
