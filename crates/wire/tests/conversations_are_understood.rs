@@ -336,6 +336,12 @@ fn what_is_missing_costs_one_command() {
         watch.end(&mut |seen| lines.push(talk::line(seen)));
         let whole = lines.iter().filter(|line| line.ends_with("rows=1")).count();
         assert_eq!((lines.len(), whole), (10, 8), "{missing}: {lines:#?}");
+        let about = (missing - 5) / 2;
+        let fate = match talk.said[missing].0 {
+            Side::Client => "Unseen:  rows=1 unseen".to_owned(),
+            Side::Server => format!("Query: SELECT {about} unanswered"),
+        };
+        assert_eq!(lines[1 + about], fate, "{missing}");
         assert_eq!(watch.counts().undecodable, 0, "{missing}");
     }
 }

@@ -1,0 +1,38 @@
+//! Do the commands of the pages about statements of clients work as they stand there, and print what is shown?
+
+use evenkeel_cases::house::House;
+use evenkeel_cases::pages::Page;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
+
+#[test]
+fn capture() {
+    let house = House::new("db1", PROGRAM);
+    house.start_mariadb();
+    house.start_another("db2", 8, "");
+    house.sql_of("db2", "CREATE USER root@db1; GRANT ALL ON *.* TO root@db1");
+    house.sql_of(
+        "db2",
+        "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT)",
+    );
+    let mut page = Page::open(&house, "tasks/capture.md");
+    let seen = |file: &str| {
+        format!(
+            "mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders' && grep -aq 'FROM shop.orders' {file}"
+        )
+    };
+    // Until somebody ends it; here after some packets of a busy client.
+    page.say("-U -w -", "-U -c 40 -w -");
+    page.before(
+        "evenkeel capture --pcap -$",
+        "(for n in $(seq 300); do mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'; done) >/dev/null 2>&1 &",
+    );
+    page.run("tcpdump -i any -s 0 -U");
+    assert!(page.printed().contains("SELECT COUNT(*) FROM shop.orders"));
+    page.briefly("-w shop.pcap", &seen("shop.pcap"));
+    page.code("-w shop.pcap", 0);
+    page.run("tcpdump -i any -s 0 -w shop.pcap");
+    let found = house.run("grep -c 'FROM shop.orders' shop.log");
+    assert_ne!(found.trim(), "0");
+    page.end();
+}
