@@ -174,7 +174,7 @@ impl<R: Read> Frames<R> {
             }
             let kind = self.u32(0);
             let length = self.u32(4) as usize;
-            if !(12..=LONGEST_BLOCK).contains(&length) || length % 4 != 0 {
+            if !(12..=LONGEST_BLOCK).contains(&length) || !length.is_multiple_of(4) {
                 return Err(damaged());
             }
             if !self.fill(length)? {

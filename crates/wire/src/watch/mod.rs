@@ -167,8 +167,8 @@ impl Watch {
             return false;
         };
         match from {
-            Side::Client => self.session.from_client(packet, at_ns, each),
-            Side::Server => self.session.from_server(packet, at_ns, each),
+            Side::Client => self.session.client_says(packet, at_ns, each),
+            Side::Server => self.session.server_says(packet, at_ns, each),
         }
         if let Some(method) = self.session.begins_compression() {
             self.inflate = Some(Box::new([Inflate::new(method), Inflate::new(method)]));

@@ -222,7 +222,7 @@ impl Session {
             let id = bytes.number(4)? as u32;
             let (columns, parameters) = (bytes.short()?, bytes.short()?);
             let warnings = bytes.take(1).and_then(|_| bytes.short()).unwrap_or(0);
-            let has_definitions = bytes.byte().map_or(true, |flag| flag != 0);
+            let has_definitions = bytes.byte() != Ok(0);
             let is_there = is_ok.then_some((id, columns, parameters, warnings, has_definitions));
             is_there.ok_or(Malformed)
         };

@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    pub(super) fn from_client(
+    pub(super) fn client_says(
         &mut self,
         packet: Packet<'_>,
         at_ns: i64,
@@ -196,7 +196,7 @@ impl Session {
                 };
                 self.lexing.is_wide = Lexing::is_wide(login.collation);
                 self.user = Some(String::from_utf8_lossy(login.user).into_owned());
-                self.schema = login.schema.map(|name| text(name));
+                self.schema = login.schema.map(text);
                 let mut connect = self.fresh(command::CONNECT, at_ns);
                 connect.bytes_in = packet.bytes;
                 self.push(connect);
@@ -402,7 +402,7 @@ impl Session {
         }
     }
 
-    pub(super) fn from_server(
+    pub(super) fn server_says(
         &mut self,
         packet: Packet<'_>,
         at_ns: i64,
