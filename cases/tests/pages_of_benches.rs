@@ -182,7 +182,8 @@ fn digest() {
     page.run("mariadb -e \"SET GLOBAL slow_query_log_file");
     assert_files(&house, &["digest.html"]);
     page.run("# evenkeel digest shop.log");
-    page.run("# evenkeel digest monday.log");
+    page.run("evenkeel digest monday.log");
+    page.run("# evenkeel digest tuesday.log");
     page.end();
 }
 

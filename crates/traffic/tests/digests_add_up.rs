@@ -74,6 +74,14 @@ fn figures_are_those_of_the_statements() {
         let found = class.within_us(share).unwrap() as f64;
         assert!((found / expected - 1.0).abs() < 0.01, "{share}: {found}");
     }
+    // Two digits are exact: what is near a step may be beyond it.
+    let steps = class.steps_us();
+    assert_eq!(steps.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+    let (up_to, count) = steps[steps.len() - 1];
+    assert!(
+        up_to == 1_000_000 && (495..=505).contains(&count),
+        "{steps:?}"
+    );
     assert_eq!(class.sample.as_ref().unwrap().sql, "SELECT 1000");
     assert_eq!(class.users.all(), [("app", 1000)]);
     let buckets = &class.series.buckets;

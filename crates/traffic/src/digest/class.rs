@@ -202,6 +202,28 @@ impl Class {
         self.sum_ns.checked_div(self.timed)
     }
 
+    /// Returns how many took how long: up to so many microseconds, and longer than the step before. Steps are 1, 2, 5,
+    /// 10 and so on; those with nothing in them are left out.
+    #[must_use]
+    pub fn steps_us(&self) -> Vec<(u64, u64)> {
+        let mut steps: Vec<(u64, u64)> = Vec::new();
+        let mut bounds = (0..18).flat_map(|power| [1, 2, 5].map(|first| first * 10_u64.pow(power)));
+        let mut bound = 0;
+        for recorded in self.latency_us.iter_recorded() {
+            let value = self
+                .latency_us
+                .lowest_equivalent(recorded.value_iterated_to());
+            while bound < value.max(1) {
+                bound = bounds.next().unwrap_or(u64::MAX);
+            }
+            match steps.last_mut().filter(|(last, _)| *last == bound) {
+                Some((_, count)) => *count += recorded.count_since_last_iteration(),
+                None => steps.push((bound, recorded.count_since_last_iteration())),
+            }
+        }
+        steps
+    }
+
     /// Returns the time within which such a share of all, 0 to 1, was done, in microseconds.
     #[must_use]
     pub fn within_us(&self, share: f64) -> Option<u64> {

@@ -11,6 +11,8 @@ use evenkeel_report::{
 const DETAILS: usize = 5;
 /// How much of a statement stands in a table or above a plot.
 const TITLE: usize = 90;
+/// How much of the slowest one is shown.
+const SAMPLE: usize = 1000;
 
 /// Makes the page; so many classes at most stand in its tables.
 #[must_use]
@@ -90,9 +92,13 @@ fn share(summary: &Summary, class: &Class) -> f64 {
 fn short(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = text.replace(char::is_control, "\u{fffd}");
-    match text.char_indices().nth(TITLE) {
+    head(&text, TITLE)
+}
+
+fn head(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
         Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
+        None => text.to_owned(),
     }
 }
 
@@ -220,7 +226,10 @@ fn over_time(summary: &Summary, shown: &[Class]) -> Part {
         y: Axis::linear("statements a second"),
         series,
         events: Vec::new(),
-        note: format!("Each point is the mean of {} seconds.", number(width, 0)),
+        note: format!(
+            "Each point is the mean of an interval of {} s.",
+            number(width, 0)
+        ),
     }
     .into()
 }
@@ -262,21 +271,17 @@ fn details(parts: &mut Vec<Part>, summary: &Summary, place: usize, class: &Class
         } else {
             "The first"
         };
-        parts.push(Part::Text(format!("{which}: {}", sample.sql)));
+        let sql = head(&sample.sql, SAMPLE);
+        parts.push(Part::Text(format!("{which}: {sql}")));
     }
 }
 
 fn histogram(class: &Class) -> Part {
-    let steps: Vec<(u64, u64)> = class
-        .latency_us
-        .iter_log(1, 2.0)
-        .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
-        .filter(|(_, count)| *count > 0)
-        .collect();
+    let steps = class.steps_us();
     let name = |us: u64| match us {
-        us if us < 1000 => format!("up to {} µs", us + 1),
-        us if us < 1_000_000 => format!("up to {:.1} ms", us as f64 / 1e3),
-        us => format!("up to {:.1} s", us as f64 / 1e6),
+        us if us < 1000 => format!("up to {us} µs"),
+        us if us < 1_000_000 => format!("up to {} ms", us / 1000),
+        us => format!("up to {} s", us / 1_000_000),
     };
     let bar = |(_, count): &(u64, u64)| {
         Some(Bar {

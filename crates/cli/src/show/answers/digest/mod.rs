@@ -255,11 +255,8 @@ impl ShownClass {
 
 impl Latency {
     fn of(class: &Class) -> Option<Self> {
-        let steps = class.latency_us.iter_log(1, 2.0);
-        let steps = steps.map(|step| Step {
-            up_to_us: step.value_iterated_to(),
-            count: step.count_since_last_iteration(),
-        });
+        let steps = class.steps_us().into_iter();
+        let steps = steps.map(|(up_to_us, count)| Step { up_to_us, count });
         Some(Self {
             count: class.timed,
             sum: us(class.sum_ns),
@@ -269,7 +266,7 @@ impl Latency {
             p95: class.within_us(0.95)?,
             p99: class.within_us(0.99)?,
             max: us(class.max_ns),
-            histogram: steps.filter(|step| step.count > 0).collect(),
+            histogram: steps.collect(),
         })
     }
 }

@@ -81,7 +81,7 @@ fn profile(answer: &DigestAnswer) -> String {
         false => class.count as f64 / answer.total.count.max(1) as f64,
     };
     let mut table = Table::new(&[
-        ("#", Align::Right),
+        ("", Align::Right),
         (if is_timed { "time" } else { "statements" }, Align::Left),
         ("", Align::Right),
         ("count", Align::Right),
@@ -203,7 +203,8 @@ fn histogram(all: &Latency) -> String {
     ];
     let mut decades = [0_u64; NAMES.len()];
     for step in &all.histogram {
-        let decade = step.up_to_us.max(1).ilog10() as usize;
+        // What took exactly ten is with what took up to ten.
+        let decade = step.up_to_us.saturating_sub(1).max(1).ilog10() as usize;
         decades[decade.min(NAMES.len() - 1)] += step.count;
     }
     let most = decades.iter().copied().max().unwrap_or(0).max(1);
