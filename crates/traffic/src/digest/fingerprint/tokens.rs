@@ -432,11 +432,13 @@ impl Tokens {
 
 /// Whether a space stands between two tokens.
 fn is_apart(first: Kind, second: Kind) -> bool {
-    match (first, second) {
-        (Kind::Open, _) | (_, Kind::Close | Kind::Comma | Kind::Semicolon) => false,
-        (Kind::Word, Kind::Open | Kind::List) => false,
-        _ => true,
-    }
+    let is_joined = matches!(
+        (first, second),
+        (Kind::Open, _)
+            | (_, Kind::Close | Kind::Comma | Kind::Semicolon)
+            | (Kind::Word, Kind::Open | Kind::List)
+    );
+    !is_joined
 }
 
 /// Returns a name without what a terminal would obey.
