@@ -96,7 +96,7 @@ mod tests {
     /// What is handed over as memory has the same members in the same order.
     #[test]
     fn the_header_has_the_same_structures() {
-        let calls = include_str!("calls.rs");
+        let calls = include_str!("calls/mod.rs");
         for (name, ours) in [("evq_stats", "CStats"), ("evq_options", "COptions")] {
             let members = |text: &str, begin: String| {
                 let (_, rest) = text.split_once(&begin).unwrap();

@@ -402,7 +402,7 @@ mod tests {
         let dir = scratch.join("d");
         let output = Output::begin(&dir.clone().into(), crate::dump::Leftover::Refuse).unwrap();
         let error = Manifest::read(&dir).unwrap_err();
-        assert!(error.to_string().contains("did not end"), "{error}");
+        assert!(error.to_string().contains("unfinished"), "{error}");
         let written = manifest(output.write_objects(&objects()).unwrap());
         output.finish(&written).unwrap();
         let read = Manifest::read(&dir).unwrap();

@@ -185,7 +185,7 @@ fn lines_of_their_own_are_commands() {
             "4:4 T",
             "4:8 U",
             "4:17 w \\N",
-            "Refused(\"use is followed by no name of a database\")",
+            "Refused(\"use needs a name of a database\")",
         ]
     );
     assert_eq!(items("\\d ;;\na;b;;"), ["2:1 a;b"]);
