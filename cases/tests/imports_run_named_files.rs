@@ -141,7 +141,7 @@ fn nothing_else_is_run() {
         (format!("edit\nsystem {touch}"), &[], "runs none"),
         ("source pipe".to_owned(), &[], "no file of statements"),
         ("source nowhere.sql".to_owned(), &[], "failed to open"),
-        ("source loop.sql".to_owned(), &[], "has itself run"),
+        ("source loop.sql".to_owned(), &[], "runs itself"),
         ("source b.sql".to_owned(), &["--no-source"], "--no-source"),
         ("\\-\nsource b.sql".to_owned(), &[], "sandbox"),
         (

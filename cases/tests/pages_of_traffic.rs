@@ -25,7 +25,9 @@ fn capture() {
     page.say("-U -w -", "-U -c 40 -w -");
     page.before(
         "evenkeel capture --pcap -$",
-        "(for n in $(seq 300); do mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'; done) >/dev/null 2>&1 &",
+        // They begin when tcpdump listens: it lacks no packet of their first connection.
+        "(until [ $(wc -l </proc/net/packet) -gt 1 ]; do sleep 0.05; done; sleep 0.2
+          for n in $(seq 300); do mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders'; done) >/dev/null 2>&1 &",
     );
     page.run("tcpdump -i any -s 0 -U");
     assert!(page.printed().contains("SELECT COUNT(*) FROM shop.orders"));
