@@ -36,7 +36,7 @@ const REFUSED: [(&[&str], &str); 31] = [
         "'nope.*\\..*\\.x=null' matches no column",
     ),
     (&["d.p.mail"], "is not SCHEMA.TABLE.COLUMN=WAY"),
-    (&["d.p.mail=Hash"], "'Hash' is no way"),
+    (&["d.p.mail=Hash"], "'Hash' is not a way"),
     (&["d.p.(=null"], "not a regular expression"),
     (&["d.p.b=null", "d\\.p\\.b=empty"], "both match d.p.b"),
     (&["d.p.mail=null"], "d.p.mail is NOT NULL"),
