@@ -287,7 +287,7 @@ fn other_rows_are_told() {
     let report = load::load(&options, &request, &Silent, &Cancel::new()).unwrap();
     let differs = report.differs.unwrap();
     assert_eq!(differs.len(), 2, "{differs:?}");
-    assert!(differs[0].contains("gaps has other values"), "{differs:?}");
+    assert!(differs[0].contains("gaps: some of its"), "{differs:?}");
     assert!(
         differs[1].contains("no_key has 8003 rows instead of 8004"),
         "{differs:?}"
