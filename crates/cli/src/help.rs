@@ -135,7 +135,7 @@ pub(crate) fn arrange(command: Command, columns: usize) -> Command {
         let brief = match left_out {
             0 => text.clone(),
             _ => format!(
-                "{} more options: --help-all\n\n{text}",
+                "{}: --help-all\n\n{text}",
                 evenkeel_op::units::count(left_out, "more option")
             ),
         };

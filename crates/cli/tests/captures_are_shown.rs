@@ -156,6 +156,30 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
+fn what_was_not_answered_is_named_and_kept() {
+    let mut talk = Talk::default();
+    talk.login(USUAL)
+        .query("SELECT 1")
+        .server(1, &[OK])
+        .query("SELECT SLEEP(9)");
+    let capture = file(&parts(&talk, 1400));
+    let out = run(&capture, &["--min-latency=1h"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("no answer SELECT SLEEP(9)"));
+    assert!(text(&out.stderr).contains("1 not answered before the end"));
+    let log = text(&run(&capture, &["--format=slowlog"]).stdout);
+    assert!(log.contains("SELECT 1") && !log.contains("SLEEP"), "{log}");
+}
+
+#[test]
+fn a_port_that_nobody_spoke_to_is_said() {
+    let out = run(&file(&parts(&conversation(), 1400)), &["--port=3307"]);
+    assert!(text(&out.stderr).contains("no client spoke to port 3307"));
+    let out = run(&file(&parts(&conversation(), 1400)), &[]);
+    assert!(!text(&out.stderr).contains("--port"));
+}
+
+#[test]
 fn wrong_use_is_said() {
     for (capture, words, what) in [
         (

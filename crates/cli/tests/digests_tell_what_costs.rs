@@ -303,3 +303,77 @@ fn identifiers_are_those_of_percona_when_asked_for() {
     );
     assert_eq!(class["id"].as_str().unwrap().len(), 32);
 }
+
+#[test]
+fn a_page_takes_the_place_of_nothing_that_is_read() {
+    let room = room();
+    let log = fs::read(room.path().join("slow.log")).unwrap();
+    fs::write(room.path().join("before.json"), b"{}").unwrap();
+    std::os::unix::fs::symlink("slow.log", room.path().join("link")).unwrap();
+    for page in ["slow.log", "./slow.log", "link", "-", "/dev/null"] {
+        let (_, error, code) = said(&digest(room.path(), &["slow.log", "--html", page], None));
+        assert_eq!(code, 2, "{page}: {error}");
+        assert_eq!(
+            fs::read(room.path().join("slow.log")).unwrap(),
+            log,
+            "{page}"
+        );
+    }
+    assert!(!room.path().join("-").exists());
+    fs::write(room.path().join("page.html"), b"old").unwrap();
+    let (_, error, code) = said(&digest(
+        room.path(),
+        &["slow.log", "--html", "page.html"],
+        None,
+    ));
+    assert_eq!(code, 0, "{error}");
+    assert!(
+        fs::read_to_string(room.path().join("page.html"))
+            .unwrap()
+            .contains("orders")
+    );
+}
+
+#[test]
+fn what_no_log_says_is_not_zero() {
+    let room = room();
+    let general = "/usr/sbin/mysqld, Version: 8.0.15 (MySQL Community Server - GPL). started with:\n\
+        Tcp port: 0  Unix socket: /run/s\nTime                 Id Command    Argument\n\
+        2026-11-28T08:00:00.000000Z\t    7 Query\tSELECT 1\n\
+        2026-11-28T08:00:01.000000Z\t    7 Query\tSELECT 'a' FROM t\n";
+    fs::write(room.path().join("general.log"), general).unwrap();
+    let answer = json(room.path(), &["general.log"], None);
+    assert!(answer["total"]["rows_sent"].is_null(), "{answer}");
+    let (text, error, code) = said(&digest(room.path(), &["general.log", "--top", "1"], None));
+    assert_eq!(code, 0, "{error}");
+    assert!(
+        !text.contains("sent") && text.contains("50.0 % of all"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_wait_for_more_ends_when_it_is_to() {
+    let room = room();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["digest", "-"])
+        .current_dir(room.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    // Once it has its handlers, it waits for the first byte.
+    let status = format!("/proc/{}/status", child.id());
+    let catches = || {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        u64::from_str_radix(line.unwrap_or("0").trim(), 16).unwrap_or(0) & 2 != 0
+    };
+    while !catches() {
+        std::thread::yield_now();
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}

@@ -19,7 +19,7 @@ pub struct Filter {
     pub hosts: Vec<String>,
     /// What the text has to match.
     pub pattern: Option<Regex>,
-    /// How long it took at least, in nanoseconds; what was not answered took no time.
+    /// How long it took at least, in nanoseconds. What was not answered yet may take as long.
     pub min_ns: u64,
 }
 
@@ -48,7 +48,10 @@ impl Filter {
         is_among(&self.users, statement.user)
             && is_among(&self.schemas, statement.schema)
             && is_among(&self.hosts, statement.host)
-            && statement.total_ns.unwrap_or(0) >= self.min_ns
+            && match statement.total_ns {
+                Some(ns) => ns >= self.min_ns,
+                None => self.min_ns == 0 || statement.is_asked(),
+            }
             && self
                 .pattern
                 .as_ref()

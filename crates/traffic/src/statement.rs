@@ -63,6 +63,15 @@ pub struct Statement<'a> {
 }
 
 impl Statement<'_> {
+    /// Whether a client waits for an answer to it.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Query | Command::Prepare | Command::Execute
+        )
+    }
+
     /// Whether the text was cut.
     #[must_use]
     pub fn is_cut(&self) -> bool {

@@ -67,7 +67,7 @@ fn figures_are_those_of_the_statements() {
     assert_eq!((class.min_ns, class.max_ns), (1_000_000, 1_000_000_000));
     assert_eq!(
         (class.rows_sent, class.rows_examined, class.rows_affected),
-        (2000, 9000, 1000)
+        (Some(2000), Some(9000), Some(1000))
     );
     assert_eq!((class.bytes_out, class.lock_ns), (100_000, 7000));
     for (share, expected) in [(0.5, 500_000.0), (0.95, 950_000.0), (0.99, 990_000.0)] {

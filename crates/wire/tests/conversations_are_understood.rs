@@ -357,3 +357,16 @@ fn replicas_are_left_alone() {
     assert_eq!(run(&mut watch, &talk)[1..], ["Binlog Dump:  unanswered"]);
     assert_eq!(watch.counts().undecodable, 0);
 }
+
+#[test]
+fn who_is_refused_the_binary_log_is_still_seen() {
+    let mut talk = Talk::default();
+    talk.login(USUAL)
+        .client(0, &[command::BINLOG_DUMP, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0])
+        .server(1, &[b"\xff\xcb\x04#42000No"])
+        .query("DROP DATABASE d")
+        .server(1, &[OK]);
+    let mut watch = Watch::new(1000);
+    let lines = run(&mut watch, &talk);
+    assert!(lines[2].contains("DROP DATABASE d"), "{lines:?}");
+}

@@ -1,5 +1,6 @@
 //! `capture`.
 
+use super::piped::Piped;
 use crate::args::{self, CaptureFormat};
 use crate::show::answers::CaptureAnswer;
 use crate::show::{Face, Form, Statements};
@@ -18,11 +19,14 @@ const TEXTS: std::ops::RangeInclusive<u64> = 64..=64 << 20;
 pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
     let filter = filter(args)?;
     let options = options(args)?;
-    let mut capture = Capture::new(open(&args.pcap)?, options)?;
+    let capture = Capture::new(open(&args.pcap, face)?, options);
+    face.cancel().check()?;
+    let mut capture = capture?;
     let mut out = Statements::new(form(args, face), args.pcap == Path::new("-"));
-    let mut shown = 0;
+    let (mut shown, mut unanswered) = (0, 0);
     let read = capture.read(
         &mut |statement| {
+            unanswered += u64::from(statement.total_ns.is_none() && statement.is_asked());
             if filter.keeps(statement) && out.show(statement)? {
                 shown += 1;
             }
@@ -36,8 +40,20 @@ pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
         Err(_) if out.is_closed() => return Ok(exit::DONE),
         read => read?,
     };
-    let answer = CaptureAnswer::new(&coverage, shown, capture.is_cut(), capture.damage());
+    let answer = CaptureAnswer::new(
+        &coverage,
+        [shown, unanswered],
+        capture.is_cut(),
+        capture.damage(),
+    );
     face.answer_aside(&answer);
+    if coverage.statements == 0 && coverage.packets > 0 && answer.complete {
+        let ports = args.port.iter().map(u16::to_string);
+        face.warn(&format!(
+            "no client spoke to port {}: if the server listens on another one, name it with --port",
+            ports.collect::<Vec<_>>().join(", ")
+        ));
+    }
     face.cancel().check()?;
     Ok(match answer.complete {
         true => exit::DONE,
@@ -45,9 +61,9 @@ pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
     })
 }
 
-fn open(path: &Path) -> Result<Box<dyn Read>> {
+fn open(path: &Path, face: &Face) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
-        return Ok(Box::new(io::stdin()));
+        return Ok(Box::new(Piped::stdin(face.cancel())?));
     }
     let failed = |error| unreadable("capture", path, error);
     let file = File::open(path).map_err(failed)?;

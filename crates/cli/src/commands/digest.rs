@@ -1,10 +1,12 @@
 //! `digest`.
 
+use super::page_file::PageFile;
+use super::piped::Piped;
 use crate::args::{self, DigestRules, DigestSort, DigestSource};
 use crate::show::Face;
 use crate::show::answers::{DigestAnswer, DigestedFile, earlier_digest};
 use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Context, Error, Result, exit, units};
+use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_report::About;
 use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
 use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Filter, Options};
@@ -13,8 +15,6 @@ use evenkeel_traffic::{Source, Statement};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use std::fs::File;
-use std::io::{self, Write};
 use std::path::Path;
 
 /// Runs the command.
@@ -35,9 +35,13 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         .as_deref()
         .map(|path| earlier(path, rules))
         .transpose()?;
-    let inputs = args.files.iter().map(|path| input(path, args.source));
-    let inputs = inputs.collect::<Result<Vec<_>>>()?;
-    let mut html = args.html.as_deref().map(create).transpose()?;
+    let inputs = args.files.iter().map(|path| input(path, args.source, face));
+    let inputs = inputs.collect::<Result<Vec<_>>>();
+    face.cancel().check()?;
+    let inputs = inputs?;
+    let taken = args.files.iter().chain(&args.compare);
+    let html = args.html.as_deref();
+    let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
     let mut digest = Digest::new(options);
     let mut files = Vec::new();
     for (input, kind) in inputs {
@@ -50,11 +54,8 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         .sort_by_key(|class| std::cmp::Reverse(key(class, args.sort)));
     let changes = before.map(|before| digest::changes(&before, &summary));
     let top = usize::from(args.top);
-    if let Some(file) = &mut html {
-        let page = digest::page(&summary, changes.as_deref(), top, about());
-        let path = args.html.as_deref().unwrap_or(Path::new(""));
-        file.write_all(page.to_html().as_bytes())
-            .context(|| format!("failed to write {}", path.display()))?;
+    if let Some(file) = html {
+        file.write(&digest::page(&summary, changes.as_deref(), top, about()).to_html())?;
     }
     let unread = files.iter().map(|file| file.unreadable).sum::<u64>();
     face.answer(&DigestAnswer::new(
@@ -80,17 +81,9 @@ fn key(class: &Class, sort: DigestSort) -> u64 {
     }
 }
 
-fn create(path: &Path) -> Result<File> {
-    File::create(path).map_err(|error| {
-        Error::usage(format!("failed to create {}", path.display()))
-            .because(error)
-            .hint("name a file in a directory that exists and may be written")
-    })
-}
-
-fn input(path: &Path, source: Option<DigestSource>) -> Result<(Input, Kind)> {
+fn input(path: &Path, source: Option<DigestSource>, face: &Face) -> Result<(Input, Kind)> {
     let input = match path == Path::new("-") {
-        true => Input::of("standard input", io::stdin())?,
+        true => Input::of("standard input", Piped::stdin(face.cancel())?)?,
         false => Input::open(path)?,
     };
     let kind = match source {
@@ -179,19 +172,15 @@ fn filter(args: &args::Digest) -> Result<Filter> {
     let rule = args
         .matching
         .as_deref()
-        .map(regex::bytes::Regex::new)
-        .transpose();
+        .map(evenkeel_traffic::Filter::pattern)
+        .transpose()?;
     Ok(Filter {
         since_ns: time(&args.since)?,
         until_ns: time(&args.until)?,
         users: args.users.clone(),
         schemas: args.databases.clone(),
         hosts: args.hosts.clone(),
-        matching: rule.map_err(|error| {
-            Error::usage("what --match was given is not a regular expression")
-                .because(error)
-                .hint(r"put a backslash before characters that have a meaning, as in 'f\(x\)'")
-        })?,
+        matching: rule,
     })
 }
 

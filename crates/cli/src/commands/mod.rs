@@ -24,6 +24,8 @@ pub mod lock;
 mod metrics;
 pub mod mount;
 mod over_ssh;
+mod page_file;
+mod piped;
 pub mod plugin;
 pub mod prewarm;
 pub mod prune;

@@ -68,7 +68,14 @@ impl Statements {
             Form::Sql => {}
         }
         let has_text = matches!(statement.command, Command::Query | Command::Execute);
-        if self.form == Form::Sql && !has_text {
+        let fits = match self.form {
+            // What a client cannot run: text that is cut or was not seen.
+            Form::Sql => has_text && !statement.is_cut() && !statement.sql.starts_with(b"stmt#"),
+            // An entry has a time, and none is known of what was not answered.
+            Form::SlowLog => statement.total_ns.is_some(),
+            Form::Line | Form::Json => true,
+        };
+        if !fits {
             return Ok(false);
         }
         let written = self.write(statement, has_text);
@@ -85,6 +92,18 @@ impl Statements {
                 let mut safe = String::new();
                 escape(text, true, &mut safe);
                 self.out.write_all(safe.as_bytes())?;
+            } else if self.form == Form::SlowLog {
+                // A line of a statement that begins like an entry is none.
+                for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+                    let before = match (number, line.first()) {
+                        (0, Some(b'#')) => " ",
+                        (0, _) => "",
+                        (_, Some(b'#')) => "\n ",
+                        _ => "\n",
+                    };
+                    self.out.write_all(before.as_bytes())?;
+                    self.out.write_all(line)?;
+                }
             } else {
                 self.out.write_all(text)?;
             }
@@ -262,6 +281,8 @@ fn json(it: &Statement<'_>, out: &mut String) {
 fn slow_log_head(it: &Statement<'_>, out: &mut String) {
     let mut user = String::new();
     escape(it.user.unwrap_or("").as_bytes(), false, &mut user);
+    // The head of an entry is made of these.
+    let user = user.replace(['[', ']', '@', ' '], "_");
     let at = time(it.at_ns);
     let _ = writeln!(out, "# Time: {}", at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ"));
     let _ = writeln!(
@@ -276,6 +297,13 @@ fn slow_log_head(it: &Statement<'_>, out: &mut String) {
         it.total_ns.unwrap_or(0) as f64 / 1e9,
         it.rows_sent.unwrap_or(0)
     );
+    if let Some(changed) = it.rows_affected {
+        let _ = writeln!(
+            out,
+            "# Rows_affected: {changed}  Bytes_sent: {}",
+            it.bytes_out.unwrap_or(0)
+        );
+    }
     if let Some(schema) = it.schema {
         let mut name = String::new();
         escape(schema.as_bytes(), false, &mut name);

@@ -50,12 +50,12 @@ pub struct Class {
     pub latency_us: Histogram<u32>,
     /// How long they waited for locks in all, in nanoseconds.
     pub lock_ns: u64,
-    /// Rows sent in all.
-    pub rows_sent: u64,
-    /// Rows read for them in all.
-    pub rows_examined: u64,
-    /// Rows changed in all.
-    pub rows_affected: u64,
+    /// Rows sent in all; `None` where no source says so.
+    pub rows_sent: Option<u64>,
+    /// Rows read for them in all, likewise.
+    pub rows_examined: Option<u64>,
+    /// Rows changed in all, likewise.
+    pub rows_affected: Option<u64>,
     /// Bytes of the requests: on the wire where that is known, else those of the text.
     pub bytes_in: u64,
     /// Bytes of the answers.
@@ -80,6 +80,13 @@ pub struct Class {
     pub series: Series,
 }
 
+/// Adds what is known.
+fn add(sum: &mut Option<u64>, value: Option<u64>) {
+    if let Some(value) = value {
+        *sum = Some(sum.unwrap_or(0).saturating_add(value));
+    }
+}
+
 impl Default for Class {
     fn default() -> Self {
         let mut latency_us = Histogram::new(2).expect("two digits are allowed");
@@ -95,9 +102,9 @@ impl Default for Class {
             max_ns: 0,
             latency_us,
             lock_ns: 0,
-            rows_sent: 0,
-            rows_examined: 0,
-            rows_affected: 0,
+            rows_sent: None,
+            rows_examined: None,
+            rows_affected: None,
             bytes_in: 0,
             bytes_out: 0,
             errors: 0,
@@ -144,9 +151,11 @@ impl Class {
         self.hosts.add(one.host);
         self.schemas.add(one.schema);
         self.errors += u64::from(one.error.is_some());
-        self.warnings += one.warnings.unwrap_or(0);
-        self.bytes_in += one.bytes_in.unwrap_or(one.sql_bytes);
-        self.bytes_out += one.bytes_out.unwrap_or(0);
+        let plus =
+            |sum: &mut u64, value: Option<u64>| *sum = sum.saturating_add(value.unwrap_or(0));
+        plus(&mut self.warnings, one.warnings);
+        plus(&mut self.bytes_in, one.bytes_in.or(Some(one.sql_bytes)));
+        plus(&mut self.bytes_out, one.bytes_out);
         let is_slowest = one.total_ns.is_some_and(|ns| ns > self.max_ns);
         if self.sample.is_none() || (is_slowest && !is_prepare) {
             self.sample = Some(sample(one, mode));
@@ -157,10 +166,10 @@ impl Class {
         }
         self.count += 1;
         self.series.add(slot, one.total_ns);
-        self.lock_ns += one.lock_ns.unwrap_or(0);
-        self.rows_sent += one.rows_sent.unwrap_or(0);
-        self.rows_examined += one.rows_examined.unwrap_or(0);
-        self.rows_affected += one.rows_affected.unwrap_or(0);
+        plus(&mut self.lock_ns, one.lock_ns);
+        add(&mut self.rows_sent, one.rows_sent);
+        add(&mut self.rows_examined, one.rows_examined);
+        add(&mut self.rows_affected, one.rows_affected);
         if let Some(ns) = one.total_ns {
             self.timed += 1;
             self.sum_ns = self.sum_ns.saturating_add(ns);
@@ -180,14 +189,14 @@ impl Class {
         self.max_ns = self.max_ns.max(other.max_ns);
         // As below.
         let _ = self.latency_us.add(&other.latency_us);
-        self.lock_ns += other.lock_ns;
-        self.rows_sent += other.rows_sent;
-        self.rows_examined += other.rows_examined;
-        self.rows_affected += other.rows_affected;
-        self.bytes_in += other.bytes_in;
-        self.bytes_out += other.bytes_out;
+        self.lock_ns = self.lock_ns.saturating_add(other.lock_ns);
+        add(&mut self.rows_sent, other.rows_sent);
+        add(&mut self.rows_examined, other.rows_examined);
+        add(&mut self.rows_affected, other.rows_affected);
+        self.bytes_in = self.bytes_in.saturating_add(other.bytes_in);
+        self.bytes_out = self.bytes_out.saturating_add(other.bytes_out);
         self.errors += other.errors;
-        self.warnings += other.warnings;
+        self.warnings = self.warnings.saturating_add(other.warnings);
         self.users.merge(&other.users);
         self.hosts.merge(&other.hosts);
         self.schemas.merge(&other.schemas);

@@ -172,12 +172,17 @@ fn table(summary: &Summary, shown: &[Class]) -> Part {
             ms(within(0.95)),
             ms(within(0.99)),
             ms(slowest),
-            Cell::number(class.rows_sent as f64, 0),
-            Cell::number(class.rows_examined as f64, 0),
+            known(class.rows_sent),
+            known(class.rows_examined),
             Cell::number(class.errors as f64, 0),
         ]);
     }
     Part::Table(table)
+}
+
+/// What no source says is no zero.
+fn known(count: Option<u64>) -> Cell {
+    Cell::number(count.map_or(f64::NAN, |count| count as f64), 0)
 }
 
 /// Points for each interval, from the first with statements to the last.

@@ -64,10 +64,9 @@ impl Grid {
     }
 
     fn has(&self, at_ns: i64) -> bool {
-        let end = self
-            .from_ns
-            .saturating_add(self.width_ns.saturating_mul(INTERVALS_I64));
-        at_ns >= self.from_ns && (at_ns < end || end == i64::MAX)
+        // Wider than any time is far: a log may name the year 1700 and the year 2200.
+        let end = i128::from(self.from_ns) + i128::from(self.width_ns) * i128::from(INTERVALS_I64);
+        at_ns >= self.from_ns && i128::from(at_ns) < end
     }
 
     pub(super) fn slot(&self, at_ns: i64) -> usize {

@@ -33,6 +33,8 @@ pub(super) struct Inflate {
     header: [u8; HEADER],
     have: usize,
     left: usize,
+    /// How much more the packet may hold.
+    plain_left: usize,
     /// The packet is as it was.
     is_plain: bool,
 }
@@ -59,6 +61,7 @@ impl Inflate {
             header: [0; HEADER],
             have: 0,
             left: 0,
+            plain_left: 0,
             is_plain: false,
         }
     }
@@ -81,7 +84,9 @@ impl Inflate {
                 if self.have == HEADER {
                     let [l0, l1, l2, _, p0, p1, p2] = self.header;
                     self.left = usize::from(l0) | usize::from(l1) << 8 | usize::from(l2) << 16;
-                    self.is_plain = [p0, p1, p2] == [0; 3];
+                    self.plain_left =
+                        usize::from(p0) | usize::from(p1) << 8 | usize::from(p2) << 16;
+                    self.is_plain = self.plain_left == 0;
                     self.engine = Engine::None;
                     if self.left == 0 {
                         self.have = 0;
@@ -163,6 +168,11 @@ impl Inflate {
                     (from.pos(), to.pos(), hint == 0)
                 }
             };
+            // What holds more than it says is not of a server or a client, and may never end.
+            let Some(left) = self.plain_left.checked_sub(written) else {
+                return false;
+            };
+            self.plain_left = left;
             each(&out[..written]);
             rest = &rest[read..];
             if is_end || (rest.is_empty() && written < STEP) || (read == 0 && written == 0) {

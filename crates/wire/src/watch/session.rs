@@ -289,13 +289,8 @@ impl Session {
             front.length = raw.len() as u64 + cut;
         }
         front.text = raw;
-        match number {
-            command::BINLOG_DUMP | command::BINLOG_DUMP_GTID => {
-                self.finish_front(each);
-                self.phase = Phase::Over;
-            }
-            _ if command::is_mute(number) => self.finish(each),
-            _ => {}
+        if command::is_mute(number) {
+            self.finish(each);
         }
     }
 
@@ -487,6 +482,17 @@ impl Session {
             unseen.is_unseen = true;
             self.push(unseen);
             self.reply = Reply::First;
+        }
+        let front = self.pending.front().map(|front| front.command);
+        let is_stream = matches!(
+            front,
+            Some(command::BINLOG_DUMP | command::BINLOG_DUMP_GTID)
+        );
+        // Events from now on; a client that is refused them goes on as before.
+        if is_stream && packet.head.first() != Some(&0xFF) {
+            self.finish_front(each);
+            self.phase = Phase::Over;
+            return;
         }
         self.count(packet, at_ns);
         match self.step(packet) {

@@ -12,6 +12,8 @@ pub struct CaptureAnswer {
     pub statements: u64,
     /// Of these, shown: the filters kept them.
     pub shown: u64,
+    /// Of all: not answered when the capture ended.
+    pub unanswered: u64,
     /// Of all: without text or values, because these went by before the capture began or are missing.
     pub unseen: u64,
     /// Packets read.
@@ -35,7 +37,12 @@ pub struct CaptureAnswer {
 impl CaptureAnswer {
     /// Puts the answer together.
     #[must_use]
-    pub fn new(coverage: &Coverage, shown: u64, cut: bool, damage: Option<&Error>) -> Self {
+    pub fn new(
+        coverage: &Coverage,
+        [shown, unanswered]: [u64; 2],
+        cut: bool,
+        damage: Option<&Error>,
+    ) -> Self {
         let missing = [
             coverage.unseen,
             coverage.packets_dropped,
@@ -46,6 +53,7 @@ impl CaptureAnswer {
         Self {
             statements: coverage.statements,
             shown,
+            unanswered,
             unseen: coverage.unseen,
             packets: coverage.packets,
             packets_dropped: coverage.packets_dropped,
@@ -117,10 +125,14 @@ impl Answer for CaptureAnswer {
             true => String::new(),
             false => format!(", {} shown", self.shown),
         };
+        let open = match self.unanswered {
+            0 => String::new(),
+            some => format!(", {some} not answered before the end"),
+        };
         let seen = match &self.missing()[..] {
             [] => "nothing is missing".to_owned(),
             missing => format!("not seen: {}", missing.join("; ")),
         };
-        format!("{statements} in {packets}{shown}; {seen}\n")
+        format!("{statements} in {packets}{shown}{open}; {seen}\n")
     }
 }

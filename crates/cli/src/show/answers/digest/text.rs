@@ -47,10 +47,7 @@ fn head(answer: &DigestAnswer) -> String {
         "{}: {}, {}",
         names.join(", "),
         units::count(total.count, "statement"),
-        match answer.classes.len() {
-            1 => "1 class".to_owned(),
-            many => format!("{many} classes"),
-        }
+        classes(answer.classes.len())
     );
     if let Some(latency) = &total.latency_us {
         text.push_str(&format!(", {} in all", micros(latency.sum)));
@@ -117,22 +114,26 @@ fn profile(answer: &DigestAnswer) -> String {
     }
     let mut text = table.text();
     let rest = answer.classes.iter().skip(answer.top);
-    let (count, time) = rest.fold((0, 0.0), |(count, time), class| {
-        (count + class.count, time + class.share_of_time)
+    let (count, part) = rest.fold((0, 0.0), |(count, part), class| {
+        (count + class.count, part + share(class))
     });
+    let of_all = match is_timed {
+        true => "of the time",
+        false => "of all",
+    };
     if answer.classes.len() > answer.top {
         text.push_str(&format!(
-            "… and {} more with {} and {:.1} % of the time: --top shows more of them.\n",
+            "… and {} more with {}, {:.1} % {of_all}: --top shows more of them.\n",
             answer.classes.len() - answer.top,
             units::count(count, "statement"),
-            100.0 * time
+            100.0 * part
         ));
     }
     if answer.folded > 0 {
         text.push_str(&format!(
-            "Classes beyond --classes are counted together: {} and {:.1} % of the time.\n",
+            "Classes beyond --classes are counted together: {}, {:.1} % {of_all}.\n",
             units::count(answer.others.count, "statement"),
-            100.0 * answer.others.share_of_time
+            100.0 * share(&answer.others)
         ));
     }
     text
@@ -168,13 +169,15 @@ fn details(number: usize, class: &ShownClass) -> String {
             ),
         );
     }
-    line(
-        "rows",
-        format!(
-            "{} sent, {} examined, {} changed",
-            class.rows_sent, class.rows_examined, class.rows_affected
-        ),
-    );
+    let rows = [
+        (class.rows_sent, "sent"),
+        (class.rows_examined, "examined"),
+        (class.rows_affected, "changed"),
+    ];
+    let rows = rows
+        .iter()
+        .filter_map(|(count, what)| Some(format!("{} {what}", (*count)?)));
+    line("rows", rows.collect::<Vec<_>>().join(", "));
     if class.errors + class.warnings > 0 {
         line(
             "failed",
@@ -225,7 +228,7 @@ fn changed(changes: &[ShownChange], top: usize) -> String {
         .iter()
         .filter(|one| !matches!(one.change, "same" | "unknown"))
         .collect();
-    let same = changes.len() - told.len();
+    let of = |change: &str| changes.iter().filter(|one| one.change == change).count();
     let mut table = Table::new(&[
         ("since then", Align::Left),
         ("", Align::Right),
@@ -254,15 +257,26 @@ fn changed(changes: &[ShownChange], top: usize) -> String {
         false => String::new(),
     };
     let others = format!(
-        "No clear difference in {}.\n",
-        match same {
-            1 => "1 class".to_owned(),
-            many => format!("{many} classes"),
+        "No clear difference in {}.{}\n",
+        classes(of("same")),
+        match of("unknown") {
+            0 => String::new(),
+            few => format!(
+                " Not compared: {}, without times or in fewer than four intervals.",
+                classes(few)
+            ),
         }
     );
     match told.is_empty() {
         true => others,
         false => table.text() + &rest + &others,
+    }
+}
+
+fn classes(number: usize) -> String {
+    match number {
+        1 => "1 class".to_owned(),
+        many => format!("{many} classes"),
     }
 }
 
@@ -284,7 +298,9 @@ fn micros(us: f64) -> String {
         us if us < 1000.0 => (us, "µs"),
         us if us < 1_000_000.0 => (us / 1000.0, "ms"),
         us if us < 120_000_000.0 => (us / 1_000_000.0, "s"),
-        us => return units::duration(Duration::from_secs_f64(us / 1e6)),
+        us => {
+            return units::duration(Duration::try_from_secs_f64(us / 1e6).unwrap_or(Duration::MAX));
+        }
     };
     match value {
         large if large >= 100.0 => format!("{large:.0} {unit}"),
@@ -305,7 +321,12 @@ fn bar(share: f64, width: usize) -> String {
 /// Makes one line of a text in which a terminal finds nothing to obey.
 fn plain(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    words.replace(char::is_control, "\u{fffd}")
+    // Also what turns the direction of the letters beside it.
+    let obeyed = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    };
+    words.replace(obeyed, "\u{fffd}")
 }
 
 fn short(text: &str, letters: usize) -> String {
