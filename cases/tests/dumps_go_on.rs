@@ -214,7 +214,11 @@ fn case(server: TestServer) {
     );
     assert!(kept(&ended) > 10, "{}", ended.answer);
     let ended = site.written_between(&["TRUNCATE d.busy"]);
-    assert!(why(&ended).contains("what is dumped of it, changed"), "{}", why(&ended));
+    assert!(
+        why(&ended).contains("what is dumped of it, changed"),
+        "{}",
+        why(&ended)
+    );
     assert!(kept(&ended) > 10, "{}", ended.answer);
     no_key_follows(&site);
     keys_follow_their_columns(&site);

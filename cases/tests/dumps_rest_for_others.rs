@@ -157,8 +157,5 @@ fn while_the_replica_is_behind() {
         &["--max-lag=5s"],
     ));
     assert_eq!(ended.code, Some(2), "{ended:?}");
-    assert!(
-        ended.message().contains("is not a replica"),
-        "{ended:?}"
-    );
+    assert!(ended.message().contains("is not a replica"), "{ended:?}");
 }

@@ -85,7 +85,7 @@ fn a_slow_log_and_sql() {
         "# Time: 2023-11-14T22:13:20.010000Z\n\
          # User@Host: app[app] @  [10.0.0.1]  Id:    42\n\
          # Query_time: 0.001000  Lock_time: 0.000000 Rows_sent: 0  Rows_examined: 0\n\
-         use shop;\n\
+         # Rows_affected: 7  Bytes_sent: 11\nuse shop;\n\
          SET timestamp=1700000000;\n\
          UPDATE t SET a = 1;\n"
     );

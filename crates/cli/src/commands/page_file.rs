@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A page that is not there yet. Only its owner may read it: it shows what clients sent.
+/// A page before it is in its place. Only its owner may read it: it shows what clients sent.
 pub(super) struct PageFile {
     file: NamedTempFile,
     path: PathBuf,
