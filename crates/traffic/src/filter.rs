@@ -11,6 +11,10 @@ const PATTERN_BYTES: usize = 4 << 20;
 /// no list.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
+    /// Not before this time, in nanoseconds since 1970.
+    pub since_ns: Option<i64>,
+    /// Before this time.
+    pub until_ns: Option<i64>,
     /// Accounts' names.
     pub users: Vec<String>,
     /// Default schemas.
@@ -45,7 +49,9 @@ impl Filter {
         let is_among = |wanted: &[String], value: Option<&str>| {
             wanted.is_empty() || value.is_some_and(|value| wanted.iter().any(|one| one == value))
         };
-        is_among(&self.users, statement.user)
+        self.since_ns.is_none_or(|since| statement.at_ns >= since)
+            && self.until_ns.is_none_or(|until| statement.at_ns < until)
+            && is_among(&self.users, statement.user)
             && is_among(&self.schemas, statement.schema)
             && is_among(&self.hosts, statement.host)
             && match statement.total_ns {

@@ -137,6 +137,18 @@ fn ports_are_used_again() {
 }
 
 #[test]
+fn who_sends_a_syn_in_between_hides_nothing() {
+    let mut all = parts(&conversation(4), 1400);
+    let expected = decoded(&PLAIN.file(&ethernet(&all)));
+    let mut syn = all[0].clone();
+    syn.sequence = all[8].sequence.wrapping_add(5);
+    all.insert(8, syn);
+    let (lines, coverage) = decoded(&PLAIN.file(&ethernet(&all)));
+    assert_eq!(lines, expected.0);
+    assert_eq!(coverage.statements, expected.1.statements);
+}
+
+#[test]
 fn lost_packets_cost_what_they_held() {
     let parts = parts(&conversation(500), 1400);
     let mut random = 12_345_u64;

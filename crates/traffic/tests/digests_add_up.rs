@@ -2,9 +2,9 @@
 
 use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
 use evenkeel_traffic::digest::{
-    Change, Changed, Digest, Earlier, Filter, INTERVALS, Options, Summary, changes,
+    Change, Changed, Digest, Earlier, INTERVALS, Options, Summary, changes,
 };
-use evenkeel_traffic::{Command, Statement};
+use evenkeel_traffic::{Command, Filter, Statement};
 
 const SECOND: i64 = 1_000_000_000;
 const BEGIN: i64 = 1_795_853_835 * SECOND;
@@ -154,7 +154,7 @@ fn only_what_passes_the_filter_is_counted() {
         since_ns: Some(BEGIN),
         until_ns: Some(BEGIN + SECOND),
         users: vec!["app".to_owned()],
-        matching: regex::bytes::Regex::new("(?i)select").ok(),
+        pattern: regex::bytes::Regex::new("(?i)select").ok(),
         ..Filter::default()
     };
     let mut digest = Digest::new(Options {

@@ -210,6 +210,10 @@ fn secrets_are_not_shown() {
         );
     }
     assert_eq!(safe("SELECT 'x'"), "SELECT 'x'");
+    // Clients may begin a statement as a log names a command.
+    let sql = b"administrator command: x\nALTER USER u IDENTIFIED BY 'hunter2'";
+    let print = fingerprint(sql, false, Rules::Evenkeel, SqlMode::default());
+    assert!(!print.text.contains("hunter2"), "{}", print.text);
 }
 
 #[test]

@@ -77,6 +77,8 @@ fn filter(args: &args::Capture) -> Result<Filter> {
     let pattern = args.matching.as_deref().map(Filter::pattern);
     let min = args.min_latency.unwrap_or_default();
     Ok(Filter {
+        since_ns: None,
+        until_ns: None,
         users: args.user.clone(),
         schemas: args.database.clone(),
         hosts: args.host.clone(),

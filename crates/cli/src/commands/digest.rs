@@ -9,9 +9,9 @@ use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_report::About;
 use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
-use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Filter, Options};
+use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Options};
 use evenkeel_traffic::source::{GeneralLog, Input, Kind, SlowLog};
-use evenkeel_traffic::{Source, Statement};
+use evenkeel_traffic::{Filter, Source, Statement};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -169,18 +169,15 @@ fn mode(names: &str) -> SqlMode {
 
 fn filter(args: &args::Digest) -> Result<Filter> {
     let time = |text: &Option<String>| text.as_deref().map(moment).transpose();
-    let rule = args
-        .matching
-        .as_deref()
-        .map(evenkeel_traffic::Filter::pattern)
-        .transpose()?;
+    let pattern = args.matching.as_deref().map(Filter::pattern);
     Ok(Filter {
         since_ns: time(&args.since)?,
         until_ns: time(&args.until)?,
         users: args.users.clone(),
         schemas: args.databases.clone(),
         hosts: args.hosts.clone(),
-        matching: rule,
+        pattern: pattern.transpose()?,
+        min_ns: 0,
     })
 }
 

@@ -4,6 +4,7 @@ pub mod answers;
 mod face;
 mod failure;
 mod log;
+mod obeyed;
 mod progress;
 mod statements;
 mod table;

@@ -1,5 +1,6 @@
 //! Statements of clients as they go by. What they say is theirs: nothing of it may drive a terminal.
 
+use super::obeyed::is_obeyed;
 use evenkeel_op::{Error, Result};
 use evenkeel_traffic::{Command, Statement};
 use evenkeel_wire::watch::command;
@@ -148,12 +149,11 @@ fn escape(text: &[u8], keeps_lines: bool, out: &mut String) {
                 '\n' | '\t' if keeps_lines => out.push(letter),
                 // One line, and as easy to read.
                 '\n' | '\t' | '\r' => out.push(' '),
-                // Letters that turn the direction of what stands beside them.
-                '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => {
-                    let _ = write!(out, "{}", letter.escape_unicode());
-                }
                 _ if letter.is_control() => {
                     let _ = write!(out, "\\x{:02x}", u32::from(letter));
+                }
+                _ if is_obeyed(letter) => {
+                    let _ = write!(out, "{}", letter.escape_unicode());
                 }
                 _ => out.push(letter),
             }

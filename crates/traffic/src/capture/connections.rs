@@ -155,6 +155,11 @@ impl Connections {
                 expected == segment.acknowledged
             }
         });
+        let is_live = self.all.get(&key).is_some_and(|known| !known.is_over);
+        if is_live && !is_known && side == Side::Client {
+            // Anybody can send one. If the ports are used again, the server agrees with the next packet.
+            return Ok(());
+        }
         if !is_known {
             self.end(key, each)?;
             self.add(key, at_ns, false, each)?;

@@ -6,7 +6,6 @@
 
 mod change;
 mod class;
-mod filter;
 pub mod fingerprint;
 mod names;
 mod page;
@@ -14,12 +13,11 @@ mod series;
 
 pub use change::{Change, Changed, Earlier, changes};
 pub use class::{Class, Sample};
-pub use filter::Filter;
 pub use names::Names;
 pub use page::page;
 pub use series::{Bucket, INTERVALS, Series};
 
-use crate::{Command, Statement};
+use crate::{Command, Filter, Statement};
 use fingerprint::{Rules, SqlMode, fingerprint, prepared};
 use std::collections::HashMap;
 
@@ -89,7 +87,7 @@ impl Digest {
         if matches!(statement.command, Command::Connect | Command::Quit) {
             return;
         }
-        if !self.options.filter.takes(statement) {
+        if !self.options.filter.keeps(statement) {
             self.left_out += 1;
             return;
         }

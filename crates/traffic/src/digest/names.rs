@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 /// How many are kept by name.
 const NAMES_MAX: usize = 10;
+/// How much of each; no server knows longer ones.
+const NAME_MAX: usize = 256;
 
 /// Names with how often each came.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +19,7 @@ impl Names {
     /// Counts one.
     pub(super) fn add(&mut self, name: Option<&str>) {
         if let Some(name) = name {
-            self.count(name, 1);
+            self.count(&name[..name.floor_char_boundary(NAME_MAX)], 1);
         }
     }
 

@@ -247,14 +247,11 @@ impl SlowLog {
         let entry = &mut self.entry;
         entry.text.cut(1);
         let sql = &entry.text.head[..];
-        let administrator = sql.strip_prefix(ADMINISTRATOR);
-        let command = match administrator {
-            Some(name) => command(name).unwrap_or(Command::Other(u8::MAX)),
-            None => Command::Query,
-        };
-        let sql = match administrator {
-            Some(_) => &sql[2..],
-            None => sql,
+        // Anybody may begin a statement with these words: only the name of a command makes it one.
+        let administrator = sql.strip_prefix(ADMINISTRATOR).and_then(command);
+        let (command, sql) = match administrator {
+            Some(command) => (command, &sql[2..]),
+            None => (Command::Query, sql),
         };
         let total = i64::try_from(entry.total_ns.unwrap_or(0)).unwrap_or(i64::MAX);
         let began = entry.ended_ns.map(|ended| ended.saturating_sub(total));

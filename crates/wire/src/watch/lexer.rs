@@ -47,11 +47,28 @@ pub(super) struct Lexer<'a> {
     sql: &'a [u8],
     at: usize,
     lexing: Lexing,
+    /// Inside of a comment that servers execute.
+    is_executed: bool,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(sql: &'a [u8], lexing: Lexing) -> Self {
-        Self { sql, at: 0, lexing }
+        Self {
+            sql,
+            at: 0,
+            lexing,
+            is_executed: false,
+        }
+    }
+
+    /// Goes behind the beginning of a comment that servers execute, and behind the version that it is for.
+    fn executed(&mut self, mark: usize, inside: &[u8]) -> usize {
+        self.is_executed = true;
+        let version = inside
+            .iter()
+            .take(6)
+            .take_while(|byte| byte.is_ascii_digit());
+        self.at + mark + version.count()
     }
 
     /// Returns where the string that begins at `start` ends, behind its closing quote.
@@ -83,11 +100,14 @@ impl<'a> Lexer<'a> {
             let rest = &self.sql[self.at.min(self.sql.len())..];
             self.at = match rest {
                 [b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, ..] => self.at + 1,
-                // What is inside is executed: its parts count.
-                [b'/', b'*', b'!', ..] => self.at + 3,
-                [b'/', b'*', b'M', b'!', ..] => self.at + 4,
+                // What is inside is executed: its parts count, the version before them does not.
+                [b'/', b'*', b'!', inside @ ..] => self.executed(3, inside),
+                [b'/', b'*', b'M', b'!', inside @ ..] => self.executed(4, inside),
                 [b'/', b'*', ..] => self.end_of_comment(self.at + 2, b"*/"),
-                [b'*', b'/', ..] => self.at + 2,
+                [b'*', b'/', ..] if self.is_executed => {
+                    self.is_executed = false;
+                    self.at + 2
+                }
                 [b'#', ..] => self.end_of_comment(self.at, b"\n"),
                 [b'-', b'-'] => self.at + 2,
                 [b'-', b'-', b' ' | b'\t' | b'\n' | b'\r', ..] => {

@@ -112,5 +112,6 @@ pub(super) fn change(packet: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
 
 /// Returns whether these bytes begin a record of TLS: so a connection looks that was encrypted before it was seen.
 pub(super) fn looks_encrypted(bytes: &[u8]) -> bool {
-    matches!(bytes, [0x14..=0x17, 3, 0..=4, ..])
+    // The length's highest byte is 0 in a command of less than 64 KiB, and 1 and more in a version of TLS.
+    matches!(bytes, [0x14..=0x17, 3, 1..=4, ..])
 }

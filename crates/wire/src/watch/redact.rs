@@ -5,6 +5,17 @@ use super::lexer::{Kind, Lexer, Lexing, Token};
 /// What stands in the place of a password.
 const HIDDEN: &[u8] = b"'***'";
 
+/// A password stands only in a statement with one of these.
+const WORDS: [&[u8]; 4] = [b"identified", b"passw", b"secret", b"sst_auth"];
+/// What names end in whose values are passwords.
+const NAMES: [&[u8]; 5] = [
+    b"password",
+    b"passwd",
+    b"secret",
+    b"secret_key",
+    b"sst_auth",
+];
+
 /// Returns the text without passwords; `None` where it has none, which is nearly always.
 pub(super) fn redacted(sql: &[u8], lexing: Lexing) -> Option<Vec<u8>> {
     if !is_suspect(sql) {
@@ -30,7 +41,7 @@ pub(super) fn redacted(sql: &[u8], lexing: Lexing) -> Option<Vec<u8>> {
 
 /// Returns whether any word is in it that a password follows.
 fn is_suspect(sql: &[u8]) -> bool {
-    contains(sql, b"identified") || contains(sql, b"password")
+    WORDS.iter().any(|word| contains(sql, word))
 }
 
 /// Returns whether a word is in it, in letters of either case.
@@ -58,10 +69,12 @@ struct Walk<'a> {
     until_end: bool,
     /// Inside of `PASSWORD(`: parentheses that are open.
     open: u32,
-    /// The previous word ended in `password`, and only `=` or `:=` came since.
+    /// The previous word ended as names of passwords do, and only `=` or `:=` came since.
     is_named: bool,
-    /// The previous word was SET.
-    after_set: bool,
+    /// The statement is a SET.
+    is_set: bool,
+    /// Something of the statement came before.
+    is_begun: bool,
     /// The previous part was `@`: a host or a variable's name follows.
     after_at: bool,
 }
@@ -78,36 +91,53 @@ impl Walk<'_> {
             return false;
         }
         let is_place = (self.until_end || self.is_named || self.open > 0) && !self.after_at;
-        // A statement within a statement: PREPARE s FROM '…'.
-        is_place || is_suspect(text) && (contains(text, b"identified") || holds_call(text))
+        is_place || is_dynamic(text)
     }
 
     fn step(&mut self, token: Token) {
         let text = &self.sql[token.start..token.end];
         let was_named = std::mem::take(&mut self.is_named);
-        let was_set = std::mem::take(&mut self.after_set);
         self.after_at = token.kind == Kind::Mark(b'@');
+        let is_first = !std::mem::replace(&mut self.is_begun, true);
         match token.kind {
-            Kind::Mark(b';') => (self.until_end, self.open) = (false, 0),
+            Kind::Mark(b';') => {
+                *self = Self {
+                    sql: self.sql,
+                    ..Self::default()
+                }
+            }
             Kind::Mark(b'(') if was_named || self.open > 0 => self.open += 1,
             Kind::Mark(b')') => self.open = self.open.saturating_sub(1),
             Kind::Mark(b'=' | b':') => self.is_named = was_named,
             Kind::Word | Kind::Name => {
                 let word = text.strip_suffix(b"`").unwrap_or(text);
-                let tail = &word[word.len().saturating_sub(8)..];
-                self.is_named = tail.eq_ignore_ascii_case(b"password");
-                self.after_set = word.eq_ignore_ascii_case(b"set");
-                self.until_end |= word.eq_ignore_ascii_case(b"identified")
-                    || was_set && word.eq_ignore_ascii_case(b"password");
+                let is = |known: &[u8]| word.eq_ignore_ascii_case(known);
+                // A string may say in which character set it is: PASSWORD = _utf8mb4'…', b'…'.
+                let is_prefix = is(b"b") || is(b"x") || is(b"n") || word.starts_with(b"_");
+                let tail = |name: &[u8]| &word[word.len().saturating_sub(name.len())..];
+                self.is_named = was_named && is_prefix
+                    || NAMES
+                        .iter()
+                        .any(|name| tail(name).eq_ignore_ascii_case(name));
+                self.is_set |= is_first && is(b"set");
+                self.until_end |= is(b"identified") || self.is_set && is(b"password");
             }
+            // It may be put together of several.
+            Kind::Literal => self.until_end |= is_suspect(text),
             _ => {}
         }
     }
 }
 
-/// Returns whether a string holds a statement about a password.
-fn holds_call(text: &[u8]) -> bool {
-    contains(text, b"set password") || contains(text, b"password(") || contains(text, b"password=")
+/// Returns whether a string seems to hold a statement about a password, as after PREPARE s FROM.
+fn is_dynamic(text: &[u8]) -> bool {
+    let inner = text
+        .get(1..text.len().saturating_sub(1))
+        .unwrap_or_default();
+    let has_value = inner
+        .iter()
+        .any(|byte| matches!(byte, b'\'' | b'"' | b'=' | b'('));
+    contains(text, b"identified") || has_value && is_suspect(text)
 }
 
 #[cfg(test)]
@@ -131,6 +161,14 @@ mod tests {
             "EXECUTE IMMEDIATE \"ALTER USER a IDENTIFIED BY 'Hush'\"",
             "UPDATE users SET `password` = 'Hush' WHERE name = 'h'",
             "SET PASSWORD = 'Hush",
+            "SET @x = 1, PASSWORD FOR a@'h' = 'Hush'",
+            "CHANGE MASTER TO MASTER_PASSWORD=/*!50000 'Hush' */",
+            "SET /*!50000 PASSWORD FOR a = 'Hush' */",
+            "PREPARE s FROM 'CHANGE MASTER TO MASTER_PASSWORD = ''Hush'''",
+            "SET @s = 'ALTER USER a' ' IDENTIFIED' ' BY ''Hush'''",
+            "CHANGE MASTER TO MASTER_PASSWORD = _utf8mb4'Hush'",
+            "SELECT 2*/*it's*/3, 'h'; ALTER USER a IDENTIFIED BY 'Hush'",
+            "SET GLOBAL wsrep_sst_auth = 'u:Hush'",
         ] {
             let out = redacted(sql.as_bytes(), Lexing::default()).unwrap();
             let out = String::from_utf8(out).unwrap();

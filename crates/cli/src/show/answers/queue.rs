@@ -1,6 +1,7 @@
 //! What `queue` answers.
 
 use super::Answer;
+use crate::show::obeyed::is_obeyed;
 use crate::show::{Align, Table};
 use evenkeel_op::units;
 use evenkeel_queue_admin::{
@@ -229,7 +230,7 @@ fn shown(cell: Option<&str>) -> String {
     if short.len() < text.len() {
         short.push('…');
     }
-    short.replace(|character: char| character.is_control(), " ")
+    short.replace(is_obeyed, " ")
 }
 
 impl Answer for Compacted {

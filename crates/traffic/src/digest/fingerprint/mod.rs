@@ -61,8 +61,7 @@ pub fn fingerprint(sql: &[u8], is_cut: bool, rules: Rules, mode: SqlMode) -> Fin
 }
 
 fn own(sql: &[u8], is_cut: bool, mode: SqlMode) -> String {
-    const ADMINISTRATOR: &[u8] = b"administrator command: ";
-    if sql.starts_with(ADMINISTRATOR) && !is_cut {
+    if !is_cut && is_administrator(sql) {
         return String::from_utf8_lossy(sql).into_owned();
     }
     let mut tokens = Tokens::default();
@@ -71,6 +70,17 @@ fn own(sql: &[u8], is_cut: bool, mode: SqlMode) -> String {
         tokens.add(lexeme);
     }
     tokens.end(is_cut)
+}
+
+/// Returns whether a log names a command here, and not a client that begins a statement like it.
+fn is_administrator(sql: &[u8]) -> bool {
+    const COMMAND: &[u8] = b"administrator command: ";
+    const LONGEST: usize = 40;
+    let name = sql.strip_prefix(COMMAND);
+    name.is_some_and(|name| {
+        let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_');
+        name.len() <= LONGEST && name.iter().all(is_letter)
+    })
 }
 
 fn dialect(mode: SqlMode) -> Dialect {
@@ -104,7 +114,7 @@ pub fn prepared(sql: &[u8], mode: SqlMode) -> Option<Vec<u8>> {
 pub fn redacted(sql: &[u8], mode: SqlMode) -> Vec<u8> {
     let lower = sql.to_ascii_lowercase();
     let has = |word: &[u8]| memchr::memmem::find(&lower, word).is_some();
-    if !["identified", "password", "secret"]
+    if !["identified", "passw", "secret", "sst_auth"]
         .iter()
         .any(|word| has(word.as_bytes()))
     {

@@ -354,7 +354,9 @@ impl Tokens {
         let length = self.all.len();
         let ends = unions.iter().skip(1).copied().chain([length]);
         let arms: Vec<(usize, usize)> = unions.iter().copied().zip(ends).collect();
-        let mut kept = self.all[..unions[0]].to_vec();
+        // What stands before them stays where it is: this is done at each parenthesis that closes.
+        let first = self.all[unions[0]].begin;
+        let mut kept = Vec::new();
         let mut before: Option<(usize, usize)> = None;
         for (begin, end) in arms {
             let is_same = before
@@ -364,13 +366,16 @@ impl Tokens {
             }
             before = Some((begin, end));
         }
-        let mut text = String::with_capacity(self.text.len());
+        let mut text = String::new();
         for token in &mut kept {
-            let begin = text.len();
+            let begin = first + text.len();
             text.push_str(&self.text[token.begin..token.end]);
-            (token.begin, token.end) = (begin, text.len());
+            (token.begin, token.end) = (begin, first + text.len());
         }
-        (self.all, self.text) = (kept, text);
+        self.all.truncate(unions[0]);
+        self.all.append(&mut kept);
+        self.text.truncate(first);
+        self.text.push_str(&text);
     }
 
     /// Ends the last row or list that is open, as far as it came; false when that cannot be done.

@@ -1,6 +1,7 @@
 //! The digest as people read it: a line for each class, then the first few in detail.
 
 use super::{DigestAnswer, Latency, Named, ShownChange, ShownClass};
+use crate::show::obeyed::is_obeyed;
 use crate::show::{Align, Table};
 use evenkeel_op::units;
 use jiff::Timestamp;
@@ -321,12 +322,7 @@ fn bar(share: f64, width: usize) -> String {
 /// Makes one line of a text in which a terminal finds nothing to obey.
 fn plain(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Also what turns the direction of the letters beside it.
-    let obeyed = |letter: char| {
-        letter.is_control()
-            || matches!(letter, '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
-    };
-    words.replace(obeyed, "\u{fffd}")
+    words.replace(is_obeyed, "\u{fffd}")
 }
 
 fn short(text: &str, letters: usize) -> String {
