@@ -7,19 +7,19 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   evenkeel backup /backup/shop                      The server on this host, by its socket
-  evenkeel backup /backup/shop --full               Everything again, based on no generation
+  evenkeel backup /backup/shop --full               Everything again
   evenkeel backup /backup/shop --against 12         Differential: what changed since generation 12
   evenkeel backup /backup/shop --ssh root@db1       A server on another host, the repository here
-  evenkeel backup /backup/shop --stop-applier       A replica, to seed other replicas with
+  evenkeel backup /backup/shop --stop-applier       A replica, to seed other replicas from
   evenkeel backup /backup/shop --snapshot hook --hook './take.sh' --hook-release './drop.sh'
   evenkeel backup /backup/shop --snapshot copy --datadir /var/lib/mysql     A stopped server
-  evenkeel backup /backup/vm1 --volume /dev/vg/vm1                          No server: a volume
+  evenkeel backup /backup/vm1 --volume /dev/vg/vm1                          A volume, not a server
   evenkeel backup /backup/shop --keep-daily 7 --keep-weekly 5 --prune \\
                   --metrics /var/lib/prometheus/node-exporter/shop.prom     From a timer
 
-A new path or an empty directory becomes a repository; a directory that holds anything else is refused.
-The generation exists once its manifest is written, not before. Keep rules are applied right after
-that; they never remove the generation that was just made.";
+A new path or an empty directory becomes a repository; a directory with other files is refused. A generation
+does not exist until its manifest is written. Keep rules are applied right after that. They never remove the
+new generation.";
 
 /// Back up a server's files while it runs: everything once, then only what changed.
 #[derive(Args, Debug)]
@@ -27,23 +27,23 @@ that; they never remove the generation that was just made.";
 pub struct Backup {
     /// The repository: a directory or the URL of an object store. The first backup creates it.
     pub repository: PathBuf,
-    /// In an object store: the storage class for packs, by the store's own name for it [default: the bucket's].
+    /// The object store's storage class for packs, by the store's name for it [default: the bucket's].
     #[arg(long, value_name = "CLASS")]
     pub storage_class: Option<String>,
-    /// Read and store everything, based on no earlier generation.
+    /// Read and store everything; depend on no earlier generation.
     #[arg(long, conflicts_with = "against")]
     pub full: bool,
     /// Store what changed since generation N instead of since the newest one.
     #[arg(long, value_name = "N", value_parser = super::generation)]
     pub against: Option<u32>,
-    /// The server moved or was reinstalled: continue in a repository that holds backups of another host, data
-    /// directory or server_uuid.
+    /// Continue in a repository that has backups of another host, data directory or server_uuid, because the
+    /// server moved or was reinstalled.
     #[arg(long)]
     pub new_source: bool,
-    /// Read everything, and fail if a block changed that the snapshot reports as unchanged.
+    /// Read everything, and fail if a block has changed although the snapshot reports it as unchanged.
     #[arg(long)]
     pub audit: bool,
-    /// Continue when an InnoDB page is corrupt: store it as it is, and end with exit code 3.
+    /// If an InnoDB page is corrupt, store it as it is, continue, and end with exit code 3.
     #[arg(long)]
     pub keep_corrupt: bool,
 
@@ -55,11 +55,11 @@ pub struct Backup {
         help_heading = "Snapshot"
     )]
     pub snapshot: SnapshotMethod,
-    /// Where to keep the snapshot; repeat for files on several filesystems [default: a directory beside the
-    /// server's].
+    /// The directory for the snapshot; repeat if the server's files are on several filesystems [default: a
+    /// directory next to the server's].
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub snapshot_dir: Vec<PathBuf>,
-    /// With a thick LVM volume: the size of its snapshot [default: 20 % of the volume].
+    /// The size of the snapshot of a thick LVM volume [default: 20 % of the volume].
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Snapshot")]
     pub snapshot_size: Option<u64>,
     /// With reflink: pause the server's process while its files are cloned, instead of splicing the redo
@@ -68,19 +68,19 @@ pub struct Backup {
     pub stop: bool,
     /// On a replica: stop the SQL thread (applier) while the files are frozen, to record its position in the
     /// source's binary log. Such a backup can seed new replicas of that source. The thread starts again
-    /// before anything is read.
+    /// before the backup reads any data.
     #[arg(long, conflicts_with = "datadir", help_heading = "Snapshot")]
     pub stop_applier: bool,
     /// The data directory of a stopped server (with `--snapshot copy`).
     #[arg(long, value_name = "DIR", help_heading = "Snapshot")]
     pub datadir: Option<PathBuf>,
-    /// Back up this block device or file (a virtual machine's disk) instead of a server; repeat for several,
-    /// each frozen at its own time.
+    /// Back up this block device or file (a virtual machine's disk) instead of a server. Repeat for several;
+    /// each is frozen at its own time.
     #[arg(long, value_name = "PATH", help_heading = "Snapshot",
           conflicts_with_all = ["datadir", "stop", "keep_corrupt"])]
     pub volume: Vec<PathBuf>,
-    /// With `--snapshot hook`: the command that takes the snapshot, run while the server is locked; its last
-    /// line of output must be the path of the frozen data directory.
+    /// With `--snapshot hook`: the command that takes the snapshot. It runs while the server is locked. Its
+    /// last line of output must be the path of the frozen data directory.
     #[arg(
         long,
         alias = "snapshot-hook",
@@ -104,8 +104,8 @@ pub struct Backup {
     /// Read at most this many bytes per second: `100M`.
     #[arg(long, value_name = "SIZE", value_parser = super::size, help_heading = "Effort")]
     pub rate: Option<u64>,
-    /// How much throughput the server may lose to the backup, in percent. evenkeel measures what the server
-    /// answers and rests between reads, for at most 31/32 of the time. 100: never rest.
+    /// How much throughput the server may lose to the backup, in percent. evenkeel measures the server's
+    /// throughput and rests between reads, for at most 31/32 of the time. 100: never rest.
     #[arg(long, value_name = "PERCENT", default_value_t = 5, help_heading = "Effort",
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub max_impact: u8,
@@ -121,12 +121,11 @@ pub struct Backup {
     /// What to keep once the generation is complete; without a rule, everything.
     #[command(flatten)]
     pub keep: KeepRules,
-    /// After that, free unneeded space, as `prune` does.
+    /// After the keep rules, free unneeded space as `prune` does.
     #[arg(long, help_heading = "Keep rules")]
     pub prune: bool,
 
-    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
-    /// after a failed run.
+    /// Write the run's result to this file for node_exporter's textfile collector, even if the run fails.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
 
@@ -172,7 +171,7 @@ pub enum SnapshotMethod {
     Reflink,
     /// A snapshot of the LVM volume, thin or thick.
     Lvm,
-    /// The files themselves, of a stopped server.
+    /// The files themselves; the server must be stopped.
     Copy,
     /// Your own command.
     Hook,
@@ -181,13 +180,14 @@ pub enum SnapshotMethod {
 }
 
 /// The lock during the snapshot. The server and the snapshot method decide which lock is needed; this option
-/// can only choose a stronger one, or none where none is needed.
+/// can only choose a stronger one, or none if none is needed.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackupLock {
-    /// The weakest lock that makes the image consistent: BACKUP STAGE or LOCK INSTANCE where they exist.
+    /// The weakest lock that makes the image consistent: BACKUP STAGE or LOCK INSTANCE if the server has
+    /// them.
     Auto,
     /// FLUSH TABLES WITH READ LOCK: every write waits.
     Ftwrl,
-    /// No lock; only where the snapshot is consistent by itself.
+    /// No lock; allowed only if the snapshot is consistent by itself.
     None,
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel baseline save before-upgrade                 Of a running server, within a second
+  evenkeel baseline save before-upgrade                 A running server, within a second
   evenkeel baseline rollback before-upgrade             The plan
   evenkeel baseline rollback before-upgrade --execute   Stop, swap, start
   evenkeel baseline list
   evenkeel baseline drop before-upgrade --execute
 
-XFS and btrfs share the bytes of a baseline with the data directory, so it takes space only for what
-changes. Elsewhere a baseline is a copy, made while the server is stopped.";
+On XFS and btrfs, a baseline shares its data with the data directory, so it takes space only for what changes.
+On other filesystems, a baseline is a copy, made while the server is stopped.";
 
 /// Save the state of a data directory, and roll back to it in a second.
 #[derive(Args, Debug)]
@@ -41,7 +41,7 @@ pub enum BaselineVerb {
 /// The data directory.
 #[derive(Args, Debug, Clone, Default)]
 pub struct BaselineOf {
-    /// The data directory of a stopped server [default: that of the running server].
+    /// The data directory of a stopped server [default: the running server's].
     #[arg(long, value_name = "DIR")]
     pub datadir: Option<PathBuf>,
     /// Which server.
@@ -54,20 +54,21 @@ Examples:
   evenkeel baseline save before-upgrade
   evenkeel baseline save run --replace --datadir /srv/bench/data    The server is stopped
 
-A running server is paused while its files are cloned (about 100 microseconds each), or for one snapshot
-if its data directory is a btrfs subvolume. After a rollback it starts as after a crash.";
+A running server is paused while its files are cloned (about 100 microseconds per file). If its data directory
+is a btrfs subvolume, it is paused for one snapshot. After a rollback, the server starts as it would after a
+crash.";
 
 /// Save the state of a data directory under a name.
 #[derive(Args, Debug)]
 #[command(after_help = SAVE)]
 pub struct BaselineSave {
-    /// What to call it.
+    /// The baseline's name.
     #[arg(default_value = "baseline")]
     pub name: String,
     /// Replace an existing baseline of that name.
     #[arg(long)]
     pub replace: bool,
-    /// How long a running server may be paused; if that is not enough, nothing is saved.
+    /// How long a running server may be paused; if that is too short, nothing is saved.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = super::span)]
     pub pause_limit: Duration,
     /// The data directory.
@@ -83,17 +84,17 @@ Examples:
   evenkeel baseline rollback run --datadir /srv/bench/data --execute    The server is stopped
   evenkeel baseline rollback run --stop-with 'docker stop db' --start-with 'docker start db' --execute
 
-A running server is stopped, and started again the same way: by its systemd unit, or with the arguments
-and environment of its process. Under mysqld_safe, a container or another supervisor, give --stop-with
-and --start-with. Everything done since the save is lost, including binary logs in the data directory;
-error and query logs stay. The next save, rollback or drop finishes an interrupted rollback, or undoes it
-if nothing had changed yet.";
+A running server is stopped, and later started the same way: by its systemd unit, or with the arguments and
+environment of its process. Under mysqld_safe, a container or another supervisor, give --stop-with and
+--start-with. All changes since the save are lost, including binary logs in the data directory; error and
+query logs stay. If a rollback is interrupted, the next save, rollback or drop finishes it, or undoes it if it
+had not changed anything.";
 
 /// Roll a data directory back to a baseline. The baseline is kept.
 #[derive(Args, Debug)]
 #[command(after_help = ROLLBACK)]
 pub struct BaselineRollback {
-    /// Which one.
+    /// The baseline's name.
     #[arg(default_value = "baseline")]
     pub name: String,
     /// Carry out the plan; without this the plan is only shown.
@@ -145,7 +146,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = DROP)]
 pub struct BaselineDrop {
-    /// Which one.
+    /// The baseline's name.
     pub name: String,
     /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]

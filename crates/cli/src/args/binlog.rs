@@ -37,40 +37,40 @@ Examples:
   evenkeel binlog archive /backup/shop                          Follow the server until SIGTERM
   evenkeel binlog archive /backup/shop --until-current          Once, from a timer
   evenkeel binlog archive /backup/shop --rotate-seconds 60      Fewer, larger objects
-  evenkeel binlog archive /backup/shop --ssh root@db1           By the socket of another host
+  evenkeel binlog archive /backup/shop --ssh root@db1           A server on another host, by its socket
   evenkeel binlog archive /backup/shop --semi-sync              Commits wait until they are archived
   evenkeel binlog archive /backup/shop -h db2                   After a failover: continue with db2
   evenkeel binlog archive /backup/shop --metrics /var/lib/prometheus/node-exporter/shop-binlog.prom
 
-The first run starts with the server's oldest binary log; each later one resumes where the archive ends.
-If the server restarts, it waits. The account needs REPLICATION SLAVE and REPLICATION CLIENT
-(MariaDB: BINLOG MONITOR). Exit code 4: the server has deleted logs that the archive lacks.";
+The first run starts with the server's oldest binary log; each later run resumes where the archive ends. If
+the server restarts, the command waits for it. The account needs REPLICATION SLAVE and REPLICATION CLIENT
+(MariaDB: BINLOG MONITOR). Exit code 4: the server has deleted logs that are not archived.";
 
 /// Receive a server's binary logs as a replica does, and store them in the repository.
 #[derive(Args, Debug)]
 #[command(after_help = ARCHIVE)]
 pub struct BinlogArchive {
-    /// The repository; a new or an empty directory becomes one.
+    /// The repository; a new path or an empty directory becomes one.
     pub repository: PathBuf,
-    /// Exit when everything that the server has written until now is archived.
+    /// Exit when everything that the server had written at the start is archived.
     #[arg(long, visible_alias = "once")]
     pub until_current: bool,
-    /// Continue after binary logs that the server has deleted, and note the gap.
+    /// If the server has deleted logs that are not archived, continue after them and record the gap.
     #[arg(long)]
     pub allow_gap: bool,
     /// Write a segment after this many bytes.
     #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = super::size)]
     pub rotate_bytes: u64,
-    /// Write a segment after this time. The archive lags its server by this time plus the time to store a
-    /// segment.
+    /// Write a segment after this time. The archive lags behind the server by this time plus the time to
+    /// store a segment.
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = super::span)]
     pub rotate_seconds: Duration,
-    /// Acknowledge each transaction once it is in the repository, as a semi-synchronous replica does: every
-    /// commit that a client sees succeed is archived.
+    /// Acknowledge each transaction once it is in the repository, as a semi-synchronous replica does. Then
+    /// every commit that a client sees succeed is archived.
     #[arg(long)]
     pub semi_sync: bool,
-    /// Keep the archive's lag and the result of the run in this file, in the format of node_exporter's
-    /// textfile collector.
+    /// Keep this file up to date with the archive's lag and the run's result, for node_exporter's textfile
+    /// collector.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
     /// Which server.
@@ -108,7 +108,7 @@ Examples:
   evenkeel binlog extract /backup/shop /tmp/logs
   mariadb-binlog --verbose /tmp/logs/binlog.000042
 
-Each file is byte for byte what the server wrote, as far as it is archived.";
+Each file is identical to the server's, up to where the archive ends.";
 
 /// Write archived binary logs back to files.
 #[derive(Args, Debug)]

@@ -11,35 +11,36 @@ Examples:
   evenkeel capture --pcap shop.pcap --min-latency 100ms --user app
   evenkeel capture --pcap shop.pcap --format slowlog > shop.log   For tools that read slow logs
 
-Prepared statements are shown with their values. One that was prepared before the capture began is shown as
-stmt#NUMBER: its text never went by. Passwords in statements are replaced by '***'. TLS hides statements: such
-connections are counted. The last line, on standard error, says how much was seen. Exit code 3: something was
-not: packets or bytes are missing, a text or a connection was hidden, or the capture is cut or damaged.";
+Prepared statements are shown with their values. If a statement was prepared before the capture started, its
+text is unknown, and it is shown as stmt#NUMBER. Passwords in statements are replaced by '***'. TLS hides
+statements; the connections that use it are counted. The last line, on standard error, reports how much was
+captured. Exit code 3: packets or bytes are missing, a text or a connection was hidden, or the capture is cut
+off or damaged.";
 
-/// Show the statements that clients send, out of captured packets.
+/// Show the statements that clients send, decoded from captured packets.
 #[derive(Args, Debug)]
 #[command(after_help = CAPTURE)]
 pub struct Capture {
-    /// Packets in a file of pcap or pcapng; `-` is standard input.
+    /// The captured packets, a pcap or pcapng file; `-` reads standard input.
     #[arg(long, value_name = "FILE")]
     pub pcap: PathBuf,
-    /// The port that the server listens on; repeat it for several.
+    /// The port that the server listens on; repeat for several.
     #[arg(long, value_name = "PORT", default_value = "3306",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,
-    /// How statements are shown [default: line; with --json: json].
+    /// The output format [default: line; with --json: json].
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<CaptureFormat>,
-    /// Only statements of this account; repeat it for several.
+    /// Only statements of this account; repeat for several.
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     pub user: Vec<String>,
-    /// Only statements with this default schema; repeat it for several.
+    /// Only statements with this default schema; repeat for several.
     #[arg(long, value_name = "SCHEMA", help_heading = "Filters")]
     pub database: Vec<String>,
-    /// Only statements from this address; repeat it for several.
+    /// Only statements from this address; repeat for several.
     #[arg(long, value_name = "ADDRESS", help_heading = "Filters")]
     pub host: Vec<String>,
-    /// Only statements whose text matches this regular expression, in letters of either case.
+    /// Only statements whose text matches this regular expression; case is ignored.
     #[arg(long = "match", value_name = "REGEX", help_heading = "Filters")]
     pub matching: Option<String>,
     /// Only statements that took at least this long: `10ms`.
@@ -50,15 +51,15 @@ pub struct Capture {
     pub max_text: u64,
 }
 
-/// How statements are shown.
+/// The output format.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureFormat {
-    /// A line each: time, connection, account, schema, latency, rows, text.
+    /// One line per statement: time, connection, account, schema, latency, rows, text.
     Line,
-    /// Their texts, each followed by a semicolon.
+    /// The text of each statement, followed by a semicolon.
     Sql,
-    /// A JSON document a line.
+    /// One JSON document per line.
     Json,
-    /// As servers write their slow logs.
+    /// The format of slow query logs.
     Slowlog,
 }

@@ -8,23 +8,23 @@ const CHECK: &str = "\
 Examples:
   evenkeel check                                    The running server on this host, by its socket
   evenkeel check --datadir /var/lib/mysql           A stopped server
-  evenkeel check /mnt/snapshot                      Any directory with such files, or single files
+  evenkeel check /mnt/snapshot                      Any directory with InnoDB files, or single files
   evenkeel check --repository /backup/shop          The newest generation, without restoring it
   evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop              Show what can be healed
   evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop --execute
 
-Every page is read: its checksum, its position, and its LSN against the redo log's end. Each finding names
-its table and index, and how to repair it: a secondary index comes with the statement that rebuilds it.
-With --heal-from it also names the newest generation with a good copy. A copy is written back only if
-the damaged page itself proves that it had this version, and the damaged page is kept. Exit
-code 4: something is damaged. Exit code 3: nothing is damaged, but not everything could be read.";
+Check reads every page. It checks the page's checksum and position, and compares its LSN with the end of the
+redo log. Each finding names the table and index, and how to repair them. For a secondary index, it has the
+statement that rebuilds it. With --heal-from, a finding also names the newest generation with a good copy. The
+copy is written back only if the damaged page itself proves that it had the same version. The damaged page is
+kept. Exit code 4: something is damaged. Exit code 3: no damage was found, but not everything could be read.";
 
 /// Check the InnoDB pages of a server, of any files, or of a generation.
 #[derive(Args, Debug)]
 #[command(after_help = CHECK)]
 pub struct Check {
-    /// Files, or directories to search for such files, instead of a server's. Symbolic links in them are not
-    /// followed.
+    /// Check these files, or the InnoDB files in these directories, instead of a server's files. Symbolic
+    /// links in the directories are not followed.
     #[arg(value_name = "PATH", conflicts_with_all = ["datadir", "repository"])]
     pub paths: Vec<PathBuf>,
     /// The data directory of a stopped server.
@@ -41,8 +41,8 @@ pub struct Check {
     #[arg(long, value_name = "REPOSITORY", conflicts_with_all = ["repository", "paths"],
           help_heading = "Healing")]
     pub heal_from: Option<PathBuf>,
-    /// Where to keep damaged pages before they are overwritten [default: beside the data directory,
-    /// DIR.damaged-pages].
+    /// Save damaged pages in this directory before they are overwritten [default: DIR.damaged-pages, next to
+    /// the data directory DIR].
     #[arg(
         long,
         value_name = "DIR",

@@ -18,7 +18,8 @@ pub struct Connection {
     /// The user to connect as.
     #[arg(short = 'u', long)]
     pub user: Option<String>,
-    /// The password, without a space (`-pSECRET`, `--password=SECRET`); without a value, ask for it.
+    /// The password, without a space (`-pSECRET`, `--password=SECRET`); without a value, evenkeel asks for
+    /// it.
     #[arg(short = 'p', long, num_args = 0..=1, require_equals = true)]
     pub password: Option<Option<Hidden>>,
     /// The server's Unix socket.
@@ -30,7 +31,7 @@ pub struct Connection {
     /// Also read options from this file, after the system's and before your own.
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_extra_file: Option<PathBuf>,
-    /// Also read groups whose names end in this: `[client]` and `[clientSUFFIX]`.
+    /// Also read groups with this suffix: `[client]` and `[clientSUFFIX]`.
     #[arg(long, value_name = "SUFFIX")]
     pub defaults_group_suffix: Option<String>,
     /// Read no option file except the login file.

@@ -13,14 +13,15 @@ Examples, as lines of a crontab:
   0 4 * * 0  evenkeel cron --lock /run/shop.lock --wait=2h -- evenkeel verify /backup/shop --boot
 
 The command's standard output and error go to the log, line by line. They are printed only if it fails, so
-cron sends mail only then. Its exit code is passed on; 128+N if signal N killed it.
-The lock is held until every process the command left behind has ended.";
+cron sends mail only then. evenkeel exits with the command's exit code, or with 128+N if signal N killed the
+command. The lock is held until every process that the command started has ended.";
 
 /// Run a command from cron: one at a time, logged, silent unless it fails.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Cron {
-    /// Run only while holding this lock file, created if missing; exit code 11 if it is busy.
+    /// Run only while holding a lock on this file, which is created if missing; exit code 11 if the lock is
+    /// held.
     #[arg(long, value_name = "FILE")]
     pub lock: Option<PathBuf>,
     /// Wait for the lock, at most this long [without a value: a day].
@@ -30,10 +31,10 @@ pub struct Cron {
     /// Give up at once if the lock is held (the default).
     #[arg(long, overrides_with = "wait")]
     pub no_wait: bool,
-    /// If the lock is held, end quietly with exit code 0.
+    /// If the lock is held, exit quietly with code 0.
     #[arg(long, requires = "lock")]
     pub busy_ok: bool,
-    /// Append to this log file, created if missing [default: keep no log].
+    /// Append to this log file, which is created if missing [default: no log].
     #[arg(long, short = 'l', visible_alias = "logfile", value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Start each line of the log with the local time.

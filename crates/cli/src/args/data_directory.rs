@@ -16,7 +16,7 @@ pub struct DataDirectory {
     /// Also read the server's options from this file, after the system's.
     #[arg(long, value_name = "FILE", conflicts_with = "no_defaults")]
     pub defaults_extra_file: Option<PathBuf>,
-    /// Also read groups whose names end in this: `[mysqld]` and `[mysqldSUFFIX]`.
+    /// Also read groups with this suffix: `[mysqld]` and `[mysqldSUFFIX]`.
     #[arg(long, value_name = "SUFFIX")]
     pub defaults_group_suffix: Option<String>,
     /// Read no option file.

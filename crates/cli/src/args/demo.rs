@@ -9,14 +9,15 @@ Examples:
   evenkeel demo --json | jq .held
   evenkeel demo --dir /var/tmp --server-binary /usr/sbin/mariadbd
 
-Starts a private MariaDB on its own socket and removes it afterwards; it touches no running server. As
-root, the server lives on an XFS in a loop file. Exit code 4: a check failed.";
+Starts a private MariaDB server on its own socket, and removes it afterwards. It does not touch other servers.
+If you run it as root, the server's files are on an XFS filesystem in a loop file. Exit code 4: a check
+failed.";
 
 /// Demonstrate backup and restore on a throwaway server under load.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Demo {
-    /// Work in a new directory below this one, and remove it at the end [default: the temporary directory].
+    /// Work in a new directory inside this one, and remove it at the end [default: the temporary directory].
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
     /// The MariaDB server to start [default: mariadbd].

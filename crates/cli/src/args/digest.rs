@@ -6,17 +6,17 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   evenkeel digest /var/log/mysql/slow.log                     The statements that cost the most
-  evenkeel digest slow.log.2.gz slow.log.1.gz slow.log        Rotated logs, as one
-  evenkeel digest slow.log --since 2h --sort latency          Of the last two hours, the slowest
-  evenkeel digest slow.log --database shop --match 'orders'   Only those in shop that name orders
-  evenkeel digest slow.log --html digest.html                 A page with plots, to pass on
+  evenkeel digest slow.log.2.gz slow.log.1.gz slow.log        Rotated logs, read as one
+  evenkeel digest slow.log --since 2h --sort latency          The slowest of the last two hours
+  evenkeel digest slow.log --database shop --match 'orders'   Only those in shop that mention orders
+  evenkeel digest slow.log --html digest.html                 A page with plots, to share
   evenkeel digest monday.log --json > monday.json
   evenkeel digest tuesday.log --compare monday.json           What is new, gone, slower, faster
 
-Statements that differ in their values only are one class. Reads slow query logs and general query logs of
-MySQL and MariaDB, plain or compressed with gzip or zstd; a general log says nothing of times. Strings in
-statements that mention a password are never shown. Exit codes: 3 when entries could not be read: how many
-and where is said.";
+Statements that differ only in their values are one class. The command reads slow query logs and general query
+logs of MySQL and MariaDB, plain or compressed with gzip or zstd. A general log does not say how long
+statements took. Strings in statements that mention a password are never shown. Exit code 3: some entries
+could not be read; the report says how many, and where.";
 
 /// Show which statements cost the most, from a server's logs.
 #[derive(Args, Debug)]
@@ -25,10 +25,10 @@ pub struct Digest {
     /// The logs; - reads standard input.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// What the files are [default: seen from their contents].
+    /// The kind of log [default: detected from the contents].
     #[arg(long, value_name = "KIND")]
     pub source: Option<DigestSource>,
-    /// How many classes the report shows; the JSON document has all that are kept.
+    /// How many classes the report shows; the JSON document has all classes that are kept.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub top: u16,
     /// Which classes come first.
@@ -37,26 +37,26 @@ pub struct Digest {
     /// Also write the report as an HTML page with plots.
     #[arg(long, value_name = "FILE.html")]
     pub html: Option<PathBuf>,
-    /// Also compare with an earlier digest: what this command printed with --json.
+    /// Also compare with an earlier digest: a file with the --json output of this command.
     #[arg(long, value_name = "BEFORE.json")]
     pub compare: Option<PathBuf>,
-    /// Only statements from this time on: `2026-11-28 10:00`, or `2h` for so long ago.
+    /// Only statements from this time on: `2026-11-28 10:00`, or `2h` for two hours ago.
     #[arg(long, value_name = "TIME", help_heading = "Which statements")]
     pub since: Option<String>,
     /// Only statements before this time.
     #[arg(long, value_name = "TIME", help_heading = "Which statements")]
     pub until: Option<String>,
-    /// Only statements of this account; may be given several times.
+    /// Only statements of this account; may be repeated.
     #[arg(long = "user", value_name = "NAME", help_heading = "Which statements")]
     pub users: Vec<String>,
-    /// Only statements with this default database; may be given several times.
+    /// Only statements with this default database; may be repeated.
     #[arg(
         long = "database",
         value_name = "NAME",
         help_heading = "Which statements"
     )]
     pub databases: Vec<String>,
-    /// Only statements from this host; may be given several times.
+    /// Only statements from this host; may be repeated.
     #[arg(long = "host", value_name = "NAME", help_heading = "Which statements")]
     pub hosts: Vec<String>,
     /// Only statements whose text matches this regular expression.
@@ -66,10 +66,10 @@ pub struct Digest {
         help_heading = "Which statements"
     )]
     pub matching: Option<String>,
-    /// How many classes are kept; the statements of all others are counted together.
+    /// How many classes are kept; statements of all other classes are counted together.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Classes")]
     pub classes: u32,
-    /// By which rules statements are alike.
+    /// The rules that assign statements to classes.
     #[arg(
         long,
         value_name = "RULES",
@@ -77,7 +77,7 @@ pub struct Digest {
         help_heading = "Classes"
     )]
     pub fingerprint: DigestRules,
-    /// The server's sql_mode: ANSI_QUOTES and NO_BACKSLASH_ESCAPES decide what is a string.
+    /// The server's sql_mode: ANSI_QUOTES and NO_BACKSLASH_ESCAPES change what counts as a string.
     #[arg(
         long,
         value_name = "MODES",
@@ -87,7 +87,7 @@ pub struct Digest {
     pub sql_mode: String,
 }
 
-/// What a file of statements is.
+/// The kind of log.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestSource {
     /// The slow query log.
@@ -99,20 +99,20 @@ pub enum DigestSource {
 /// Which classes come first.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestSort {
-    /// Those that took the most time in all.
+    /// Those that took the most time in total.
     Time,
     /// Those that ran most often.
     Count,
-    /// Those of which one took longest, by the 95th percentile.
+    /// Those with the highest latency, by the 95th percentile.
     Latency,
     /// Those that failed most often.
     Errors,
 }
 
-/// By which rules statements are alike.
+/// The rules that assign statements to classes.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestRules {
-    /// A lexer's: names with digits stay apart.
+    /// evenkeel's own: names with different digits stay separate.
     Evenkeel,
     /// Those of pt-query-digest, with the same identifiers.
     Pt,

@@ -16,7 +16,7 @@ pub struct Helper {
 pub enum HelperVerb {
     /// Connect standard input and output with a session.
     Attach(Attach),
-    /// Be a session.
+    /// Run a session.
     Serve(Session),
 }
 
@@ -26,7 +26,7 @@ pub struct Attach {
     /// Which session.
     #[command(flatten)]
     pub session: Session,
-    /// Begin it.
+    /// Start the session.
     #[arg(long)]
     pub start: bool,
 }

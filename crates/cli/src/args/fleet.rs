@@ -10,9 +10,9 @@ Examples:
   evenkeel fleet /etc/evenkeel/fleet.toml --jobs 2 --only shop --only blog -- backup --full
   evenkeel fleet /etc/evenkeel/fleet.toml --json -- verify | jq '.servers[] | select(.exit_code != 0)'
 
-In the file, [every] holds the options for all servers, and each [[server]] those of one: a name, a
-repository, and options of the command by their long names. {name} in a value stands for the server's
-name. Do not put a password there or on a command line: name an option file.
+In the file, [every] has the options for all servers. Each [[server]] has the options for one server: its
+name, its repository, and options of the command by their long names. In a value, {name} stands for the
+server's name. Do not put a password in the file or on a command line: name an option file.
 
   [every]
   repository = \"/backup/{name}\"
@@ -25,7 +25,8 @@ name. Do not put a password there or on a command line: name an option file.
   name = \"blog\"
   ssh = \"root@blog.example\"
 
-Each server has its own process: a failure does not stop the others. Exit code 3: some failed; 1: all failed.";
+Each server has its own process, so a failure does not stop the others. Exit codes: 3 the command failed for
+some servers; 1 it failed for all.";
 
 /// Run a command for every server in a list, several at a time.
 #[derive(Args, Debug)]

@@ -9,16 +9,15 @@ Examples:
   evenkeel settings                          Which settings `evenkeel` would use, and why
   evenkeel settings --for backup -h db1      Also reads the group [evenkeel-backup]
 
-Later wins: environment, system option files, --defaults-extra-file, ~/.my.cnf, login path, flags.
-Groups read: [client], [client-server], [client-mariadb], [evenkeel], and [evenkeel-VERB]; by
-doctor, [evenkeel-backup] too.
-Passwords are not shown.";
+Sources, where a later one overrides an earlier one: environment, system option files, --defaults-extra-file,
+~/.my.cnf, login path, flags. evenkeel reads the groups [client], [client-server], [client-mariadb],
+[evenkeel] and [evenkeel-VERB]; doctor also reads [evenkeel-backup]. Passwords are not shown.";
 
 /// Show every connection setting and where it came from.
 #[derive(Args, Debug)]
 #[command(after_help = SETTINGS)]
 pub struct Settings {
-    /// As this command would see them.
+    /// Show the settings that this command would use.
     #[arg(long = "for", value_name = "VERB")]
     pub verb: Option<String>,
     /// Which server.
@@ -34,17 +33,17 @@ Examples:
   evenkeel doctor --ssh root@db1             The server on another host
   evenkeel doctor --json | jq '.methods[] | select(.usable)'
 
-Nothing is locked, written or changed, except that a server that a killed backup left stopped is resumed.
-Exit code 4: a backup would be refused.";
+Doctor locks, writes and changes nothing, with one exception: if a killed backup left the server's process
+stopped, doctor resumes it. Exit code 4: a backup would be refused.";
 
-/// Check what a backup of this server needs, and which snapshot methods work here.
+/// Check whether a backup of this server can run, and which snapshot methods work here.
 #[derive(Args, Debug)]
 #[command(after_help = DOCTOR)]
 pub struct Doctor {
-    /// The repository of its backups: also check whether a backup can go there, and whether others on this
-    /// host can read it. With --ssh it is on this host.
+    /// Also check this repository: whether a backup can be written to it, and whether other users on this
+    /// host can read it. The repository is on this host, even with --ssh.
     pub repository: Option<PathBuf>,
-    /// Where snapshots would be kept; repeat for files on several filesystems.
+    /// The directory for snapshots; repeat if the server's files are on several filesystems.
     #[arg(long, value_name = "DIR")]
     pub snapshot_dir: Vec<PathBuf>,
     /// Which server.

@@ -84,14 +84,14 @@ use std::path::Path;
 const EXAMPLES: &str = "\
 Examples:
   evenkeel doctor                               What works for the server on this host
-  evenkeel backup /backup/shop                  First run: everything. Then: what changed
-  evenkeel generations /backup/shop             What there is to restore
+  evenkeel backup /backup/shop                  First everything, then only what changed
+  evenkeel generations /backup/shop             What you can restore
   evenkeel restore /backup/shop --target DIR    The newest generation, into an empty directory
   evenkeel verify /backup/shop --boot           Restore, start a server on it, check the tables
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done in part, 4 found different or damaged,
-10 no such repository, 11 busy, 12 wrong key, 13 server unreachable, 14 server refuses,
-15 gave up waiting for a lock, 130/143 interrupted and cleaned up.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 partly done, 4 found a difference or damage, 10 no such
+repository, 11 busy, 12 wrong key, 13 server unreachable, 14 refused by the server, 15 timed out waiting for a
+lock, 130/143 interrupted and cleaned up.";
 
 /// Keeps MySQL and MariaDB servers on an even keel: hot, incremental backups that are proved to
 /// restore.
@@ -119,7 +119,7 @@ pub struct Output {
     /// Print one JSON document on standard output; errors are JSON too.
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
-    /// In the JSON document, also the answer as people read it, for `fleet` to show.
+    /// Add the answer as plain text to the JSON document, for `fleet` to show.
     #[arg(long, global = true, hide = true, requires = "json")]
     pub with_text: bool,
     /// Print nothing unless something fails.
@@ -149,10 +149,10 @@ pub struct Output {
 /// How standard error is written.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Plain text.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -213,7 +213,7 @@ pub enum Verb {
     Forget(Forget),
     /// Free the space of blocks and files that no generation needs.
     Prune(Prune),
-    /// Read into memory, in parallel, what a server will read when it starts after a crash.
+    /// Speed up startup after a crash: read what the server needs into memory, in parallel.
     Prewarm(Prewarm),
     /// Copy a repository, or repair it.
     Repository(RepositoryCare),
@@ -221,7 +221,7 @@ pub enum Verb {
     Keys(KeysCare),
     /// Save the state of a data directory, and roll back to it in a second.
     Baseline(BaselineCare),
-    /// Show the statements that clients send, out of captured packets.
+    /// Show the statements that clients send, decoded from captured packets.
     Capture(Box<Capture>),
     /// Measure servers and storage.
     Bench(Bench),
@@ -233,11 +233,11 @@ pub enum Verb {
     Import(Box<Import>),
     /// Show which statements cost the most, from a server's logs.
     Digest(Box<Digest>),
-    /// Compress URLs; the result sorts and is searched like the URLs.
+    /// Compress URLs to codes that sort and can be searched like the URLs.
     Url(Url),
-    /// Install, upgrade and uninstall functions and queues in a server.
+    /// Install, upgrade and uninstall functions and queues on a server.
     Plugin(Plugin),
-    /// Manage queues, in a server or in its files.
+    /// Manage queues on a server, or check and salvage their files.
     Queue(Queue),
     /// Run a command while the server is locked for a backup.
     Lock(Box<Lock>),
@@ -247,7 +247,7 @@ pub enum Verb {
     Fleet(Fleet),
     /// Show every connection setting and where it came from.
     Settings(Settings),
-    /// Check what a backup of this server needs, and which snapshot methods work here.
+    /// Check whether a backup of this server can run, and which snapshot methods work here.
     Doctor(Doctor),
     /// Demonstrate backup and restore on a throwaway server under load.
     Demo(Demo),
