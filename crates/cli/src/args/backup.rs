@@ -121,7 +121,7 @@ pub struct Backup {
     /// What to keep once the generation is complete; without a rule, everything.
     #[command(flatten)]
     pub keep: KeepRules,
-    /// After the keep rules, free unneeded space as `prune` does.
+    /// After forgetting, free unneeded space as `prune` does.
     #[arg(long, help_heading = "Keep rules")]
     pub prune: bool,
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Encryption")]
 pub struct Keys {
-    /// An identity that opens the repository: a file written by `evenkeel keys generate` or age-keygen.
-    /// Repeat for several.
+    /// A file with an identity that opens the repository, written by `evenkeel keys generate` or age-keygen;
+    /// repeat for several.
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     pub identity: Vec<PathBuf>,
     /// A file whose first line is the passphrase that opens the repository.
@@ -25,8 +25,8 @@ pub struct Keys {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Encryption")]
 pub struct EncryptTo {
-    /// Encrypt the new repository for this recipient (`age1…`), who can read it; repeat for several. A given
-    /// identity whose recipient is not named here can add backups but not read them.
+    /// Encrypt the new repository for this recipient (`age1…`), who can read it; repeat for several. An
+    /// --identity whose recipient is not named here can add backups but not read them.
     #[arg(long, value_parser = super::recipient, value_name = "RECIPIENT", help_heading = "Encryption")]
     pub encrypt_to: Vec<Recipient>,
     /// Encrypt the new repository with a passphrase, the first line of this file.
@@ -68,14 +68,14 @@ Examples:
   evenkeel keys generate --output /etc/evenkeel/host.key
   evenkeel keys generate > admin.key
 
-Without --output the identity is printed: keep it where it cannot be lost. It opens everything that is
-encrypted to its recipient, and nothing else does.";
+Without --output, the identity is printed. Keep it where it cannot be lost: it opens everything that is
+encrypted for its recipient, and nothing else does.";
 
 /// Create an identity and print its recipient.
 #[derive(Args, Debug)]
 #[command(after_help = GENERATE)]
 pub struct KeysGenerate {
-    /// Write the identity into this new file, which only its owner can read.
+    /// Write the identity to this new file, which only its owner can read.
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -84,8 +84,8 @@ const LIST: &str = "\
 Examples:
   evenkeel keys list /backup/shop
 
-Needs no key. Readers open everything; writers open what an incremental backup needs (names, maps
-and hashes), but no content.";
+This needs no key. Readers can open everything. Writers can open only what an incremental backup needs (names,
+maps and hashes), but no content.";
 
 /// List the keys of a repository.
 #[derive(Args, Debug)]
@@ -101,7 +101,7 @@ Examples:
   evenkeel keys add /backup/shop --identity admin.key --recipient age1... --writer
   evenkeel keys add /backup/shop --identity admin.key --new-passphrase-file secret
 
-Needs a reader's identity or the passphrase. The backups are not rewritten.";
+This needs a reader's identity or the passphrase. The backups are not rewritten.";
 
 /// Add a key to a repository.
 #[derive(Args, Debug)]

@@ -11,10 +11,11 @@ Examples:
   evenkeel lock --lock ftwrl --long-query-wait 5m -- ./snapshot.sh
   evenkeel lock --before 'FLUSH TABLES shop.orders FOR EXPORT' --after 'UNLOCK TABLES' -- ./copy.sh
 
-The command finds EVENKEEL_BINLOG_FILE, EVENKEEL_BINLOG_POSITION and EVENKEEL_GTID in its environment, if
-the server has them. Its exit code is passed on; 128+N if signal N killed it. If the connection that held
-the lock was lost, the exit code is 1 even if the command succeeded: the lock was not held throughout.
-Standard output belongs to the command; with --json the result is one line of JSON on standard error.";
+The command's environment contains EVENKEEL_BINLOG_FILE, EVENKEEL_BINLOG_POSITION and EVENKEEL_GTID, if the
+server has them. evenkeel exits with the command's exit code, or with 128+N if signal N killed the command. If
+the connection that held the lock was lost, the exit code is 1 even if the command succeeded, because the lock
+was not held throughout. Standard output belongs to the command; with --json, the result is one line of JSON
+on standard error.";
 
 /// Run a command while the server is locked for a backup.
 #[derive(Args, Debug)]
@@ -59,21 +60,21 @@ pub struct Lock {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Locking")]
 pub struct Locking {
-    /// Give up on getting the lock after this time; each try blocks others for one second at most.
+    /// Give up if the lock cannot be taken within this time; each try blocks others for at most one second.
     #[arg(long, alias = "deadline", value_name = "TIME", default_value = "1m",
           value_parser = super::span)]
     pub lock_deadline: Duration,
-    /// Release the lock after this time in any case; the run then fails.
+    /// Release the lock after this time even if it is still needed; the run then fails.
     #[arg(long, alias = "hold-limit", value_name = "TIME", default_value = "5m",
           value_parser = super::span)]
     pub lock_hold_limit: Duration,
-    /// Before locking, wait this long for long queries to end.
+    /// Before locking, wait up to this long for long queries to end.
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = super::span)]
     pub long_query_wait: Duration,
-    /// A query that has run this long is a long one.
+    /// A query is long if it has run for this time.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = super::span)]
     pub long_query_threshold: Duration,
-    /// After that wait, kill long queries of these kinds; give up if there are others.
+    /// After --long-query-wait, kill long queries of these kinds; give up if there are others.
     #[arg(long, value_name = "KINDS", value_delimiter = ',')]
     pub kill_long_queries: Vec<LongQueryKind>,
 }

@@ -10,16 +10,16 @@ const MOUNT: &str = "\
 Examples:
   evenkeel mount /backup/shop /mnt                         Every generation, read-only
   ls /mnt/db1:var-lib-mysql/latest/data/shop
-  evenkeel mount /backup/shop /mnt --generation 12         One, read-only
+  evenkeel mount /backup/shop /mnt --generation 12         Generation 12, read-only
   evenkeel mount /backup/shop /mnt --writable-scratch /var/tmp/scratch
   evenkeel mount /backup/shop /mnt --writable-scratch /srv/restored --fill --owner mysql
 
-The mount stays until Ctrl-C, SIGTERM or umount, and says when it is ready. With --writable-scratch it also
-prints the command that starts a server on the files. The server's writes go to the scratch directory,
-which is removed afterwards; the backup does not change. --fill fetches everything else in the background,
-until the scratch directory is a full restore that no longer needs the repository. Nothing can be
-forgotten or pruned while it is mounted. Exit code 3: --fill was not finished; run the same command again
-to resume.";
+The command reports when the mount is ready; the mount stays until Ctrl-C, SIGTERM or umount. With
+--writable-scratch, it also prints the command that starts a server on the files. The server's writes go to
+the scratch directory, which is removed afterwards; the backup does not change. --fill fetches everything else
+in the background, until the scratch directory is a full restore that no longer needs the repository. While a
+repository is mounted, nothing in it can be forgotten or pruned. Exit code 3: --fill did not finish; run the
+same command again to resume.";
 
 /// Show backups as files without restoring them; a server can start on one.
 #[derive(Args, Debug)]
@@ -35,19 +35,19 @@ pub struct Mount {
     /// Only this generation, or `latest` [default: all; with --writable-scratch, the newest].
     #[arg(long, value_name = "N")]
     pub generation: Option<MountedGeneration>,
-    /// Make one generation writable: writes go to this directory, which is removed afterwards.
+    /// Make one generation writable. Writes go to this directory, which is removed afterwards.
     #[arg(long, value_name = "DIR")]
     pub writable_scratch: Option<PathBuf>,
-    /// Fetch everything in the background: DIR becomes a full restore, and is kept.
+    /// Fetch everything in the background, so that the scratch directory becomes a full restore; it is kept.
     #[arg(long, requires = "writable_scratch")]
     pub fill: bool,
     /// With --fill: fetch at most this much per second.
     #[arg(long, value_name = "SIZE", requires = "fill", value_parser = super::size)]
     pub rate: Option<u64>,
-    /// Keep the scratch directory; running the same command again resumes with it.
+    /// Keep the scratch directory; the same command, run again, resumes with it.
     #[arg(long, requires = "writable_scratch")]
     pub keep: bool,
-    /// Give the files to this user and its group [default: unchanged, when root].
+    /// Make this user and its group the owner of the files [default: the original owners, if run as root].
     #[arg(long, value_name = "USER", requires = "writable_scratch")]
     pub owner: Option<String>,
     /// Memory for decompressed blocks.

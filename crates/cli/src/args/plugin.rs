@@ -7,19 +7,19 @@ use std::path::PathBuf;
 const EXAMPLES: &str = "\
 Examples:
   evenkeel plugin install url                                 With the built-in table
-  evenkeel plugin install url --table shop.urltable           With a table trained on your URLs: best
+  evenkeel plugin install url --table shop.urltable           With a table trained on your URLs (best)
   evenkeel plugin status url
   evenkeel plugin uninstall url                               The plan
   evenkeel plugin uninstall url --execute
   evenkeel plugin install queue                               Queues as tables: ENGINE=QUEUE
-  evenkeel plugin install queue --sql --database shop         Where no library can be loaded
+  evenkeel plugin install queue --sql --database shop         On servers that cannot load a library
 
 url installs the functions url_compress(), url_decompress(), url_prefix_low(), url_prefix_high() and
 url_table_id(). queue installs the storage engine and queue_wait(), queue_end() and other functions. Install
-them on each server: nothing goes into the binary log. The procedures of --sql do go into it, and reach
-the replicas.";
+them on each server, because the installation is not written to the binary log. The procedures of --sql are
+written to it and reach the replicas.";
 
-/// Install, upgrade and uninstall functions and queues in a server.
+/// Install, upgrade and uninstall functions and queues on a server.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Plugin {
@@ -31,11 +31,11 @@ pub struct Plugin {
 /// What to do with plugins.
 #[derive(Subcommand, Debug)]
 pub enum PluginVerb {
-    /// Install functions in a server, or upgrade them.
+    /// Install functions on a server, or upgrade them.
     Install(Box<PluginInstall>),
     /// Remove functions and their files from a server.
     Uninstall(Box<PluginUninstall>),
-    /// Show which of them a server has, and whether they work.
+    /// Show which functions a server has, and whether they work.
     Status(Box<PluginStatus>),
 }
 
@@ -51,7 +51,7 @@ pub enum PluginName {
 /// Where the server is, and its files.
 #[derive(Args, Debug, Clone)]
 pub struct PluginServer {
-    /// The server's plugin directory, by its path on this host [default: as the server reports it, over its
+    /// The path of the server's plugin directory on this host [default: what the server reports over its
     /// socket].
     #[arg(long, value_name = "DIR")]
     pub plugin_dir: Option<PathBuf>,
@@ -63,8 +63,8 @@ pub struct PluginServer {
 /// Queues without a library.
 #[derive(Args, Debug, Clone)]
 pub struct SqlForm {
-    /// Install queue as procedures over InnoDB in one database, for servers that cannot load a library, such
-    /// as managed ones.
+    /// Use the SQL form of queue: procedures and InnoDB tables in one database, for servers that cannot load
+    /// a library, such as managed servers.
     #[arg(long, requires = "database")]
     pub sql: bool,
     /// With --sql: the database of the procedures.
@@ -79,13 +79,13 @@ Examples:
   evenkeel plugin install queue -S /run/mysqld/mysqld.sock
   evenkeel plugin install queue --sql --database shop -h db.example.com -u admin
 
-Run it on the server's host as a user who may write to its plugin directory; from another host it prints
-what to copy where. If different functions are installed already, it shows what it would drop and
-re-create, and does it with --execute: for some milliseconds the functions are missing, and statements that
-call them fail. The library of queue works with exactly one server version, as in
-evenkeel_queue-mariadb-10.11.19.so; `make queue-plugin` builds it. It can replace another one only when no
-connection that used queues is left. Exit codes: 13 no server there; 14 the server or its host refuses, or
-uses another table.";
+Run it on the server's host, as a user who may write to the server's plugin directory. From another host, it
+prints what to copy where. If different functions are already installed, it shows what it would drop and
+re-create, and does so only with --execute. Then the functions are missing for some milliseconds, and
+statements that call them fail. The library of queue works with exactly one server version, which is in its
+name: evenkeel_queue-mariadb-10.11.19.so. `make queue-plugin` builds it. It can replace another library only
+after all connections that used queues have closed. Exit codes: 13 no server was found; 14 the server or its
+host refuses, or the server uses another table.";
 
 /// Install functions in a server.
 #[derive(Args, Debug)]
@@ -97,17 +97,17 @@ pub struct PluginInstall {
     /// A table written by `url train` [default: the built-in table].
     #[arg(long, value_name = "TABLE")]
     pub table: Option<PathBuf>,
-    /// The library [default: evenkeel_url.so or libevenkeel_url.so, for queue
-    /// evenkeel_queue-SERVER-VERSION.so, beside this program or in ../lib/evenkeel].
+    /// The library [default: evenkeel_url.so or libevenkeel_url.so; for queue
+    /// evenkeel_queue-SERVER-VERSION.so; next to this program or in ../lib/evenkeel].
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
-    /// Allow replacing the table; codes made with the old one become unreadable.
+    /// Allow replacing the table; codes made with the old table become unreadable.
     #[arg(long)]
     pub change_table: bool,
     /// The form of queue.
     #[command(flatten)]
     pub form: SqlForm,
-    /// Replace what is there.
+    /// Replace the installed functions; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
     /// Which server.
@@ -121,8 +121,8 @@ Examples:
   evenkeel plugin uninstall url --execute
   evenkeel plugin uninstall queue --sql --database shop --execute
 
-url: the table's file is removed too. Without it no compressed URL can be read: keep a copy. queue: a server
-that still has queues keeps the engine: drop them first.";
+url: the file of the table is removed too. Keep a copy, because without it compressed URLs cannot be read.
+queue: drop all queues first; as long as the server has queues, it keeps the engine.";
 
 /// Remove functions and their files from a server.
 #[derive(Args, Debug)]
@@ -134,7 +134,7 @@ pub struct PluginUninstall {
     /// The form of queue.
     #[command(flatten)]
     pub form: SqlForm,
-    /// Carry out the plan.
+    /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
     /// Which server.

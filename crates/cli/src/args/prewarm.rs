@@ -7,17 +7,18 @@ use std::time::Duration;
 
 const PREWARM: &str = "\
 Examples:
-  evenkeel prewarm                               Before the server starts, by its option files
+  evenkeel prewarm                               Before the server starts, from its option files
   evenkeel prewarm --datadir /srv/db --json
   evenkeel prewarm --pages buffer-pool           Also the pages that were in memory
-  evenkeel prewarm --memory 2G --max-seconds 60  No more than that
+  evenkeel prewarm --memory 2G --max-seconds 60  At most this much
 
-Run it before the server starts, or let evenkeel-prewarm.service do so. The server reads files one at a
-time; prewarm reads the same files many at a time, so that the kernel has them in memory. It writes
-nothing. If the server would gain nothing, it says so and reads nothing. Exit codes: 3 not everything was
-read, or the limit of time or memory was reached; 14 a server runs on the directory, or it cannot be read.";
+Run prewarm before the server starts, or let evenkeel-prewarm.service do so. The server reads files one at a
+time. prewarm reads many of the same files at a time, so that the kernel has them in memory. prewarm writes
+nothing. If it would not help the server, it says so and reads nothing. Exit codes: 3 not everything was read,
+or the limit of time or memory was reached; 14 a server runs on the directory, or the directory cannot be
+read.";
 
-/// Read into memory, in parallel, what a server will read when it starts after a crash.
+/// Speed up startup after a crash: read what the server needs into memory, in parallel.
 #[derive(Args, Debug)]
 #[command(after_help = PREWARM)]
 pub struct Prewarm {

@@ -34,8 +34,8 @@ Examples:
   evenkeel restore /backup/shop --target /srv/data --to '2026-11-20 10:41:07'
   evenkeel restore /backup/vm1 --onto /dev/vg/vm1 --execute     Overwrite a volume
 
-The target must be new or empty. Until every byte is in place and synced, it holds nothing that a server
-would start on. Each block is read once, from the generation that stored it.";
+The target must be new or empty. A server cannot start on it until every byte is in place and synced. Each
+block is read once, from the generation that stored it.";
 
 /// Restore a generation into an empty directory.
 #[derive(Args, Debug)]
@@ -43,8 +43,8 @@ would start on. Each block is read once, from the generation that stored it.";
 pub struct Restore {
     /// The repository.
     pub repository: PathBuf,
-    /// The directory that becomes the data directory; volumes become sparse files in it. With --ssh
-    /// it is on the other host.
+    /// The directory that becomes the data directory; volumes become sparse files in it. With --ssh, it is on
+    /// the other host.
     #[arg(
         long,
         alias = "output",
@@ -59,23 +59,23 @@ pub struct Restore {
     /// (gtid:0-1-23), the one before it (before:0-1-23), or a position (binlog.000042:1234).
     #[arg(long, value_name = "POINT", conflicts_with = "onto")]
     pub to: Option<String>,
-    /// With `--to` and a time, if times in the log go backward around it: stop before the first transaction
-    /// of that time or later, or after the last earlier one, with exit code 3 [default: refuse, and name both
-    /// positions].
+    /// With `--to` and a time: what to do if times in the log go backward around it. Stop before the first
+    /// transaction of that time or later (first), or after the last earlier transaction (last), with exit
+    /// code 3 [default: refuse, and name both positions].
     #[arg(long, value_name = "WHICH", requires = "to")]
     pub times_go_back: Option<GoBack>,
     /// With `--to`: the server program that applies the logs [default: mariadbd or mysqld, as the generation
     /// needs].
     #[arg(long, value_name = "FILE", requires = "to")]
     pub server_binary: Option<PathBuf>,
-    /// Where to put a root from outside the data directory; repeat for each.
+    /// The directory for a root that was outside the data directory; repeat for each.
     #[arg(long, value_name = "ID=DIR")]
     pub map_root: Vec<MappedRoot>,
-    /// Give the files to this user and its group [default: unchanged, when root].
+    /// Make this user and its group the owner of the files [default: the original owners, if run as root].
     #[arg(long, value_name = "USER")]
     pub owner: Option<String>,
-    /// Write a volume over this block device or file, where they differ; it must not be in use. Without
-    /// `--execute` the plan is only shown.
+    /// Overwrite this block device or file with a volume, only where they differ. It must not be in use.
+    /// Without `--execute` the plan is only shown.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["target", "map_root", "owner"])]
     pub onto: Option<PathBuf>,
     /// With `--onto`: the volume of the generation [default: the only one].
@@ -111,23 +111,23 @@ pub struct Restore {
 pub enum GoBack {
     /// Before the first transaction of that time or later.
     First,
-    /// After the last earlier one.
+    /// After the last earlier transaction.
     Last,
 }
 
 const VERIFY: &str = "\
 Examples:
   evenkeel verify /backup/shop                     Every byte of the newest generation
-  evenkeel verify /backup/shop --all               Every byte of everything, archived logs too
+  evenkeel verify /backup/shop --all               All generations, archived logs too
   evenkeel verify /backup/shop --boot              Also start a server on it
   evenkeel verify /backup/shop --boot --mount      The same without a full restore
   evenkeel verify s3://vault/shop --all --part 3/30      A thirtieth of the content; tomorrow 4/30
   evenkeel verify /backup/shop --boot --server-binary /opt/mysql/bin/mysqld
 
-It reads with restore's own code. --boot restores into a scratch directory, starts the server without
-networking, waits for recovery, checks every table, and records in the repository when the generation was
-last proved restorable. Exit code 4: something is damaged. Exit code 3: everything that was checked is
-intact, but without a reader's key not everything could be checked.";
+verify reads backups with the code of restore. --boot restores into a scratch directory, starts the server
+without networking, waits for crash recovery, and checks every table. It then records in the repository when
+the generation was last proved restorable. Exit codes: 4 something is damaged; 3 everything that was checked
+is intact, but without a reader's key not everything could be checked.";
 
 /// Read every byte of a backup as restore would; with --boot, start a server on it.
 #[derive(Args, Debug)]
@@ -141,19 +141,19 @@ pub struct Verify {
     /// Verify every generation.
     #[arg(long)]
     pub all: bool,
-    /// Read all metadata and a random sample of the content: a share (`5%`) or an amount (`10G`).
+    /// Read all metadata and a random sample of the content, given as a share (`5%`) or an amount (`10G`).
     #[arg(long, value_name = "PERCENT|SIZE", value_parser = super::amount, conflicts_with = "boot")]
     pub sample: Option<Amount>,
-    /// With `--sample`: repeat the choice of an earlier run by its number.
+    /// With `--sample`: read the same sample as an earlier run, by its number.
     #[arg(long, value_name = "NUMBER", requires = "sample")]
     pub seed: Option<u64>,
-    /// Read all metadata and the K-th of N parts of the content: all N together cover everything.
+    /// Read all metadata and the K-th of N parts of the content. All N parts together cover everything.
     #[arg(long, value_name = "K/N", conflicts_with_all = ["boot", "sample"])]
     pub part: Option<Part>,
     /// Restore into a scratch directory, start a server on it and check its tables.
     #[arg(long)]
     pub boot: bool,
-    /// With --boot: mount the generation instead of restoring it: only what the server reads is fetched, and
+    /// With --boot: mount the generation instead of restoring it. Only what the server reads is fetched, so
     /// little space is needed.
     #[arg(long, requires = "boot")]
     pub mount: bool,
@@ -164,12 +164,11 @@ pub struct Verify {
     /// mariadb-backup or xtrabackup].
     #[arg(long, value_name = "FILE", requires = "boot")]
     pub engine_tool: Option<PathBuf>,
-    /// Where --boot restores to [default: beside the repository, or in /var/tmp if other users cannot reach
-    /// the repository's directory: the server does not run as root].
+    /// The directory that --boot restores into [default: next to the repository, or in /var/tmp if other
+    /// users cannot access the repository's directory, because the server does not run as root].
     #[arg(long, value_name = "DIR", requires = "boot")]
     pub scratch: Option<PathBuf>,
-    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
-    /// after a failed run.
+    /// Write the run's result to this file for node_exporter's textfile collector, even if the run fails.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
     /// Commands before and after.
@@ -188,7 +187,7 @@ pub struct Verify {
 
 const FORGET: &str = "\
 Examples:
-  evenkeel forget /backup/shop --keep-last 7                         Show what would go
+  evenkeel forget /backup/shop --keep-last 7                         Show what would be forgotten
   evenkeel forget /backup/shop --keep-daily 7 --keep-weekly 5 --execute
   evenkeel forget /backup/shop --generation 3 --generation 4 --execute
 
@@ -210,8 +209,7 @@ pub struct Forget {
     /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
-    /// after a failed run.
+    /// Write the run's result to this file for node_exporter's textfile collector, even if the run fails.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
     /// Commands before and after.
@@ -226,25 +224,25 @@ pub struct Forget {
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Keep rules")]
 pub struct KeepRules {
-    /// Keep the newest N.
+    /// Keep the newest N generations.
     #[arg(long, value_name = "N")]
     pub keep_last: Option<usize>,
-    /// Keep the newest of each of the last N hours that have one.
+    /// Keep the newest generation of each of the last N hours that have one.
     #[arg(long, value_name = "N")]
     pub keep_hourly: Option<usize>,
-    /// Keep the newest of each of the last N days that have one.
+    /// Keep the newest generation of each of the last N days that have one.
     #[arg(long, value_name = "N")]
     pub keep_daily: Option<usize>,
-    /// Keep the newest of each of the last N weeks that have one.
+    /// Keep the newest generation of each of the last N weeks that have one.
     #[arg(long, value_name = "N")]
     pub keep_weekly: Option<usize>,
-    /// Keep the newest of each of the last N months that have one.
+    /// Keep the newest generation of each of the last N months that have one.
     #[arg(long, value_name = "N")]
     pub keep_monthly: Option<usize>,
-    /// Keep the newest of each of the last N years that have one.
+    /// Keep the newest generation of each of the last N years that have one.
     #[arg(long, value_name = "N")]
     pub keep_yearly: Option<usize>,
-    /// Keep everything younger than this: `14d`.
+    /// Keep all generations younger than this: `14d`.
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub keep_within: Option<Duration>,
 }
@@ -265,7 +263,7 @@ impl KeepRules {
     }
 }
 
-/// Packs of which less than this percentage is needed are rewritten by default.
+/// By default, a pack is rewritten if less than this percentage of it is needed.
 pub const PRUNE_MIN_LIVE: u8 = 50;
 
 const PRUNE: &str = "\
@@ -274,8 +272,9 @@ Examples:
   evenkeel prune /backup/shop --execute
   evenkeel prune /backup/shop --min-live 80 --execute   Rewrite more, free more
 
-Deletes packs that nothing needs, after rewriting those of which less than --min-live percent is needed.
-Also deletes archived binary logs that no generation can use. Without --execute the plan is only shown.";
+prune rewrites each pack of which less than --min-live percent is needed, and then deletes packs that nothing
+needs. It also deletes archived binary logs that no generation can use. Without --execute the plan is only
+shown.";
 
 /// Free the space of blocks and files that no generation needs.
 #[derive(Args, Debug)]
@@ -283,7 +282,7 @@ Also deletes archived binary logs that no generation can use. Without --execute 
 pub struct Prune {
     /// The repository.
     pub repository: PathBuf,
-    /// Rewrite packs of which less than this percentage is still needed.
+    /// Rewrite a pack if less than this percentage of it is still needed.
     #[arg(long, value_name = "PERCENT", default_value_t = PRUNE_MIN_LIVE,
           value_parser = super::percent)]
     pub min_live: u8,
@@ -293,8 +292,7 @@ pub struct Prune {
     /// Carry out the plan; without this the plan is only shown.
     #[arg(long)]
     pub execute: bool,
-    /// Write the result of the run to this file, in the format of node_exporter's textfile collector; also
-    /// after a failed run.
+    /// Write the run's result to this file for node_exporter's textfile collector, even if the run fails.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub metrics: Option<PathBuf>,
     /// Commands before and after.
@@ -310,7 +308,7 @@ pub struct Prune {
 
 const REPOSITORY: &str = "\
 Examples:
-  evenkeel repository copy /backup/shop s3://vault/shop    What is new, to a second repository
+  evenkeel repository copy /backup/shop s3://vault/shop    Copy new generations
   evenkeel repository rebuild /backup/shop                 Show what a rebuilt head would list";
 
 /// Copy a repository, or repair it.
@@ -336,7 +334,7 @@ impl RepositoryCare {
 /// What to do with a repository.
 #[derive(Subcommand, Debug)]
 pub enum RepositoryVerb {
-    /// Copy generations to a second repository: all of them first, then what is new.
+    /// Copy generations to a second repository: first all of them, then only new ones.
     Copy(Box<RepositoryCopy>),
     /// Rebuild a lost, damaged or outdated head from the existing generations.
     Rebuild(Rebuild),
@@ -349,24 +347,25 @@ Examples:
   evenkeel repository copy /backup/shop /mnt/disk --last 1                    Only the newest
   evenkeel repository copy /backup/shop s3://vault/shop --encrypt-to age1... --storage-class STANDARD_IA
 
-A new TO becomes an exact copy, object by object, with the same generation numbers. That needs no key, and
-the same keys open both. With --encrypt-to or --decrypt, or if TO is an independent repository,
-generations are rewritten block by block under TO's own numbers; that needs the keys of both. Either way
-the next copy sends what is new, and nothing is removed from TO: it has its own `forget` and `prune`.";
+If TO is new, it becomes an exact copy, object by object, with the same generation numbers. This needs no key,
+and the same keys open both repositories. With --encrypt-to or --decrypt, or if TO is an independent
+repository, generations are rewritten block by block and get TO's own numbers. This needs the keys of both
+repositories. In both cases, the next copy sends only what is new. copy removes nothing from TO: run `forget`
+and `prune` there.";
 
-/// Copy generations to a second repository: all of them first, then what is new.
+/// Copy generations to a second repository: first all of them, then only new ones.
 #[derive(Args, Debug)]
 #[command(after_help = COPY)]
 pub struct RepositoryCopy {
     /// The repository to copy.
     pub from: PathBuf,
-    /// Where to: a new or empty place, an earlier copy, or another repository. With --ssh it is on the other
-    /// host.
+    /// The repository to copy to: a new or empty place, an earlier copy, or another repository. With --ssh,
+    /// it is on the other host.
     pub to: PathBuf,
     /// Copy this generation; repeat for more [default: all that are newer than those in TO].
     #[arg(long, value_name = "N", value_parser = super::generation, conflicts_with = "latest")]
     pub generation: Vec<u32>,
-    /// Copy the newest N.
+    /// Copy the newest N generations.
     #[arg(long = "last", alias = "latest", value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..))]
     pub latest: Option<u32>,
@@ -410,8 +409,8 @@ Examples:
   evenkeel verify /backup/shop --all                        Afterwards: is everything there?
 
 The file `head` lists the generations. It is rebuilt from the generations themselves; only the times of the
-last `verify --boot` are lost. An intact head is not changed. Without --execute the plan is only shown.
-Exit code 3: done, but something could not be read, and is left out.";
+last `verify --boot` are lost. An intact head is not changed. Without --execute the plan is only shown. Exit
+code 3: done, but something could not be read and was left out.";
 
 /// Rebuild a lost, damaged or outdated head from the existing generations.
 #[derive(Args, Debug)]

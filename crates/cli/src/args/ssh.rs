@@ -8,7 +8,7 @@ use std::time::Duration;
 #[derive(Args, Debug, Clone, Default)]
 #[command(next_help_heading = "Another host")]
 pub struct Remote {
-    /// Work on this host: everything except the repository is there, including option files. Nothing needs to
+    /// Work on this host. Everything except the repository is there, including option files. Nothing needs to
     /// be installed there. The value is passed to ssh: `root@db1`.
     #[arg(long, value_name = "DESTINATION")]
     pub ssh: Option<String>,
@@ -18,21 +18,21 @@ pub struct Remote {
     /// Become root on that host with `sudo -n`.
     #[arg(long)]
     pub ssh_sudo: bool,
-    /// How long to keep trying to restore a lost connection before both sides give up and clean up.
+    /// If the connection is lost, try to reconnect for this long; then both sides give up and clean up.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::span)]
     pub ssh_patience: Duration,
-    /// Where blocks are compressed: on the server's host, or where the repository is, which saves the
-    /// server's processors but sends more over the link.
+    /// Where blocks are compressed: on the server's host, or on the repository's host, which saves CPU time
+    /// on the server but sends more over the link.
     #[arg(long, value_name = "WHERE", default_value = "source")]
     pub compress_at: CompressAt,
-    /// The program to send, for a host of another kind [default: this one].
+    /// The evenkeel program to send, if that host has another kind of processor [default: this program].
     #[arg(long, value_name = "FILE")]
     pub ssh_program: Option<PathBuf>,
-    /// Keep the program on that host for the next run, in `~/.cache/evenkeel` (the default), with the version
-    /// used before it.
+    /// Keep the program on that host for the next run (the default). It is in `~/.cache/evenkeel`, with the
+    /// version used before it.
     #[arg(long, overrides_with = "no_ssh_keep_program")]
     pub ssh_keep_program: bool,
-    /// Keep no program on that host, and remove what earlier runs left.
+    /// Keep no program on that host, and remove programs that earlier runs left.
     #[arg(long, overrides_with = "ssh_keep_program")]
     pub no_ssh_keep_program: bool,
 }
@@ -40,9 +40,9 @@ pub struct Remote {
 /// Where blocks are compressed.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompressAt {
-    /// Where they are read.
+    /// On the host where they are read.
     #[default]
     Source,
-    /// Where they are kept.
+    /// On the host where they are stored.
     Repository,
 }

@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel url train urls.txt --output shop.urltable --table-size 2500K   On your own URLs: best
+  evenkeel url train urls.txt --output shop.urltable --table-size 2500K   On your own URLs (best)
   evenkeel url stats urls.txt --table shop.urltable                       Measure the compression ratio
   evenkeel url compress urls.txt > codes.txt                              With the built-in table
   evenkeel url grep https://example.com/ codes.txt | evenkeel url decompress
 
-Codes compare byte by byte like their URLs, so indexes, ranges and ORDER BY work on them. Each input line is
-one URL; each output line is its code in hexadecimal digits. A code can be read only with the table that
-made it: keep the table as long as the codes. Exit codes: 1 a line is not a code of this table; 2 a file
-does not exist, is not a table, or would be overwritten.";
+Codes sort byte by byte in the order of their URLs, so indexes, ranges and ORDER BY work on them. Each input
+line is one URL; each output line is its code in hexadecimal digits. A code can be read only with the table
+that made it, so keep the table as long as the codes. Exit codes: 1 a line is not a code of this table; 2 a
+file does not exist, is not a table, or would be overwritten.";
 
-/// Compress URLs; the result sorts and is searched like the URLs.
+/// Compress URLs to codes that sort and can be searched like the URLs.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Url {
@@ -52,8 +52,8 @@ Examples:
   evenkeel url train urls.txt --output shop.urltable --table-size 2500K
   mariadb -BNe 'SELECT url FROM shop.links' | evenkeel url train - --output shop.urltable --table-size 6M --mode fast
 
-The same URLs, in any order, give the same table. To measure the ratio for new hosts, a second table is
-trained on nine in ten hosts.";
+The same URLs, in any order, give the same table. To measure the compression ratio for new hosts, train builds
+a second table from nine of ten hosts.";
 
 /// Train a table on URLs.
 #[derive(Args, Debug)]
@@ -68,15 +68,15 @@ pub struct UrlTrain {
     /// The maximum size of the table.
     #[arg(long, value_name = "SIZE", value_parser = super::size)]
     pub table_size: u64,
-    /// What the table is for.
+    /// What the table is optimized for.
     #[arg(long, value_name = "MODE", default_value = "dense")]
     pub mode: UrlMode,
-    /// Do not measure the ratio for new hosts, which takes as long again.
+    /// Do not measure the compression ratio for new hosts, which takes as long as the training.
     #[arg(long)]
     pub no_held_out: bool,
 }
 
-/// What a table is for.
+/// What a table is optimized for.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UrlMode {
     /// As few bytes as possible, about ten thousand URLs per second.
