@@ -112,9 +112,9 @@ Examples:
   evenkeel queue forward shop.jobs shop.done --target-defaults-file /etc/evenkeel/db2.cnf --once
   evenkeel queue forward shop.jobs shop.all --target-host hub --slot 3
 
-forward runs until SIGTERM or SIGINT, and then finishes the current batch. If it cannot reach a server, it
+Forward runs until SIGTERM or SIGINT, and then finishes the current batch. If it cannot reach a server, it
 waits. Each row arrives once and in order, even if a server or this command is killed. You can run the command
-again from any host. The table evenkeel_forwarded in the target's database records what was sent last. forward
+again from any host. The table evenkeel_forwarded in the target's database records what was sent last. Forward
 must be the queue's only consumer. The account at the source needs SELECT and DELETE on the queue. The account
 at the target needs INSERT and SELECT on the table, and CREATE, INSERT, SELECT, UPDATE and DELETE on
 evenkeel_forwarded.
@@ -189,8 +189,8 @@ Examples:
   evenkeel queue check /var/lib/mysql                     All queues
   evenkeel queue check /var/lib/mysql/shop/jobs.QUE       One
 
-check reads every frame of every file, and writes nothing. A torn end after a crash is not damage; the server
-cuts it off. Exit codes: 4 something is damaged; 14 a server is running on the directory.";
+Check reads every frame of every file, and writes nothing. A torn end after a crash is not damage; the server
+cuts it off. Exit codes: 4 something is damaged; 14 a server is running on the data directory.";
 
 /// Check the files of queues.
 #[derive(Args, Debug)]
@@ -206,11 +206,11 @@ Examples:
   evenkeel queue salvage /var/lib/mysql --output /data/salvaged
   evenkeel queue salvage /var/lib/mysql/shop/jobs.QUE --output /data/salvaged
 
-salvage keeps every row of intact frames, before and after the damage, and the intact rows of damaged frames.
+Salvage keeps every row of intact frames, before and after the damage, and the intact rows of damaged frames.
 Rows keep their row ids. Consumed rows stay consumed; but if the record that a row was consumed is damaged,
 the row is delivered again. The damaged files do not change. Afterwards, move the queue's directory out of
 #sqlqueue. Copy the contents of DIR to the same places in the data directory, with the server's user as owner.
-Then start the server. Exit codes: 3 something was lost; 14 a server is running on the directory.";
+Then start the server. Exit codes: 3 something was lost; 14 a server is running on the data directory.";
 
 /// Salvage intact rows from damaged files into new files.
 #[derive(Args, Debug)]

@@ -124,7 +124,7 @@ Examples:
   evenkeel verify s3://vault/shop --all --part 3/30      A thirtieth of the content; tomorrow 4/30
   evenkeel verify /backup/shop --boot --server-binary /opt/mysql/bin/mysqld
 
-verify reads backups with the code of restore. --boot restores into a scratch directory, starts the server
+Verify reads backups with the code of restore. --boot restores into a scratch directory, starts the server
 without networking, waits for crash recovery, and checks every table. It then records in the repository when
 the generation was last proved restorable. Exit codes: 4 something is damaged; 3 everything that was checked
 is intact, but without a reader's key not everything could be checked.";
@@ -272,7 +272,7 @@ Examples:
   evenkeel prune /backup/shop --execute
   evenkeel prune /backup/shop --min-live 80 --execute   Rewrite more, free more
 
-prune rewrites each pack of which less than --min-live percent is needed, and then deletes packs that nothing
+Prune rewrites each pack of which less than --min-live percent is needed, and then deletes packs that nothing
 needs. It also deletes archived binary logs that no generation can use. Without --execute the plan is only
 shown.";
 
@@ -350,7 +350,7 @@ Examples:
 If TO is new, it becomes an exact copy, object by object, with the same generation numbers. This needs no key,
 and the same keys open both repositories. With --encrypt-to or --decrypt, or if TO is an independent
 repository, generations are rewritten block by block and get TO's own numbers. This needs the keys of both
-repositories. In both cases, the next copy sends only what is new. copy removes nothing from TO: run `forget`
+repositories. In both cases, the next copy sends only what is new. Copy removes nothing from TO: run `forget`
 and `prune` there.";
 
 /// Copy generations to a second repository: first all of them, then only new ones.

@@ -10,16 +10,17 @@ Examples:
   evenkeel bench compare inserts-a.json inserts-b.json        Each variant, by each of its values
   evenkeel bench compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json --value /transactions_per_s
 
-A file holds one or more outputs of `--json`: of `bench tpcc run` (compared by `tpmc`, `kinds/0/p95_ms`,
-`kinds/0/max_ms`), of `bench oltp run` (`transactions_per_s`, `p95_ms`, `p99_ms`), both also with --repeat, of
-experiments (each variant) and of showdowns (each method); of anything else with --value. It uses the exact
-Mann-Whitney U test. With fewer than four runs on each side it cannot detect anything.";
+A file has one or more `--json` outputs of `bench tpcc run` (compared by `tpmc`, `kinds/0/p95_ms`,
+`kinds/0/max_ms`), of `bench oltp run` (`transactions_per_s`, `p95_ms`, `p99_ms`), of experiments (each
+variant), or of showdowns (each method). The runs may use --repeat. For any other JSON, use --value. The
+comparison uses the exact Mann-Whitney U test. With fewer than four runs on each side, it cannot detect any
+difference.";
 
-/// Tell whether the difference between two sets of runs is real or may be chance.
+/// Test whether the difference between two sets of runs is real or may be chance.
 #[derive(Args, Debug)]
 #[command(after_help = COMPARE)]
 pub struct BenchCompare {
-    /// The runs of one side; separate several files with commas.
+    /// The runs of the first side; separate several files with commas.
     #[arg(
         value_name = "A.json",
         value_delimiter = ',',
@@ -27,7 +28,7 @@ pub struct BenchCompare {
         required = true
     )]
     pub first: Vec<PathBuf>,
-    /// The runs of the other side.
+    /// The runs of the second side; separate several files with commas.
     #[arg(
         value_name = "B.json",
         value_delimiter = ',',
@@ -35,11 +36,11 @@ pub struct BenchCompare {
         required = true
     )]
     pub second: Vec<PathBuf>,
-    /// Compare this value, by its JSON pointer: `/kinds/0/p95_ms`; more is better. Repeat for several
+    /// Compare this value, given as a JSON pointer: `/transactions_per_s`. More is better. Repeat for several
     /// [default: the main values of each bench].
     #[arg(long = "value", value_name = "PLACE")]
     pub values: Vec<String>,
-    /// The same for a value where less is better.
+    /// Compare this value, given as a JSON pointer: `/kinds/0/p95_ms`. Less is better. Repeat for several.
     #[arg(long = "value-less", value_name = "PLACE")]
     pub values_less: Vec<String>,
 }

@@ -13,15 +13,15 @@ Examples:
   evenkeel bench inserts --rows 100000 --rows-per-statement 310 --repeat 7 --report inserts.html
   evenkeel bench inserts --engine Aria --engine InnoDB --json
 
-Runs each variant several times, in random order, and names a winner only if none of the runner-up's runs
-reaches it. Each run creates the table `evenkeel_inserts` and drops it.";
+The benchmark runs each variant several times, in random order. It names a winner only if no run of the
+runner-up reaches the winner's runs. Each run creates the table `evenkeel_inserts` and drops it.";
 
 const COMPRESSION: &str = "\
 Examples:
   evenkeel bench compression -S /run/mysqld/mysqld.sock
   evenkeel bench compression --rows 200000 --text-bytes 300 --report compression.html
 
-Sizes are as the server reports them: the file's length, and the space allocated for it. Formats that the
+Sizes are what the server reports: the length of the file, and the space allocated for it. Formats that the
 server lacks are listed as left out. Each run creates the table `evenkeel_compression` and drops it.";
 
 const CACHE: &str = "\
@@ -29,9 +29,9 @@ Examples:
   evenkeel bench cache -S /run/mysqld/mysqld.sock
   evenkeel bench cache --writes 1 --threads 8 --time 20 --report cache.html
 
-Changes the server's query_cache_size for the runs, and restores it; if it is killed, the next run restores
-it. Do not use it on a production server. It starts its own memcached. Each run creates the table
-`evenkeel_cache` and drops it.";
+The benchmark changes the server's query_cache_size for the runs, and restores it afterwards. If it is killed,
+the next benchmark restores the setting. Do not run it on a production server. It starts its own memcached.
+Each run creates the table `evenkeel_cache` and drops it.";
 
 /// Compare ways to insert rows: one or many per statement, with and without LOCK TABLES and transactions.
 #[derive(Args, Debug)]
@@ -58,7 +58,7 @@ pub struct BenchCompression {
     /// Rows per run.
     #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     pub rows: u32,
-    /// Bytes of text in each row: 8 are hexadecimal digits, more are words.
+    /// Bytes of text in each row. If 8, the text is hexadecimal digits; if more, it is words.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(8..=4000))]
     pub text_bytes: u32,
     /// Options of all experiments.
@@ -70,7 +70,7 @@ pub struct BenchCompression {
 #[derive(Args, Debug)]
 #[command(after_help = CACHE)]
 pub struct BenchCache {
-    /// Rows of the table.
+    /// Rows in the table.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub rows: u32,
     /// The percentage of requests that write.

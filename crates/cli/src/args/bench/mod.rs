@@ -19,9 +19,9 @@ use values::{rate, seconds};
 
 const BENCH: &str = "\
 Examples:
-  evenkeel bench recovery --tables 1000 --plot recovery.svg   How long a start after a crash takes
+  evenkeel bench recovery --tables 1000 --plot recovery.svg   How long startup after a crash takes
   evenkeel bench tpcc load -w 10                              Fill ten warehouses on a server
-  evenkeel bench tpcc run -c 16 -r 30 -l 300                  How many orders a minute it takes
+  evenkeel bench tpcc run -c 16 -r 30 -l 300                  How many orders per minute it processes
   evenkeel bench oltp run --mode read-write --threads 16      How many small transactions it runs
   evenkeel bench showdown --quick                             What each backup method costs
 
@@ -34,10 +34,10 @@ Examples:
   evenkeel bench recovery --server /opt/mysql57/bin/mysqld --server mariadb --plot recovery.svg
   evenkeel bench recovery --latency-ms 0 --work /srv/t    This disk as it is; keep the tables
 
-Creates tables on a private server, changes rows in some, kills it, and starts it on copies of the files,
-with and without `prewarm`, in random order. The files seem to lie on storage with a fixed latency that
-serves many reads in parallel, like a network volume. 30000 tables take 7 GB below --work and ten minutes
-to create.";
+The benchmark creates tables on a private server, changes rows in some of them, and kills the server. Then it
+starts the server on copies of the files, with and without `prewarm`, in random order. The files behave as if
+they were on storage that has a fixed latency and serves many reads in parallel, like a network volume. 30000
+tables need 7 GB in the --work directory, and ten minutes to create.";
 
 /// Measure servers and storage.
 #[derive(Args, Debug)]
@@ -59,7 +59,7 @@ pub enum BenchVerb {
     Compression(Box<BenchCompression>),
     /// Measure the query cache and memcached in front of a table, with a share of writes.
     Cache(Box<BenchCache>),
-    /// Tell whether the difference between two sets of runs is real or may be chance.
+    /// Test whether the difference between two sets of runs is real or may be chance.
     Compare(BenchCompare),
     /// Measure a server with the small transactions of sysbench.
     Oltp(Box<BenchOltp>),
@@ -76,10 +76,10 @@ Examples:
   evenkeel bench tpcc run -c 64 --rate 500                      500 per second, whether it keeps up or not
   evenkeel bench tpcc check                                     The specification's twelve conditions
 
-The tables are those of tpcc-mysql: each program can use the other's. `run` takes the options of tpcc_start
-except -f and -t, and the password without a space (-pSECRET). A result counts only if the tables pass the
-consistency conditions before and after; then the exit code is 0, otherwise 4. It is not an audited
-tpmC: each result lists its differences from the specification.";
+The tables are the same as those of tpcc-mysql, so each program can use the other's tables. `run` accepts the
+options of tpcc_start except -f and -t; write the password without a space (-pSECRET). A result counts only if
+the tables pass the consistency conditions before and after the run; then the exit code is 0, otherwise 4. The
+result is not an audited tpmC: each result lists its differences from the specification.";
 
 /// Measure a server with the transactions of TPC-C (a wholesale supplier).
 #[derive(Args, Debug)]
@@ -112,7 +112,7 @@ Examples:
   evenkeel bench tpcc check --database tpcc
   evenkeel bench tpcc check --json
 
-For tables without concurrent writes. Exit code 4: a condition is violated.";
+Run it while nothing writes to the tables. Exit code 4: a condition is violated.";
 
 /// What to do.
 #[derive(Subcommand, Debug)]
@@ -141,7 +141,7 @@ pub struct TpccLoad {
     /// The seed: the same number gives the same rows.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// A hundredth of the items and customers: to try it out, not to measure.
+    /// Load only a hundredth of the items and customers, to try it out; not for measurements.
     #[arg(long)]
     pub tiny: bool,
     /// Which server.
@@ -159,7 +159,7 @@ pub struct TpccRun {
     /// How many connections.
     #[arg(long, short = 'c', value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
-    /// The ramp-up time, which does not count; seconds without a unit.
+    /// The ramp-up time, which is not measured; a number without a unit is in seconds.
     #[arg(long, short = 'r', value_name = "TIME", default_value = "10", value_parser = seconds)]
     pub ramp_up: Duration,
     /// How long to measure.
@@ -172,20 +172,20 @@ pub struct TpccRun {
     /// each when the previous one on its connection has ended].
     #[arg(long, value_name = "N", conflicts_with = "keyed", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Use the specification's keying and think times; for ten connections per warehouse.
+    /// Use the specification's keying and think times, which expect ten connections per warehouse.
     #[arg(long)]
     pub keyed: bool,
-    /// Stop after more failed transactions than this; deadlocks are retried and do not count.
+    /// Stop if more transactions than this have failed; deadlocks are retried and do not count.
     #[arg(long, value_name = "N")]
     pub max_failures: Option<u64>,
-    /// Measure this many times in a row: gives median and spread, and runs for `bench compare`.
+    /// Measure this many times in a row, for a median and a spread, and for `bench compare`.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub repeat: u16,
-    /// Repeat the faults of tpcc-mysql, to compare with its results: limits in milliseconds, missing counts,
-    /// half of the customers with bad credit. Afterwards the tables are useless for other runs.
+    /// Reproduce the faults of tpcc-mysql, to compare with its results: limits in milliseconds, missing
+    /// counts, half of the customers with bad credit. Afterwards, the tables are useless for other runs.
     #[arg(long)]
     pub like_tpcc_mysql: bool,
-    /// Skip the check of the tables before and after; the result says so.
+    /// Do not check the tables before and after; the result says so.
     #[arg(long)]
     pub no_check: bool,
     /// Repeat the random choices of an earlier run [default: random].
@@ -228,11 +228,11 @@ pub struct TpccCheck {
 #[derive(Args, Debug)]
 #[command(after_help = RECOVERY)]
 pub struct BenchRecovery {
-    /// A server program, or the installed one: `mariadb` or `mysql`; repeat for several [default: the
-    /// installed one].
+    /// The path of a server program, or `mariadb` or `mysql` for the installed one; repeat for several
+    /// [default: the installed one].
     #[arg(long = "server", value_name = "PATH|mariadb|mysql")]
     pub servers: Vec<PathBuf>,
-    /// How many tables; several numbers are measured in turn.
+    /// The number of tables; several numbers are measured one after another.
     #[arg(
         long,
         value_name = "N,…",
@@ -241,10 +241,10 @@ pub struct BenchRecovery {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     pub tables: Vec<u32>,
-    /// The latency of each read of the data directory; 0: the disk as it is.
+    /// The latency of each read from the data directory; 0 adds none and uses the disk as it is.
     #[arg(long, value_name = "MILLISECONDS", default_value = "1", value_parser = milliseconds)]
     pub latency_ms: f64,
-    /// Change a row in this percentage of the tables before the crash, at least in one.
+    /// Change a row in this percentage of the tables before the crash, but in at least one table.
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = super::percent)]
     pub changed: u8,
     /// Start this many times with prewarm, and as many times without.
@@ -253,7 +253,7 @@ pub struct BenchRecovery {
     /// Repeat the order of an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Work in this directory, and keep the tables there for the next run [default: a new one in the
+    /// Work in this directory, and keep the tables there for the next run [default: a new directory in the
     /// temporary directory, removed at the end].
     #[arg(long, value_name = "DIR")]
     pub work: Option<PathBuf>,

@@ -12,7 +12,8 @@ Examples:
   evenkeel bench oltp run --mode read-write --threads 16 --time 60
   evenkeel bench oltp run --mode point-select --rate 2000 --report oltp.html
 
-Tables and transactions are those of sysbench's oltp_*.lua: each program can use the other's tables.";
+Tables and transactions are the same as those of sysbench's oltp_*.lua, so each program can use the other's
+tables.";
 
 /// Measure a server with the small transactions of sysbench.
 #[derive(Args, Debug)]
@@ -85,7 +86,7 @@ pub struct OltpRun {
     /// The version of the transactions: sysbench 1.0, or 0.4 with its 19 requests.
     #[arg(long, value_name = "VERSION", value_enum, default_value_t = OltpCompat::Now)]
     pub compat: OltpCompat,
-    /// How many of the tables [default: all].
+    /// Use this many of the tables [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub tables: Option<u32>,
     /// Query rows up to this id [default: the last].
@@ -94,10 +95,10 @@ pub struct OltpRun {
     /// How many connections.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: u16,
-    /// How long to measure; seconds without a unit.
+    /// How long to measure; a number without a unit is in seconds.
     #[arg(long, value_name = "TIME", default_value = "60", value_parser = seconds)]
     pub time: Duration,
-    /// The ramp-up time, which does not count.
+    /// The ramp-up time, which is not measured.
     #[arg(long, value_name = "TIME", default_value = "5", value_parser = seconds)]
     pub ramp_up: Duration,
     /// The length of an interval in the report.
@@ -110,19 +111,19 @@ pub struct OltpRun {
     /// The distribution of the queried rows, with sysbench's parameters.
     #[arg(long, value_enum, default_value_t = OltpDistribution::Special)]
     pub distribution: OltpDistribution,
-    /// Send statements as text rather than prepared, as sysbench does with --db-ps-mode=disable.
+    /// Send statements as text instead of preparing them, as sysbench does with --db-ps-mode=disable.
     #[arg(long)]
     pub text: bool,
-    /// Stop after more failed transactions than this; deadlocks are retried and do not count.
+    /// Stop if more transactions than this have failed; deadlocks are retried and do not count.
     #[arg(long, value_name = "N")]
     pub max_failures: Option<u64>,
-    /// Measure this many times in a row: gives median and spread, and runs for `bench compare`.
+    /// Measure this many times in a row, for a median and a spread, and for `bench compare`.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=60))]
     pub repeat: u16,
     /// Repeat the random choices of an earlier run [default: random].
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Plot the throughput over time to this SVG file; with several runs, of the median run.
+    /// Plot the throughput over time to this SVG file; if there are several runs, of the median run.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// Write a report to this file: one HTML page with plots, the machine and the settings.
@@ -139,13 +140,13 @@ pub struct OltpRun {
 /// What a transaction does.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OltpMode {
-    /// One row by its key.
+    /// Read one row by its key.
     PointSelect,
-    /// Ten rows by their keys, four ranges.
+    /// Read ten rows by their keys, and four ranges.
     ReadOnly,
-    /// Both read and write: 20 statements.
+    /// Read-only and write-only in one transaction: 20 statements.
     ReadWrite,
-    /// Two rows changed, one deleted and re-inserted.
+    /// Change two rows; delete one row and insert it again.
     WriteOnly,
 }
 
@@ -163,15 +164,15 @@ pub enum OltpCompat {
 /// The distribution of the queried rows.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OltpDistribution {
-    /// Three in four from the middle hundredth.
+    /// Three of four rows from the middle 1 %.
     Special,
-    /// All equally likely.
+    /// All rows equally likely.
     Uniform,
-    /// Near the middle.
+    /// Rows near the middle.
     Gaussian,
-    /// Eight in ten from the first fifth.
+    /// 80 % from the first 20 % of the rows.
     Pareto,
-    /// The n-th with a weight of 1 / n^0.8.
+    /// The n-th row with a weight of 1 / n^0.8.
     Zipfian,
 }
 

@@ -12,39 +12,43 @@ Examples:
   evenkeel bench showdown --only mariadb-dump --only evenkeel-reflink --repeat 5
   evenkeel bench showdown --method 'mine=./backup.sh {socket} {output}' --restore 'mine=./restore.sh {output} {target}'
 
-Loads TPC-C into a private server once. Each round starts from that, runs the transactions, and runs one
-method in a loop meanwhile; then it restores the last backup and starts a server on it. The order is
-random. Commands can use {socket}, {datadir}, {output}, {database}, {threads}, {evenkeel} and, for a
-restore, {target} or the {socket} of an empty server. What cannot be measured here is listed as left out.
+The benchmark loads TPC-C into a private server once. Each round starts from that state. It runs the
+transactions, and meanwhile runs one method in a loop. Then it restores the last backup and starts a server on
+it. The order of rounds is random. Commands can use {socket}, {datadir}, {output}, {database}, {threads} and
+{evenkeel}. A restore can use {target}, or the {socket} of an empty server. Methods that cannot be measured
+here are listed as left out.
 
-Exit codes: 3 a method failed, the others were measured; 4 a restored database violates a TPC-C condition.";
+Exit codes: 3 a method failed, but the others were measured; 4 a restored database violates a TPC-C
+condition.";
 
 /// Compare backup methods: what each costs a server under load, and how fast it restores.
 #[derive(Args, Debug)]
 #[command(after_help = SHOWDOWN)]
 pub struct BenchShowdown {
-    /// The server's program, or the installed one: `mariadb` or `mysql` [default: the installed one].
+    /// The path of the server program, or `mariadb` or `mysql` for the installed one [default: the installed
+    /// one].
     #[arg(long, value_name = "PATH|mariadb|mysql")]
     pub server: Option<PathBuf>,
-    /// Try it out: one warehouse, 4 connections, ramp-up 3 s, measure 10 s, one round each, unless set
-    /// otherwise. Not a measurement.
+    /// Try it out with one warehouse, 4 connections, 3 s of ramp-up, 10 s of measuring and one round of each
+    /// method, unless set otherwise. This is not a measurement.
     #[arg(long)]
     pub quick: bool,
 
-    /// Measure this method, and the undisturbed server; repeat for several [default: all known methods].
+    /// Measure only this method and the undisturbed server; repeat for several methods [default: all known
+    /// methods].
     #[arg(long, value_name = "NAME", help_heading = "Methods")]
     pub only: Vec<String>,
-    /// Also measure this command; repeat for several.
+    /// Also measure this backup command, under this name; repeat for several.
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Methods", value_parser = named)]
     pub method: Vec<(String, String)>,
-    /// How to restore it: a command that uses {target}, an empty directory, or the {socket} of a server to
-    /// load into.
+    /// The command that restores the backup of that method. It uses {target} (an empty directory), or the
+    /// {socket} of a server to load into.
     #[arg(long, value_name = "NAME=COMMAND", help_heading = "Methods", value_parser = named)]
     pub restore: Vec<(String, String)>,
-    /// Do not restore, and so prove nothing.
+    /// Do not restore; then nothing proves that the backups restore.
     #[arg(long, help_heading = "Methods")]
     pub no_restore: bool,
-    /// How many threads for methods that support several.
+    /// How many threads to use for methods that support several.
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Methods",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,
@@ -53,25 +57,25 @@ pub struct BenchShowdown {
     #[arg(long, short = 'w', value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u16).range(1..=32767))]
     pub warehouses: Option<u16>,
-    /// A hundredth of the items and customers: to try it out, not to measure.
+    /// Load only a hundredth of the items and customers, to try it out; not for measurements.
     #[arg(long, help_heading = "Load")]
     pub tiny: bool,
     /// How many connections [default: 16].
     #[arg(long, short = 'c', value_name = "N", help_heading = "Load",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: Option<u16>,
-    /// The ramp-up time, which does not count; seconds without a unit [default: 60].
+    /// The ramp-up time, which is not measured; a number without a unit is in seconds [default: 60].
     #[arg(long, short = 'r', value_name = "TIME", help_heading = "Load", value_parser = super::values::seconds)]
     pub ramp_up: Option<Duration>,
     /// How long to measure [default: 300].
     #[arg(long, short = 'l', value_name = "TIME", help_heading = "Load", value_parser = super::values::seconds)]
     pub measure: Option<Duration>,
-    /// Start backups at least this far apart, so that a fast method does not run all the time [default: each
-    /// as soon as the last one has ended].
+    /// Start backups at least this far apart, so that a fast method does not run all the time [default: start
+    /// each when the previous one has ended].
     #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = super::values::seconds,
           help_heading = "Load")]
     pub every: Duration,
-    /// Rounds of each method; with fewer than four, no winner can be told from chance [default: 4].
+    /// How many rounds of each method; fewer than four cannot tell a winner from chance [default: 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), help_heading = "Load")]
     pub repeat: Option<u16>,
     /// Repeat the order and the transactions of an earlier run [default: random].
@@ -88,7 +92,7 @@ pub struct BenchShowdown {
     /// Run without a binary log.
     #[arg(long, help_heading = "Server")]
     pub no_binlog: bool,
-    /// Start the servers with this option, too: `--server-option=--innodb-log-file-size=1G`; repeat for
+    /// Also start the servers with this option: `--server-option=--innodb-log-file-size=1G`; repeat for
     /// several.
     #[arg(
         long,
@@ -97,7 +101,8 @@ pub struct BenchShowdown {
         help_heading = "Server"
     )]
     pub server_option: Vec<String>,
-    /// Put the data directories on this filesystem, created in a file below --work; only for root.
+    /// Put the data directories on this filesystem, which is created in a file in the --work directory (needs
+    /// root).
     #[arg(
         long,
         value_name = "KIND",
@@ -108,7 +113,7 @@ pub struct BenchShowdown {
     /// The size of that filesystem; the file is sparse [default: enough for the tables].
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size, help_heading = "Server")]
     pub filesystem_size: Option<u64>,
-    /// Work in this directory, and keep the tables there for the next run [default: a new one in the
+    /// Work in this directory, and keep the tables there for the next run [default: a new directory in the
     /// temporary directory, removed at the end].
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub work: Option<PathBuf>,
