@@ -55,8 +55,8 @@ Examples:
   evenkeel baseline save run --replace --datadir /srv/bench/data    The server is stopped
 
 A running server is paused while its files are cloned (about 100 microseconds per file). If its data directory
-is a btrfs subvolume, it is paused for one snapshot. After a rollback, the server starts as it would after a
-crash.";
+is a btrfs subvolume, it is paused while one snapshot is taken. After a rollback, the server starts as it
+would after a crash.";
 
 /// Save the state of a data directory under a name.
 #[derive(Args, Debug)]

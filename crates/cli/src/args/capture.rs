@@ -14,8 +14,8 @@ Examples:
 Prepared statements are shown with their values. If a statement was prepared before the capture started, its
 text is unknown, and it is shown as stmt#NUMBER. Passwords in statements are replaced by '***'. TLS hides
 statements; the connections that use it are counted. The last line, on standard error, reports how much was
-captured. Exit code 3: packets or bytes are missing, a text or a connection was hidden, or the capture is cut
-off or damaged.";
+captured. Exit code 3: packets or bytes are missing, a statement's text or a connection was hidden, or the
+capture is cut off or damaged.";
 
 /// Show the statements that clients send, decoded from captured packets.
 #[derive(Args, Debug)]

@@ -14,10 +14,11 @@ Examples:
   evenkeel check --datadir /var/lib/mysql --heal-from /backup/shop --execute
 
 Check reads every page. It checks the page's checksum and position, and compares its LSN with the end of the
-redo log. Each finding names the table and index, and how to repair them. For a secondary index, it has the
-statement that rebuilds it. With --heal-from, a finding also names the newest generation with a good copy. The
-copy is written back only if the damaged page itself proves that it had the same version. The damaged page is
-kept. Exit code 4: something is damaged. Exit code 3: no damage was found, but not everything could be read.";
+redo log. Each finding names the table and index, and how to repair them. For a secondary index, the finding
+includes the statement that rebuilds it. With --heal-from, a finding also names the newest generation with a
+good copy. The copy is written back only if the damaged page itself proves that it had the same version. The
+damaged page is kept. Exit code 4: something is damaged. Exit code 3: no damage was found, but not everything
+could be read.";
 
 /// Check the InnoDB pages of a server, of any files, or of a generation.
 #[derive(Args, Debug)]

@@ -9,7 +9,7 @@ Examples:
   evenkeel settings                          Which settings `evenkeel` would use, and why
   evenkeel settings --for backup -h db1      Also reads the group [evenkeel-backup]
 
-Sources, where a later one overrides an earlier one: environment, system option files, --defaults-extra-file,
+Later sources override earlier ones, in this order: environment, system option files, --defaults-extra-file,
 ~/.my.cnf, login path, flags. evenkeel reads the groups [client], [client-server], [client-mariadb],
 [evenkeel] and [evenkeel-VERB]; doctor also reads [evenkeel-backup]. Passwords are not shown.";
 

@@ -117,7 +117,7 @@ pub struct KeysAdd {
         value_parser = super::recipient
     )]
     pub recipient: Option<Recipient>,
-    /// Allow adding backups, but not reading them.
+    /// Allow this recipient to add backups, but not to read them.
     #[arg(long, requires = "recipient")]
     pub writer: bool,
     /// Add a passphrase, the first line of this file.

@@ -60,7 +60,8 @@ pub struct Lock {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Locking")]
 pub struct Locking {
-    /// Give up if the lock cannot be taken within this time; each try blocks others for at most one second.
+    /// Give up if the lock cannot be taken within this time; each attempt blocks others for at most one
+    /// second.
     #[arg(long, alias = "deadline", value_name = "TIME", default_value = "1m",
           value_parser = super::span)]
     pub lock_deadline: Duration,

@@ -38,7 +38,8 @@ pub struct Mount {
     /// Make one generation writable. Writes go to this directory, which is removed afterwards.
     #[arg(long, value_name = "DIR")]
     pub writable_scratch: Option<PathBuf>,
-    /// Fetch everything in the background, so that the scratch directory becomes a full restore; it is kept.
+    /// Fetch everything in the background, so that the scratch directory becomes a full restore, which is
+    /// kept.
     #[arg(long, requires = "writable_scratch")]
     pub fill: bool,
     /// With --fill: fetch at most this much per second.

@@ -13,7 +13,7 @@ Examples:
   evenkeel prewarm --memory 2G --max-seconds 60  At most this much
 
 Run prewarm before the server starts, or let evenkeel-prewarm.service do so. The server reads files one at a
-time. Prewarm reads many of the same files at a time, so that the kernel has them in memory. Prewarm writes
+time. Prewarm reads many of those files at once, so that the kernel has them in memory. Prewarm writes
 nothing. If it would not help the server, it says so and reads nothing. Exit codes: 3 not everything was read,
 or the limit of time or memory was reached; 14 a server is running on the directory, or the directory cannot
 be read.";

@@ -25,7 +25,7 @@ pub struct Remote {
     /// on the server but sends more over the link.
     #[arg(long, value_name = "WHERE", default_value = "source")]
     pub compress_at: CompressAt,
-    /// The evenkeel program to send, if that host has another kind of processor [default: this program].
+    /// The evenkeel program to send to a host that cannot run this one [default: this program].
     #[arg(long, value_name = "FILE")]
     pub ssh_program: Option<PathBuf>,
     /// Keep the program on that host for the next run (the default). It is in `~/.cache/evenkeel`, with the
@@ -40,9 +40,9 @@ pub struct Remote {
 /// Where blocks are compressed.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompressAt {
-    /// On the host where they are read.
+    /// On the host where the blocks are read.
     #[default]
     Source,
-    /// On the host where they are stored.
+    /// On the host where the blocks are stored.
     Repository,
 }

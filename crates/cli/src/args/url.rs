@@ -10,7 +10,7 @@ Examples:
   evenkeel url compress urls.txt > codes.txt                              With the built-in table
   evenkeel url grep https://example.com/ codes.txt | evenkeel url decompress
 
-Codes sort byte by byte in the order of their URLs, so indexes, ranges and ORDER BY work on them. Each input
+Codes, compared byte by byte, sort like their URLs, so indexes, ranges and ORDER BY work on them. Each input
 line is one URL; each output line is its code in hexadecimal digits. A code can be read only with the table
 that made it, so keep the table as long as the codes. Exit codes: 1 a line is not a code of this table; 2 a
 file does not exist, is not a table, or would be overwritten.";
@@ -52,8 +52,8 @@ Examples:
   evenkeel url train urls.txt --output shop.urltable --table-size 2500K
   mariadb -BNe 'SELECT url FROM shop.links' | evenkeel url train - --output shop.urltable --table-size 6M --mode fast
 
-The same URLs, in any order, give the same table. To measure the compression ratio for new hosts, train builds
-a second table from nine of ten hosts.";
+The same URLs, in any order, give the same table. To measure the compression ratio for new hosts, the command
+trains a second table on nine of ten hosts.";
 
 /// Train a table on URLs.
 #[derive(Args, Debug)]
