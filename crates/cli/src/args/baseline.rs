@@ -9,7 +9,7 @@ const EXAMPLES: &str = "\
 Examples:
   evenkeel baseline save before-upgrade                 A running server, within a second
   evenkeel baseline rollback before-upgrade             The plan
-  evenkeel baseline rollback before-upgrade --execute   Stop, swap, start
+  evenkeel baseline rollback before-upgrade --execute   Stop the server, swap the files, start it
   evenkeel baseline list
   evenkeel baseline drop before-upgrade --execute
 

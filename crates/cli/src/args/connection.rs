@@ -18,7 +18,7 @@ pub struct Connection {
     /// The user to connect as.
     #[arg(short = 'u', long)]
     pub user: Option<String>,
-    /// The password, without a space (`-pSECRET`, `--password=SECRET`); without a value, prompt for it.
+    /// The password, without a space (`-pSECRET`, `--password=SECRET`); without a value, ask for it.
     #[arg(short = 'p', long, num_args = 0..=1, require_equals = true)]
     pub password: Option<Option<Hidden>>,
     /// The server's Unix socket.

@@ -32,7 +32,7 @@ pub struct Lock {
     /// Timeouts of the lock.
     #[command(flatten)]
     pub locking: Locking,
-    /// Run this statement instead of the lock's own.
+    /// Run this statement instead of the lock's own statement.
     #[arg(
         long,
         value_name = "SQL",
@@ -85,7 +85,7 @@ pub struct Locking {
 pub enum LongQueryKind {
     /// SELECT and other statements that only read.
     Select,
-    /// INSERT, UPDATE, DELETE, LOAD, CALL, DDL: everything else.
+    /// All other statements: INSERT, UPDATE, DELETE, LOAD, CALL, DDL and so on.
     Update,
 }
 

@@ -172,7 +172,7 @@ pub struct QueueTarget {
     /// The user to connect to the target as.
     #[arg(long, value_name = "USER")]
     pub target_user: Option<String>,
-    /// The password for the target, without a space (`--target-password=SECRET`); without a value, prompt for
+    /// The password for the target, without a space (`--target-password=SECRET`); without a value, ask for
     /// it.
     #[arg(long, value_name = "PASSWORD", num_args = 0..=1, require_equals = true)]
     pub target_password: Option<Option<Hidden>>,

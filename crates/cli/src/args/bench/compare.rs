@@ -7,7 +7,7 @@ const COMPARE: &str = "\
 Examples:
   evenkeel bench tpcc run --repeat 5 --json > before.json
   evenkeel bench compare before.json after.json               The same runs after the change
-  evenkeel bench compare inserts-a.json inserts-b.json        Each variant, by each of its values
+  evenkeel bench compare inserts-a.json inserts-b.json        Compares each variant by each of its values
   evenkeel bench compare a1.json,a2.json,a3.json b1.json,b2.json,b3.json --value /transactions_per_s
 
 A file has one or more `--json` outputs of `bench tpcc run` (compared by `tpmc`, `kinds/0/p95_ms`,

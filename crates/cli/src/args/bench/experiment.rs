@@ -66,7 +66,7 @@ pub struct BenchCompression {
     pub common: Experiment,
 }
 
-/// Measure the query cache and memcached in front of a table, with a share of writes.
+/// Measure the query cache, and memcached in front of a table, at a given share of writes.
 #[derive(Args, Debug)]
 #[command(after_help = CACHE)]
 pub struct BenchCache {

@@ -57,7 +57,7 @@ pub enum BenchVerb {
     Inserts(Box<BenchInserts>),
     /// Compare InnoDB's row formats and page compression: disk space and time.
     Compression(Box<BenchCompression>),
-    /// Measure the query cache and memcached in front of a table, with a share of writes.
+    /// Measure the query cache, and memcached in front of a table, at a given share of writes.
     Cache(Box<BenchCache>),
     /// Test whether the difference between two sets of runs is real or may be chance.
     Compare(BenchCompare),
@@ -73,7 +73,7 @@ const TPCC: &str = "\
 Examples:
   evenkeel bench tpcc load -w 10 -S /run/mysqld/mysqld.sock     About 1 GB, in parallel
   evenkeel bench tpcc run -c 16 -r 30 -l 300 --plot tpcc.svg    Ramp-up 30 s, measure 300 s
-  evenkeel bench tpcc run -c 64 --rate 500                      500 per second, whether it keeps up or not
+  evenkeel bench tpcc run -c 64 --rate 500                      500 per second, even if it cannot keep up
   evenkeel bench tpcc check                                     The specification's twelve conditions
 
 The tables are the same as those of tpcc-mysql, so each program can use the other's tables. `run` accepts the

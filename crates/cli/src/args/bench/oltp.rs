@@ -35,7 +35,7 @@ const RUN: &str = "\
 Examples:
   evenkeel bench oltp run --mode read-write --threads 16 --ramp-up 10 --time 300 --report oltp.html
   evenkeel bench oltp run --mode read-only --distribution uniform --table-size 100000
-  evenkeel bench oltp run --rate 500 --time 10m --json            500 per second, whether it keeps up or not
+  evenkeel bench oltp run --rate 500 --time 10m --json            500 per second, even if it cannot keep up
 
 Exit codes: 4 the result does not count: too many transactions failed, or the server is down at the end; 14
 the tables are missing or empty.";
