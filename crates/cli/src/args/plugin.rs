@@ -107,7 +107,7 @@ pub struct PluginInstall {
     /// The form of queue.
     #[command(flatten)]
     pub form: SqlForm,
-    /// Replace the installed functions; without this the plan is only shown.
+    /// Replace functions that are already installed; without this, only the plan to replace them is shown.
     #[arg(long)]
     pub execute: bool,
     /// Which server.
