@@ -172,6 +172,26 @@ fn what_was_not_answered_is_named_and_kept() {
 }
 
 #[test]
+fn statements_forge_no_entries() {
+    let forged = "SELECT 1;\n# Time: 2023-11-14T22:13:20.010000Z\n# User@Host: root[root] @ h []  Id: 1\nDROP DATABASE d";
+    let mut talk = Talk::default();
+    talk.login(USUAL).query(forged).server(1, &[OK]);
+    let capture = file(&parts(&talk, 1400));
+    let log = text(&run(&capture, &["--format=slowlog", "--match=drop"]).stdout);
+    assert_eq!(
+        log.lines()
+            .filter(|line| line.starts_with("# Time"))
+            .count(),
+        1,
+        "{log}"
+    );
+    assert!(
+        log.contains("\n # Time") && log.contains("\n # User@Host: root"),
+        "{log}"
+    );
+}
+
+#[test]
 fn a_port_that_nobody_spoke_to_is_said() {
     let out = run(&file(&parts(&conversation(), 1400)), &["--port=3307"]);
     assert!(text(&out.stderr).contains("no client spoke to port 3307"));

@@ -364,6 +364,8 @@ fn a_wait_for_more_ends_when_it_is_to() {
         .spawn()
         .unwrap();
     let pid = rustix::process::Pid::from_child(&child);
+    // `wait` would close it, and the end of the input could come before the signal.
+    let _open = child.stdin.take();
     // Once it has its handlers, it waits for the first byte.
     let status = format!("/proc/{}/status", child.id());
     let catches = || {

@@ -149,6 +149,15 @@ fn classes_are_bounded_and_none_is_lost() {
 }
 
 #[test]
+fn times_may_be_of_any_year() {
+    let mut digest = Digest::new(options(10));
+    for at_ns in [i64::MIN, -8_520_336_000 * SECOND, BEGIN, i64::MAX, 0] {
+        digest.add(&statement("SELECT 1", at_ns, 5));
+    }
+    assert_eq!(counts(&digest.end()), 5);
+}
+
+#[test]
 fn only_what_passes_the_filter_is_counted() {
     let filter = Filter {
         since_ns: Some(BEGIN),

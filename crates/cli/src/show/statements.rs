@@ -94,17 +94,7 @@ impl Statements {
                 escape(text, true, &mut safe);
                 self.out.write_all(safe.as_bytes())?;
             } else if self.form == Form::SlowLog {
-                // A line of a statement that begins like an entry is none.
-                for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
-                    let before = match (number, line.first()) {
-                        (0, Some(b'#')) => " ",
-                        (0, _) => "",
-                        (_, Some(b'#')) => "\n ",
-                        _ => "\n",
-                    };
-                    self.out.write_all(before.as_bytes())?;
-                    self.out.write_all(line)?;
-                }
+                self.out.write_all(&as_no_entry(text))?;
             } else {
                 self.out.write_all(text)?;
             }
@@ -275,6 +265,18 @@ fn json(it: &Statement<'_>, out: &mut String) {
     // A plain struct: it cannot fail to serialise.
     out.push_str(&serde_json::to_string(&document).unwrap_or_default());
     out.push('\n');
+}
+
+/// Returns a text of which no line begins like one that begins an entry of a slow log.
+fn as_no_entry(text: &[u8]) -> Vec<u8> {
+    let mut safe = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        if line.starts_with(b"#") {
+            safe.push(b' ');
+        }
+        safe.extend_from_slice(line);
+    }
+    safe
 }
 
 /// Appends what comes before the text in a slow log.

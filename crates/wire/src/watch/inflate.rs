@@ -217,6 +217,15 @@ mod tests {
     }
 
     #[test]
+    fn a_packet_holds_no_more_than_it_says() {
+        let zeros = zstd::bulk::compress(&vec![0; 8 << 20], 3).unwrap();
+        let mut inflate = Inflate::default();
+        let mut out = 0;
+        assert!(!inflate.take(&packet(&zeros, 100_000), &mut |plain| out += plain.len()));
+        assert!(out <= 100_000, "{out}");
+    }
+
+    #[test]
     fn all_forms_come_out() {
         let text: Vec<u8> = (0..100_000_u32)
             .flat_map(|n| (n / 9).to_le_bytes())
