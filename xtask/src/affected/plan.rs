@@ -157,13 +157,16 @@ mod tests {
     #[test]
     fn a_test_touches_itself() {
         assert_eq!(
-            touched(&["cases/tests/loads_go_on.rs", "cases/tests/loads_obey.rs"])
-                .matches("package(evenkeel-cases)")
-                .count(),
+            touched(&[
+                "tests/cases/tests/loads_go_on.rs",
+                "tests/cases/tests/loads_obey.rs"
+            ])
+            .matches("package(evenkeel-cases)")
+            .count(),
             1
         );
         assert_eq!(
-            touched(&["cases/tests/loads_go_on.rs"]),
+            touched(&["tests/cases/tests/loads_go_on.rs"]),
             "-E 'package(evenkeel-cli) | package(evenkeel-xtask) | \
              (package(evenkeel-cases) & (binary(loads_go_on)))'"
         );
@@ -172,14 +175,14 @@ mod tests {
             "-E 'package(evenkeel-xtask) | (package(evenkeel-binlog) & (binary(damage_is_told)))'"
         );
         assert_eq!(
-            touched(&["cases/tests/gone.rs"]),
+            touched(&["tests/cases/tests/gone.rs"]),
             "-E 'package(evenkeel-cli) | package(evenkeel-xtask)'"
         );
         assert_eq!(
             touched(&["crates/binlog/tests/made/mod.rs"]),
             "-E 'package(evenkeel-binlog) | package(evenkeel-xtask)'"
         );
-        let all = touched(&["cases/src/lib.rs", "cases/tests/loads_go_on.rs"]);
+        let all = touched(&["tests/cases/src/lib.rs", "tests/cases/tests/loads_go_on.rs"]);
         assert!(
             all.contains("package(evenkeel-cases) |") && !all.contains("binary("),
             "{all}"

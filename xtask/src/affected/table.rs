@@ -105,13 +105,19 @@ mod tests {
         let names: Vec<&String> = table.cases.values().flatten().collect();
         for name in &names {
             let is_there = files.iter().any(|file| matches(name, file));
-            assert!(is_there, "{TABLE}: no file in cases/tests is called {name}");
+            assert!(
+                is_there,
+                "{TABLE}: no file in tests/cases/tests is called {name}"
+            );
         }
         for file in &files {
             // What a change of the ground touches besides everything else is not its own.
             let mut own = names.iter().filter(|name| **name != "*");
             let is_named = own.any(|name| matches(name, file));
-            assert!(is_named, "{TABLE}: nothing names cases/tests/{file}.rs");
+            assert!(
+                is_named,
+                "{TABLE}: nothing names tests/cases/tests/{file}.rs"
+            );
         }
     }
 

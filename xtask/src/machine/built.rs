@@ -35,14 +35,14 @@ impl fmt::Display for Test {
 }
 
 impl Built {
-    /// Builds the tests of `vm/` with the features that the whole workspace has for `make test`.
+    /// Builds the tests of `tests/vm/` with the features that the whole workspace has for `make test`.
     pub(super) fn make(root: &Path) -> Result<Self> {
         let mut command = crate::cargo();
         command
             .args(["build", "--locked", "--workspace", "--quiet"])
             .args(["--message-format=json-render-diagnostics"])
             .args(["--bin", UNDER_TEST]);
-        for name in names(&root.join("vm/tests"))? {
+        for name in names(&root.join("tests/vm/tests"))? {
             command.args(["--test", &name]);
         }
         let output = command
@@ -51,7 +51,7 @@ impl Built {
             .output()
             .context("failed to run cargo build")?;
         ensure!(output.status.success(), "the tests do not compile");
-        let manifest = root.join("vm/Cargo.toml");
+        let manifest = root.join("tests/vm/Cargo.toml");
         let (mut programs, mut under_test) = (Vec::new(), None);
         for line in String::from_utf8(output.stdout)?.lines() {
             let message: Value = serde_json::from_str(line)?;

@@ -1,4 +1,4 @@
-//! Runs the tests of `vm/` inside a virtual machine, whose kernel has what theirs needs: QEMU without
+//! Runs the tests of `tests/vm/` inside a virtual machine, whose kernel has what theirs needs: QEMU without
 //! KVM, Debian's kernel, the host's own root under a layer of the machine's.
 
 mod built;
@@ -70,11 +70,11 @@ pub fn run(root: &Path, filters: &[String], list: bool) -> Result<bool> {
 
 /// Installs what is missing and returns the directory of the machine's kernel.
 fn set_up(root: &Path) -> Result<PathBuf> {
-    let output = Command::new(root.join("vm/setup"))
+    let output = Command::new(root.join("tests/vm/setup"))
         .stderr(std::process::Stdio::inherit())
         .output()
-        .context("failed to run vm/setup")?;
-    ensure!(output.status.success(), "vm/setup failed");
+        .context("failed to run tests/vm/setup")?;
+    ensure!(output.status.success(), "tests/vm/setup failed");
     Ok(String::from_utf8(output.stdout)?.trim().into())
 }
 

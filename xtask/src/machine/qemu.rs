@@ -81,7 +81,7 @@ fn command(root: &Path, kernel: &Path, room: &Room, tsc_khz: &str) -> Command {
     command.arg(format!("file:{}", room.path.join("verdict").display()));
     command.arg("-append").arg(format!(
         "console=ttyS0 loglevel=3 panic=-1 mitigations=off {CHEAP_TIME} tsc_early_khz={tsc_khz} rdinit=/init evenkeel.inside={} evenkeel.run={}",
-        root.join("vm/inside").display(),
+        root.join("tests/vm/inside").display(),
         room.path.display()
     ));
     command.stdin(Stdio::null());

@@ -4,7 +4,13 @@ use super::code::{flatten, is_test_file, sequences, without_tests};
 use syn::visit::{self, Visit};
 
 /// Who may look: abilities themselves, and those who start servers of every version to test with.
-const MAY_LOOK: [&str; 5] = ["crates/server/", "testkit/", "cases/", "vm/", "xtask/"];
+const MAY_LOOK: [&str; 5] = [
+    "crates/server/",
+    "testkit/",
+    "tests/cases/",
+    "tests/vm/",
+    "xtask/",
+];
 
 const ASK: &str = "ask server::abilities what the server can do";
 

@@ -71,7 +71,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<String> {
 }
 
 /// The goldens of the messages.
-const MESSAGES: &str = "cases/tests/errors/";
+const MESSAGES: &str = "tests/cases/tests/errors/";
 
 /// Returns a text in lower case as it is read, without its line ends, the marks of comments and the backslashes with
 /// which strings go on, and where each line starts in it.
@@ -110,7 +110,10 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(check("docs/src/a.md", "It is\nmended.").len(), 1);
-        assert_eq!(check("cases/tests/errors/a.txt", "hint: mend it").len(), 1);
+        assert_eq!(
+            check("tests/cases/tests/errors/a.txt", "hint: mend it").len(),
+            1
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Paths that mean something only to a server that runs, and the test in `cases/` that has one.
+//! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
 pub(crate) const PATHS: [(&str, &str); 26] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),

@@ -80,7 +80,7 @@ fn load() {
     let copy = house.run("mariadb -N -e 'SELECT COUNT(*) FROM shop_copy.orders'");
     assert_eq!(copy.trim(), "4000");
     // MySQL Shell is not on the machines of the tests.
-    let shell = "cases/tests/other_programs_dumps_load.rs";
+    let shell = "tests/cases/tests/other_programs_dumps_load.rs";
     page.elsewhere(
         "/backup/mysqlsh-directory",
         shell,

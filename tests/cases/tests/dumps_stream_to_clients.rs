@@ -1,6 +1,6 @@
 //! Does a dump that is piped into a client make the same server again?
 
-#[path = "../../crates/logical/tests/nasty/mod.rs"]
+#[path = "../../../crates/logical/tests/nasty/mod.rs"]
 mod nasty;
 
 use evenkeel_cases::SMALL;

@@ -231,7 +231,7 @@ fn job_queue() {
     works(&house, &mut page);
     is_watched(&house, &mut page);
     is_salvaged(&house, &mut page);
-    let forwarded = "cases/tests/queues_forward_exactly_once.rs";
+    let forwarded = "tests/cases/tests/queues_forward_exactly_once.rs";
     page.pass("evenkeel queue forward", forwarded, "--target-socket");
     page.code("uninstall queue$", 14);
     page.run("# evenkeel plugin uninstall queue");

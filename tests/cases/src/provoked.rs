@@ -21,7 +21,7 @@ pub struct WrittenDown {
 }
 
 impl WrittenDown {
-    /// Reads those of a folder of `cases/tests/errors`. `program` is the one under test.
+    /// Reads those of a folder of `tests/cases/tests/errors`. `program` is the one under test.
     #[must_use]
     pub fn of(folder: &str, program: &str) -> Self {
         let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");

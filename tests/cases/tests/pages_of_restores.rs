@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
 
 /// What runs `make demo`, and compares what it shows.
-const DEMO: &str = "cases/tests/pages_of_demos.rs";
+const DEMO: &str = "tests/cases/tests/pages_of_demos.rs";
 
 /// Says where packages are installed, and what was built from source: in no house, which has no network and no
 /// compiler's cache.
@@ -165,7 +165,7 @@ fn point_in_time() {
     let archived = "evenkeel binlog list /backup/shop | grep -q 'any point from'";
     page.briefly("evenkeel binlog archive /backup/shop$", archived);
     page.run("evenkeel binlog archive");
-    let plugin = "cases/tests/acknowledged_is_archived.rs";
+    let plugin = "tests/cases/tests/acknowledged_is_archived.rs";
     let installs = "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'";
     page.elsewhere("INSTALL PLUGIN", plugin, installs);
     let enables = "SET GLOBAL rpl_semi_sync_{which}_{setting}";

@@ -232,7 +232,7 @@ fn s3() {
 fn volume() {
     let house = House::new("vm", PROGRAM);
     let mut page = Page::open(&house, "tasks/volume.md");
-    let machine = "vm/tests/lvm_backups_restore.rs";
+    let machine = "tests/vm/tests/lvm_backups_restore.rs";
     page.elsewhere("/dev/vg/vm1", machine, "fn a_thin_volume_costs");
     make_image(&house, "/srv/images/vm2.img", "1G");
     page.run("evenkeel backup /backup/vm1");

@@ -20,7 +20,7 @@ fn every_task_has_one() {
     for name in names_in(&checkout.join("docs/src/tasks")) {
         pages.insert(format!("tasks/{name}"));
     }
-    let tests = checkout.join("cases/tests");
+    let tests = checkout.join("tests/cases/tests");
     let mut code = String::new();
     for name in names_in(&tests) {
         if name.starts_with("pages_of_") {

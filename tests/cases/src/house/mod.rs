@@ -174,8 +174,9 @@ impl House {
     #[must_use]
     pub fn checkout() -> &'static Path {
         Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .expect("a parent")
+            .ancestors()
+            .nth(2)
+            .expect("two levels above this crate")
     }
 }
 

@@ -59,7 +59,7 @@ const OWN_RESTORE: &str = "#!/bin/sh\nmariadb-backup --no-defaults --prepare --t
      mariadb-backup --no-defaults --copy-back --target-dir=$1 --datadir=$2\n";
 
 /// What measures all the ways of the page's table.
-const FAIR: &str = "cases/tests/showdowns_are_fair.rs";
+const FAIR: &str = "tests/cases/tests/showdowns_are_fair.rs";
 const ALL: &str = "\"mariadb-dump-replica\",
         \"mydumper\",
         \"evenkeel-dump\",
@@ -256,7 +256,7 @@ fn prewarm() {
     page.say("--server mariadb", "--server mariadb --tables 3 --repeat 1");
     page.say("--tables 1000", "--tables 10");
     // The kernel forgets what all on this machine have read.
-    let alone = "cases/tests/recoveries_are_timed.rs";
+    let alone = "tests/cases/tests/recoveries_are_timed.rs";
     page.elsewhere("--latency-ms 0", alone, "--latency-ms=0");
     page.run("evenkeel bench recovery");
     assert_files(&house, &["recovery.svg"]);
