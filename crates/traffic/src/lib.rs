@@ -1,10 +1,12 @@
-//! Statements that clients send to a server: where they are seen (`capture`), and what they sum up to (`digest`).
+//! Statements that clients send to a server: where they are seen (`capture`), what they sum up to (`digest`), and how they run again
+//! on another server (`replay`).
 //!
 //! Every source hands out the same [`Statement`]s and ends with the same [`Coverage`].
 
 pub mod capture;
 pub mod digest;
 mod filter;
+pub mod replay;
 pub mod source;
 mod statement;
 

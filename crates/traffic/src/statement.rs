@@ -40,6 +40,8 @@ pub struct Statement<'a> {
     pub sql: &'a [u8],
     /// How many bytes the whole text has.
     pub sql_bytes: u64,
+    /// The text, or a value in it, was not seen: it is not the statement that ran.
+    pub is_unseen: bool,
     /// From the complete request to the first byte of the answer, in nanoseconds.
     pub first_ns: Option<u64>,
     /// From the complete request to the last byte of the answer, in nanoseconds.

@@ -29,6 +29,7 @@ fn statement(sql: &str, at_ns: i64, total_ns: u64) -> Statement<'_> {
         command: Command::Query,
         sql: sql.as_bytes(),
         sql_bytes: sql.len() as u64,
+        is_unseen: false,
         first_ns: None,
         total_ns: Some(total_ns),
         lock_ns: Some(7),

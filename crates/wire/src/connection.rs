@@ -224,7 +224,7 @@ impl Connection {
     }
 
     /// Sends a file's contents, and an empty packet as its end.
-    fn send_file(&mut self, from: &mut dyn Read, sql: &str) -> Result<Done> {
+    pub(crate) fn send_file(&mut self, from: &mut dyn Read, sql: &str) -> Result<Done> {
         let mut piece = vec![0; FILE_PIECE];
         let mut failure = None;
         loop {
@@ -352,7 +352,7 @@ impl Connection {
         Ok(())
     }
 
-    fn note(&mut self, ending: Ending) {
+    pub(crate) fn note(&mut self, ending: Ending) {
         self.warnings = ending.warnings;
         self.session = ending.session;
         self.state = if ending.more {
@@ -368,6 +368,11 @@ impl Connection {
             return Err(self.lost(error, sql));
         }
         Ok(self.packets.take_peeked().unwrap_or_default())
+    }
+
+    /// Returns whether the statement has another result, which is still to be read.
+    pub(crate) fn has_more(&self) -> bool {
+        self.state == State::More
     }
 
     /// Returns how many warnings the last result has.

@@ -11,6 +11,7 @@
 //! | `greeting`, `auth`, `login` | from a stream to a session |
 //! | `stream`, `tls` | Unix socket, TCP, TLS, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
+//! | `play` | statements run for what they come to |
 //! | `refusal` | what an error number means |
 //! | `watch` | a connection of others, seen from outside |
 
@@ -20,6 +21,7 @@ mod decode;
 mod greeting;
 mod login;
 mod packet;
+mod play;
 mod prepared;
 mod refusal;
 mod rows;
@@ -29,6 +31,7 @@ pub mod watch;
 
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
+pub use play::Played;
 pub use prepared::{Executed, Prepared, Value};
 pub use refusal::Refusal;
 pub use rows::{CellPart, Cells, Part, Pieces, Row, Rows, WHOLE};

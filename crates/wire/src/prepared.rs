@@ -165,7 +165,7 @@ impl Connection {
     }
 
     /// Reads definitions that nobody asks for, and what ends them.
-    fn pass_over_definitions(&mut self, count: usize, sql: &str) -> Result<()> {
+    pub(crate) fn pass_over_definitions(&mut self, count: usize, sql: &str) -> Result<()> {
         for _ in 0..count {
             self.packet(sql)?;
         }

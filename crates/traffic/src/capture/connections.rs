@@ -319,6 +319,7 @@ fn statement<'a>(seen: &Seen<'a>, connection: u64, host: &'a str) -> Statement<'
         },
         sql: seen.sql,
         sql_bytes: seen.sql_bytes,
+        is_unseen: seen.is_unseen,
         first_ns: after(seen.first_ns),
         total_ns: after(seen.last_ns),
         lock_ns: None,

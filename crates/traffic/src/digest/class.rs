@@ -130,6 +130,21 @@ impl Class {
         }
     }
 
+    /// Returns the same class with nothing counted.
+    pub(crate) fn fresh(&self, grid: &Grid) -> Self {
+        Self {
+            id: self.id.clone(),
+            fingerprint: self.fingerprint.clone(),
+            series: Series::on(grid),
+            ..Self::default()
+        }
+    }
+
+    /// Counts a statement that ran again.
+    pub(crate) fn count(&mut self, one: &Statement<'_>, slot: usize) {
+        self.add(one, false, slot, SqlMode::default());
+    }
+
     /// The one with the most time comes first; without times, the one with the most statements.
     pub(super) fn by_time(&self, other: &Self) -> Ordering {
         let key = |class: &Self| (class.sum_ns, class.count, class.prepares);
@@ -180,7 +195,7 @@ impl Class {
         }
     }
 
-    pub(super) fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.prepares += other.prepares;
         self.timed += other.timed;

@@ -15,11 +15,13 @@ pub use change::{Change, Changed, Earlier, changes};
 pub use class::{Class, Sample};
 pub use names::Names;
 pub use page::page;
+pub(crate) use series::Grid;
 pub use series::{Bucket, INTERVALS, Series};
 
 use crate::{Command, Filter, Statement};
 use fingerprint::{Rules, SqlMode, fingerprint, prepared};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// How statements are to be summed up.
 #[derive(Debug)]
@@ -82,14 +84,14 @@ impl Digest {
         }
     }
 
-    /// Counts a statement. Sessions that begin and end are no statements.
-    pub fn add(&mut self, statement: &Statement<'_>) {
+    /// Counts a statement, and returns its class's identifier. Sessions that begin and end are no statements.
+    pub fn add(&mut self, statement: &Statement<'_>) -> Option<&str> {
         if matches!(statement.command, Command::Connect | Command::Quit) {
-            return;
+            return None;
         }
         if !self.options.filter.keeps(statement) {
             self.left_out += 1;
-            return;
+            return None;
         }
         let (rules, mode) = (self.options.rules, self.options.mode);
         let inner = match rules {
@@ -107,15 +109,16 @@ impl Digest {
         }
         let slot = self.grid.slot(statement.at_ns);
         self.total.add(statement, is_prepare, slot, mode);
-        if let Some(class) = self.classes.get_mut(&print.id) {
-            return class.add(statement, is_prepare, slot, mode);
-        }
-        if self.classes.len() >= self.options.classes.saturating_mul(2).max(2) {
+        let is_full = self.classes.len() >= self.options.classes.saturating_mul(2).max(2);
+        if is_full && !self.classes.contains_key(&print.id) {
             self.fold();
         }
-        let mut class = Class::of(print, &self.grid);
+        let class = match self.classes.entry(print.id.clone()) {
+            Entry::Occupied(class) => class.into_mut(),
+            Entry::Vacant(place) => place.insert(Class::of(print, &self.grid)),
+        };
         class.add(statement, is_prepare, slot, mode);
-        self.classes.insert(class.id.clone(), class);
+        Some(&class.id)
     }
 
     /// Gives the classes with the least time to the others.

@@ -7,7 +7,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// Where the intervals lie, the same for all classes.
 #[derive(Debug, Clone)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     pub(super) from_ns: i64,
     pub(super) width_ns: i64,
     is_begun: bool,
@@ -44,6 +44,15 @@ impl Default for Grid {
 }
 
 impl Grid {
+    /// Returns that of a summary.
+    pub(crate) fn of(summary: &super::Summary) -> Self {
+        Self {
+            from_ns: summary.series_from_ns,
+            width_ns: summary.series_width_ns,
+            is_begun: true,
+        }
+    }
+
     /// Makes the intervals reach a time; true when that moved them.
     pub(super) fn reach(&mut self, at_ns: i64) -> bool {
         let begin = |width: i64| at_ns.div_euclid(width).saturating_mul(width);
@@ -69,7 +78,7 @@ impl Grid {
         at_ns >= self.from_ns && i128::from(at_ns) < end
     }
 
-    pub(super) fn slot(&self, at_ns: i64) -> usize {
+    pub(crate) fn slot(&self, at_ns: i64) -> usize {
         let slot = at_ns.saturating_sub(self.from_ns) / self.width_ns;
         usize::try_from(slot).unwrap_or(0).min(INTERVALS - 1)
     }

@@ -165,6 +165,7 @@ impl GeneralLog {
             command,
             sql,
             sql_bytes,
+            is_unseen: false,
             first_ns: None,
             total_ns: None,
             lock_ns: None,

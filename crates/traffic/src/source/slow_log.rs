@@ -267,6 +267,7 @@ impl SlowLog {
             command,
             sql,
             sql_bytes: sql.len() as u64 + cut,
+            is_unseen: false,
             first_ns: None,
             total_ns: entry.total_ns,
             lock_ns: entry.lock_ns,

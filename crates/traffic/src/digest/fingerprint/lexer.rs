@@ -2,14 +2,14 @@
 
 /// How quotes are read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Dialect {
-    pub(super) ansi_quotes: bool,
-    pub(super) backslash: bool,
+pub(crate) struct Dialect {
+    pub(crate) ansi_quotes: bool,
+    pub(crate) backslash: bool,
 }
 
 /// A piece of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lexeme<'a> {
+pub(crate) enum Lexeme<'a> {
     /// A keyword or a name without quotes.
     Word(&'a [u8]),
     /// A name in quotes, with them; the byte is the quote.
@@ -32,7 +32,7 @@ const SIGNS: [&[u8]; 12] = [
 ];
 
 /// Takes a statement to pieces.
-pub(super) struct Lexer<'a> {
+pub(crate) struct Lexer<'a> {
     sql: &'a [u8],
     at: usize,
     begin: usize,
@@ -43,7 +43,7 @@ pub(super) struct Lexer<'a> {
 }
 
 impl<'a> Lexer<'a> {
-    pub(super) fn new(sql: &'a [u8], dialect: Dialect) -> Self {
+    pub(crate) fn new(sql: &'a [u8], dialect: Dialect) -> Self {
         Self {
             sql,
             at: 0,
@@ -55,12 +55,12 @@ impl<'a> Lexer<'a> {
     }
 
     /// Where the last piece began.
-    pub(super) fn begin(&self) -> usize {
+    pub(crate) fn begin(&self) -> usize {
         self.begin
     }
 
     /// Where the last piece ended.
-    pub(super) fn end(&self) -> usize {
+    pub(crate) fn end(&self) -> usize {
         self.at
     }
 
@@ -68,7 +68,7 @@ impl<'a> Lexer<'a> {
         &self.sql[self.at..]
     }
 
-    pub(super) fn next(&mut self) -> Option<Lexeme<'a>> {
+    pub(crate) fn next(&mut self) -> Option<Lexeme<'a>> {
         self.skip();
         self.begin = self.at;
         let rest = self.rest();
@@ -274,12 +274,12 @@ impl<'a> Lexer<'a> {
 }
 
 /// Whether a byte may stand in a name without quotes.
-pub(super) fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }
 
 /// Returns what a string says.
-pub(super) fn unquoted(text: &[u8], dialect: Dialect) -> Vec<u8> {
+pub(crate) fn unquoted(text: &[u8], dialect: Dialect) -> Vec<u8> {
     let begin = text.iter().position(|byte| matches!(byte, b'\'' | b'"'));
     let Some(begin) = begin else {
         return Vec::new();

@@ -4,7 +4,7 @@
 //! Words are lower case. Lists of values after `IN` and `VALUES` are `(...)`, equal rows and equal arms of a `UNION`
 //! that follow each other count once, `LIMIT` with or without an offset is `limit ?`.
 
-mod lexer;
+pub(crate) mod lexer;
 mod percona;
 mod tokens;
 
@@ -83,7 +83,7 @@ fn is_administrator(sql: &[u8]) -> bool {
     })
 }
 
-fn dialect(mode: SqlMode) -> Dialect {
+pub(crate) fn dialect(mode: SqlMode) -> Dialect {
     Dialect {
         ansi_quotes: mode.ansi_quotes,
         backslash: !mode.no_backslash_escapes,

@@ -1,0 +1,510 @@
+//! What a statement does to whom, as far as its text says.
+//!
+//! It decides who waits for whom, and what may run when nothing is to be changed. What is not understood counts as the
+//! worst: it changes anything.
+
+use crate::digest::fingerprint::lexer::{Dialect, Lexeme, Lexer};
+
+/// What a statement does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It reads.
+    Read,
+    /// It changes rows.
+    Write,
+    /// It changes what is committed by itself: definitions.
+    Define,
+    /// A transaction begins; one that is open is committed.
+    Begin,
+    /// The open transaction is committed.
+    Commit,
+    /// The open transaction is rolled back.
+    Rollback,
+    /// It changes its session only.
+    Session,
+    /// Autocommit is switched.
+    Autocommit(bool),
+    /// Nobody knows: a procedure, a block.
+    Anything,
+    /// It is not replayed.
+    Left(Left),
+}
+
+/// Why a statement is not replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Left {
+    /// It administers the server or its accounts.
+    Administration,
+    /// It is about other sessions by their numbers.
+    Sessions,
+    /// It loads a file of the client or the server, or writes one.
+    Files,
+    /// A part of its text was not captured.
+    Cut,
+    /// Its text or its values were not captured.
+    Unseen,
+    /// It has a password, which is not captured.
+    Secret,
+    /// It writes, and that is not wanted.
+    Writes,
+    /// It is a command that clients send for themselves.
+    Command,
+}
+
+impl Left {
+    /// Returns its name in answers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Administration => "administration",
+            Self::Sessions => "other-sessions",
+            Self::Files => "files",
+            Self::Cut => "cut",
+            Self::Unseen => "unseen",
+            Self::Secret => "secret",
+            Self::Writes => "writes",
+            Self::Command => "command",
+        }
+    }
+
+    /// Says it in words, after a number of statements.
+    #[must_use]
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Administration => "administer the server or its accounts",
+            Self::Sessions => "name other sessions by their number",
+            Self::Files => "read or write files",
+            Self::Cut => "were captured in part",
+            Self::Unseen => "were captured without their text or values",
+            Self::Secret => "have a password, which is not captured",
+            Self::Writes => "write, and --read-only is set",
+            Self::Command => "are commands of the protocol that are not replayed",
+        }
+    }
+}
+
+/// A table as a statement names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Table {
+    pub(super) schema: Option<Vec<u8>>,
+    pub(super) name: Vec<u8>,
+    pub(super) is_written: bool,
+}
+
+/// What a statement does to whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Access {
+    pub(super) act: Act,
+    pub(super) tables: Vec<Table>,
+    /// The default schema that it sets.
+    pub(super) uses: Option<Vec<u8>>,
+}
+
+/// Words between a verb and the table it changes.
+const BETWEEN: [&str; 8] = [
+    "low_priority",
+    "delayed",
+    "high_priority",
+    "ignore",
+    "quick",
+    "only",
+    "if",
+    "exists",
+];
+/// Words that no table without quotes is called, and that follow one.
+const AFTER_TABLE: [&str; 30] = [
+    "where",
+    "set",
+    "on",
+    "using",
+    "join",
+    "inner",
+    "left",
+    "right",
+    "cross",
+    "straight_join",
+    "natural",
+    "order",
+    "group",
+    "having",
+    "limit",
+    "union",
+    "for",
+    "lock",
+    "values",
+    "value",
+    "select",
+    "partition",
+    "use",
+    "force",
+    "ignore",
+    "add",
+    "drop",
+    "rename",
+    "read",
+    "write",
+];
+
+/// Returns what a statement does.
+pub(super) fn access(sql: &[u8], dialect: Dialect) -> Access {
+    let pieces = pieces(sql, dialect);
+    let word = |at: usize| match pieces.get(at) {
+        Some(Piece::Word(word)) => word.as_str(),
+        _ => "",
+    };
+    let mut first = 0;
+    while matches!(pieces.get(first), Some(Piece::Sign(b'('))) {
+        first += 1;
+    }
+    let act = act(&pieces[first..], &word, first);
+    let writes = matches!(act, Act::Write | Act::Define);
+    let tables = match act {
+        Act::Read | Act::Write | Act::Define => tables(&pieces, word(first), writes),
+        _ => Vec::new(),
+    };
+    let uses = (word(first) == "use").then(|| match pieces.get(first + 1) {
+        Some(Piece::Word(name)) => Some(name.clone().into_bytes()),
+        Some(Piece::Name(name)) => Some(name.clone()),
+        _ => None,
+    });
+    Access {
+        act,
+        tables,
+        uses: uses.flatten(),
+    }
+}
+
+/// What matters of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    /// In lower case.
+    Word(String),
+    /// What is in quotes, without them.
+    Name(Vec<u8>),
+    Variable(String),
+    Sign(u8),
+    Zero,
+    Other,
+}
+
+fn pieces(sql: &[u8], dialect: Dialect) -> Vec<Piece> {
+    let mut lexer = Lexer::new(sql, dialect);
+    let mut pieces = Vec::new();
+    while let Some(lexeme) = lexer.next() {
+        pieces.push(match lexeme {
+            Lexeme::Word(word) => Piece::Word(String::from_utf8_lossy(word).to_lowercase()),
+            Lexeme::Name(name, quote) => {
+                let inner = &name[1..name.len() - 1];
+                let twice = [quote, quote];
+                let mut plain = Vec::with_capacity(inner.len());
+                let mut rest = inner;
+                while let Some(at) = memchr::memmem::find(rest, &twice) {
+                    plain.extend_from_slice(&rest[..=at]);
+                    rest = &rest[at + 2..];
+                }
+                plain.extend_from_slice(rest);
+                Piece::Name(plain)
+            }
+            Lexeme::Variable(name) => Piece::Variable(String::from_utf8_lossy(name).to_lowercase()),
+            Lexeme::Sign(sign) => Piece::Sign(sign[0]),
+            Lexeme::Value if sql[lexer.begin()..lexer.end()] == *b"0" => Piece::Zero,
+            Lexeme::Text(_) | Lexeme::Value | Lexeme::List => Piece::Other,
+        });
+    }
+    // One at the end says nothing; one in the middle begins another statement.
+    while pieces.last() == Some(&Piece::Sign(b';')) {
+        pieces.pop();
+    }
+    pieces
+}
+
+fn has(pieces: &[Piece], wanted: &[&str]) -> bool {
+    let is = |piece: &Piece, word: &&str| matches!(piece, Piece::Word(it) if it == word);
+    pieces.windows(wanted.len()).any(|window| {
+        window
+            .iter()
+            .zip(wanted)
+            .all(|(piece, word)| is(piece, word))
+    })
+}
+
+fn act<'a>(pieces: &[Piece], word: &dyn Fn(usize) -> &'a str, first: usize) -> Act {
+    if pieces.contains(&Piece::Sign(b';')) {
+        return Act::Anything;
+    }
+    let second = word(first + 1);
+    match word(first) {
+        "select" | "values" | "table" | "with" => reads(pieces),
+        "show" | "desc" | "describe" | "explain" | "help" | "checksum" => {
+            match has(pieces, &["analyze"]) {
+                true => Act::Anything,
+                false => Act::Read,
+            }
+        }
+        "insert" | "replace" | "update" | "delete" => Act::Write,
+        "begin" if matches!(second, "" | "work") => Act::Begin,
+        "start" if second == "transaction" => Act::Begin,
+        "commit" => Act::Commit,
+        "rollback" if has(pieces, &["to"]) => Act::Session,
+        "rollback" => Act::Rollback,
+        "savepoint" | "release" | "use" | "prepare" | "deallocate" | "unlock" => Act::Session,
+        "set" => set(pieces),
+        "create" | "alter" | "drop" | "rename" | "truncate" | "analyze" | "optimize" | "repair" => {
+            define(pieces)
+        }
+        "lock" if matches!(second, "table" | "tables") => Act::Define,
+        "load" => Act::Left(Left::Files),
+        "kill" => Act::Left(Left::Sessions),
+        "grant" | "revoke" | "shutdown" | "restart" | "reset" | "change" | "start" | "stop"
+        | "purge" | "install" | "uninstall" | "flush" | "binlog" | "clone" | "import"
+        | "backup" | "cache" => Act::Left(Left::Administration),
+        _ => Act::Anything,
+    }
+}
+
+fn reads(pieces: &[Piece]) -> Act {
+    if has(pieces, &["into", "outfile"]) || has(pieces, &["into", "dumpfile"]) {
+        return Act::Left(Left::Files);
+    }
+    let changes = ["insert", "update", "delete", "replace"];
+    let is_with = matches!(&pieces[0], Piece::Word(word) if word == "with");
+    let locks = has(pieces, &["for", "update"])
+        || has(pieces, &["for", "share"])
+        || has(pieces, &["share", "mode"]);
+    let is_change =
+        |piece: &Piece| matches!(piece, Piece::Word(word) if changes.contains(&word.as_str()));
+    match locks || is_with && pieces.iter().any(is_change) {
+        true => Act::Write,
+        false => Act::Read,
+    }
+}
+
+fn set(pieces: &[Piece]) -> Act {
+    for (at, piece) in pieces.iter().enumerate().skip(1) {
+        let name = match piece {
+            Piece::Word(word) => word.as_str(),
+            Piece::Variable(name) => name.trim_start_matches('@'),
+            _ => continue,
+        };
+        let bare = name
+            .trim_start_matches("global.")
+            .trim_start_matches("persist.");
+        if bare.len() != name.len()
+            || matches!(
+                name,
+                "global" | "persist" | "persist_only" | "password" | "role"
+            )
+        {
+            return Act::Left(Left::Administration);
+        }
+        if matches!(bare.trim_start_matches("session."), "autocommit") {
+            let is_off = match pieces.get(at + 2) {
+                Some(Piece::Word(word)) => matches!(word.as_str(), "off" | "false"),
+                value => value == Some(&Piece::Zero),
+            };
+            return Act::Autocommit(!is_off);
+        }
+    }
+    Act::Session
+}
+
+fn define(pieces: &[Piece]) -> Act {
+    let about = [
+        "user",
+        "role",
+        "server",
+        "instance",
+        "tablespace",
+        "logfile",
+        "resource",
+        "undo",
+    ];
+    let second =
+        |piece: &Piece| matches!(piece, Piece::Word(word) if about.contains(&word.as_str()));
+    if pieces.iter().skip(1).take(3).any(second) {
+        return Act::Left(Left::Administration);
+    }
+    let on_tables = ["table", "tables", "index", "truncate"];
+    let is_table =
+        |piece: &Piece| matches!(piece, Piece::Word(word) if on_tables.contains(&word.as_str()));
+    match pieces.iter().take(5).any(is_table) {
+        true => Act::Define,
+        false => Act::Anything,
+    }
+}
+
+/// Finds the tables that a statement names. A word too many does no harm: it makes others wait.
+fn tables(pieces: &[Piece], verb: &str, writes: bool) -> Vec<Table> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut last = String::new();
+    while at < pieces.len() {
+        let Piece::Word(word) = &pieces[at] else {
+            last.clear();
+            at += 1;
+            continue;
+        };
+        let opens = match word.as_str() {
+            "from" | "join" | "into" | "table" | "tables" | "straight_join" => true,
+            // ON DUPLICATE KEY UPDATE names columns.
+            "update" => last != "key" && last != "on" && last != "for",
+            "insert" | "replace" | "truncate" => last.is_empty(),
+            "on" => matches!(verb, "create" | "drop"),
+            _ => false,
+        };
+        last.clone_from(word);
+        at += 1;
+        if opens {
+            at = list(pieces, at, &mut found);
+        }
+    }
+    let only_first = matches!(verb, "insert" | "replace");
+    for (number, table) in found.iter_mut().enumerate() {
+        table.is_written = writes && !(only_first && number > 0);
+    }
+    found
+}
+
+/// Reads `a AS x, b.c y`, and returns where it ends.
+fn list(pieces: &[Piece], mut at: usize, found: &mut Vec<Table>) -> usize {
+    let is_word = |at: usize, words: &[&str]| matches!(pieces.get(at), Some(Piece::Word(word)) if words.contains(&word.as_str()));
+    let name = |at: usize| match pieces.get(at) {
+        Some(Piece::Word(word)) if !AFTER_TABLE.contains(&word.as_str()) => {
+            Some(word.clone().into_bytes())
+        }
+        Some(Piece::Name(name)) => Some(name.clone()),
+        _ => None,
+    };
+    let is_sign = |at: usize, sign: u8| pieces.get(at) == Some(&Piece::Sign(sign));
+    while is_word(at, &BETWEEN) || is_word(at, &["not", "into", "from", "table"]) {
+        at += 1;
+    }
+    while let Some(first) = name(at) {
+        at += 1;
+        let second = is_sign(at, b'.').then(|| name(at + 1)).flatten();
+        let (schema, table) = match second {
+            Some(second) => {
+                at += 2;
+                (Some(first), second)
+            }
+            None => (None, first),
+        };
+        found.push(Table {
+            schema,
+            name: table,
+            is_written: false,
+        });
+        // An alias.
+        if is_word(at, &["as"]) {
+            at += 1;
+        }
+        if name(at).is_some() && !is_sign(at + 1, b'.') {
+            at += 1;
+        }
+        if !is_sign(at, b',') {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(sql: &str) -> Access {
+        let dialect = Dialect {
+            ansi_quotes: false,
+            backslash: true,
+        };
+        access(sql.as_bytes(), dialect)
+    }
+
+    fn shown(sql: &str) -> String {
+        let access = of(sql);
+        let tables = access.tables.iter().map(|table| {
+            let schema = table.schema.as_deref().map(String::from_utf8_lossy);
+            let mark = if table.is_written { "!" } else { "" };
+            let name = String::from_utf8_lossy(&table.name).into_owned();
+            format!(
+                "{}{name}{mark}",
+                schema.map_or(String::new(), |schema| format!("{schema}."))
+            )
+        });
+        format!("{:?} {}", access.act, tables.collect::<Vec<_>>().join(" "))
+    }
+
+    #[test]
+    fn tables_are_found() {
+        for (sql, expected) in [
+            ("SELECT a FROM t", "Read t"),
+            (
+                "select * from `a``b`.c AS x, d y where x.i = y.i",
+                "Read a`b.c d",
+            ),
+            ("(SELECT 1 FROM a) UNION (SELECT 2 FROM b)", "Read a b"),
+            (
+                "SELECT a FROM t JOIN u ON t.i = u.i LEFT JOIN v USING (i)",
+                "Read t u v",
+            ),
+            (
+                "SELECT * FROM (SELECT 1 FROM inner_one) x",
+                "Read inner_one",
+            ),
+            ("SELECT a FROM t WHERE a = 'FROM b' FOR UPDATE", "Write t!"),
+            ("SELECT a FROM t LOCK IN SHARE MODE", "Write t!"),
+            (
+                "INSERT INTO t (a) SELECT a FROM u ON DUPLICATE KEY UPDATE a = 1",
+                "Write t! u",
+            ),
+            ("INSERT IGNORE t VALUES (1)", "Write t!"),
+            ("REPLACE INTO x.t SET a = 1", "Write x.t!"),
+            ("UPDATE LOW_PRIORITY t, u SET t.a = u.a", "Write t! u!"),
+            ("DELETE FROM t WHERE a IN (SELECT a FROM u)", "Write t! u!"),
+            ("TRUNCATE t", "Define t!"),
+            ("DROP TABLE IF EXISTS a, b", "Define a! b!"),
+            ("CREATE INDEX i ON t (a)", "Define t!"),
+            ("ALTER TABLE t ADD COLUMN b INT", "Define t!"),
+            ("WITH x AS (SELECT a FROM t) SELECT * FROM x", "Read t x"),
+        ] {
+            assert_eq!(shown(sql), expected, "{sql}");
+        }
+    }
+
+    #[test]
+    fn acts_are_told_apart() {
+        let left = |reason| Act::Left(reason);
+        for (sql, expected) in [
+            ("BEGIN", Act::Begin),
+            ("start transaction read only", Act::Begin),
+            ("COMMIT;", Act::Commit),
+            ("ROLLBACK", Act::Rollback),
+            ("ROLLBACK TO SAVEPOINT a", Act::Session),
+            ("SET NAMES utf8mb4", Act::Session),
+            ("SET autocommit = OFF", Act::Autocommit(false)),
+            ("SET autocommit=0", Act::Autocommit(false)),
+            ("SET autocommit=1", Act::Autocommit(true)),
+            ("SET @@session.autocommit = ON", Act::Autocommit(true)),
+            ("SET GLOBAL max_connections = 1", left(Left::Administration)),
+            ("SET @@global.a = 1", left(Left::Administration)),
+            ("SET PASSWORD = 'x'", left(Left::Administration)),
+            ("CREATE USER a", left(Left::Administration)),
+            ("DROP DATABASE d", Act::Anything),
+            ("CALL p()", Act::Anything),
+            ("SELECT 1; DELETE FROM t", Act::Anything),
+            ("SELECT a INTO OUTFILE 'x' FROM t", left(Left::Files)),
+            ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", left(Left::Files)),
+            ("KILL 5", left(Left::Sessions)),
+            ("/* app */ SELECT 1", Act::Read),
+            ("EXPLAIN ANALYZE DELETE FROM t", Act::Anything),
+            ("WITH x AS (SELECT 1) DELETE FROM t", Act::Write),
+            ("nonsense", Act::Anything),
+            ("", Act::Anything),
+        ] {
+            assert_eq!(of(sql).act, expected, "{sql}");
+        }
+        assert_eq!(of("USE `shop`").uses.as_deref(), Some(&b"shop"[..]));
+        assert_eq!(of("use shop;").uses.as_deref(), Some(&b"shop"[..]));
+    }
+}

@@ -1,0 +1,108 @@
+//! How far each session is, and whoever waits for it.
+
+use super::order::At;
+use evenkeel_op::Cancel;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often whoever waits looks whether there is an end to it.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long one waits who may hold locks that the other needs: the capture does not say.
+const WITH_LOCKS: Duration = Duration::from_millis(500);
+/// How long anybody else waits.
+const WITHOUT: Duration = Duration::from_secs(30);
+
+/// One session.
+#[derive(Debug, Default)]
+struct Gate {
+    /// How many of its steps are done; all of them, once it has ended.
+    done: AtomicU32,
+    waiting: AtomicU32,
+    mutex: Mutex<()>,
+    moved: Condvar,
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub(super) struct Gates(Vec<Gate>);
+
+impl Gates {
+    pub(super) fn new(sessions: usize) -> Self {
+        Self((0..sessions).map(|_| Gate::default()).collect())
+    }
+
+    /// Says that a session has done so many steps.
+    pub(super) fn done(&self, session: u32, steps: u32) {
+        let gate = &self.0[session as usize];
+        // In this order with those who begin to wait: one of the two sees the other.
+        gate.done.store(steps, Ordering::SeqCst);
+        if gate.waiting.load(Ordering::SeqCst) > 0 {
+            let _held = gate.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+            gate.moved.notify_all();
+        }
+    }
+
+    /// Says that nothing more is to come of a session.
+    pub(super) fn ended(&self, session: u32) {
+        self.done(session, u32::MAX);
+    }
+
+    /// Waits until steps of other sessions are done. False if that took too long, or a stop was asked for.
+    pub(super) fn wait(&self, after: &[At], may_have_locks: bool, cancel: &Cancel) -> bool {
+        let most = if may_have_locks { WITH_LOCKS } else { WITHOUT };
+        let mut until = None;
+        for (session, step) in after {
+            let gate = &self.0[*session as usize];
+            let is_done = || gate.done.load(Ordering::SeqCst) > *step;
+            if is_done() {
+                continue;
+            }
+            let until = *until.get_or_insert_with(|| Instant::now() + most);
+            gate.waiting.fetch_add(1, Ordering::SeqCst);
+            let mut held = gate.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+            while !is_done() && Instant::now() < until && !cancel.is_cancelled() {
+                held = gate
+                    .moved
+                    .wait_timeout(held, LOOK)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+            }
+            drop(held);
+            gate.waiting.fetch_sub(1, Ordering::SeqCst);
+            if !is_done() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_let_through_when_it_is_done() {
+        let gates = Gates::new(2);
+        let cancel = Cancel::new();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| gates.wait(&[(0, 0), (1, 4)], false, &cancel));
+            gates.done(0, 1);
+            gates.done(1, 5);
+            assert!(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn who_ended_is_waited_for_no_more() {
+        let gates = Gates::new(1);
+        gates.ended(0);
+        assert!(gates.wait(&[(0, 1000)], true, &Cancel::new()));
+    }
+
+    #[test]
+    fn who_may_have_locks_does_not_wait_for_ever() {
+        assert!(!Gates::new(1).wait(&[(0, 0)], true, &Cancel::new()));
+    }
+}

@@ -1,0 +1,28 @@
+//! Captured statements run again: on another version, with other settings, on other hardware.
+//!
+//! Each session that was captured is a session again, and its statements keep their order. Across sessions, who had
+//! seen another's commit sees it again.
+//!
+//! | file | what |
+//! |---|---|
+//! | `access` | what a statement does, and to which tables |
+//! | `order` | who waits for whom |
+//! | `step`, `spool` | what a session does next, and the file in which all of it lies |
+//! | `plan` | statements → steps |
+//! | `gate` | waiting for other sessions |
+//! | `play` | steps → a server |
+//! | `tally` | what came out, and how it differs |
+
+mod access;
+mod gate;
+mod order;
+mod plan;
+mod play;
+mod spool;
+mod step;
+mod tally;
+
+pub use access::Left;
+pub use plan::{Choice, Plan, Planner};
+pub use play::{Options, Speed, play};
+pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};

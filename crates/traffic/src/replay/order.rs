@@ -1,0 +1,214 @@
+//! Who waits for whom: a statement for those of other sessions that were done before it was sent, if one of the two
+//! changed what the other reads or changes.
+//!
+//! So who had seen another's commit sees it again, at whatever speed. What ran side by side may run in either order,
+//! as it might have. A change counts from its transaction's commit on. Of those that a statement has to wait for, the
+//! ones are left out for which another one waits already.
+
+use std::collections::HashMap;
+
+/// A session, and the number of its step.
+pub(super) type At = (u32, u32);
+
+/// More of one table are not kept; then those go that the others waited for.
+const MOST: usize = 1024;
+
+/// What somebody did.
+#[derive(Debug, Clone, Copy)]
+struct Deed {
+    by: At,
+    end_ns: i64,
+    /// From when on another deed stands for this one: it waited for it.
+    covered_ns: i64,
+}
+
+/// What was done to a table.
+#[derive(Debug, Default)]
+struct Deeds {
+    reads: Vec<Deed>,
+    writes: Vec<Deed>,
+}
+
+/// A statement, for the order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Doing {
+    pub(super) by: At,
+    /// When it was sent, and when it was done.
+    pub(super) from_ns: i64,
+    pub(super) to_ns: i64,
+}
+
+/// What was done so far.
+#[derive(Debug, Default)]
+pub(super) struct Order {
+    tables: HashMap<u64, Deeds>,
+    /// The last steps of each session, and those of them that may have changed anything.
+    last: HashMap<u32, Deed>,
+    anything: Vec<Deed>,
+}
+
+impl Order {
+    /// Adds to `after` whom a statement waits for that reads or changes a table.
+    pub(super) fn waits(&self, table: u64, is_written: bool, doing: Doing, after: &mut Vec<At>) {
+        if let Some(deeds) = self.tables.get(&table) {
+            gather(&deeds.writes, doing, after);
+            if is_written {
+                gather(&deeds.reads, doing, after);
+            }
+        }
+        gather(&self.anything, doing, after);
+    }
+
+    /// Adds whom a statement waits for that may change anything.
+    pub(super) fn waits_for_all(&self, doing: Doing, after: &mut Vec<At>) {
+        for deed in self.last.values() {
+            gather(std::slice::from_ref(deed), doing, after);
+        }
+        gather(&self.anything, doing, after);
+    }
+
+    /// Takes note that a statement read a table.
+    pub(super) fn read(&mut self, table: u64, doing: Doing) {
+        let deeds = self.tables.entry(table).or_default();
+        // What a session did before is done when this is: who waits for the last waits for all.
+        for deed in &mut deeds.reads {
+            if deed.by.0 == doing.by.0 {
+                deed.covered_ns = deed.covered_ns.min(doing.to_ns);
+            }
+        }
+        add(&mut deeds.reads, doing);
+    }
+
+    /// Takes note that a change of a table is there for all: it was sent at one time and committed at another.
+    pub(super) fn written(&mut self, table: u64, sent_ns: i64, commit: Doing) {
+        let deeds = self.tables.entry(table).or_default();
+        for deed in deeds.reads.iter_mut().chain(&mut deeds.writes) {
+            if deed.end_ns <= sent_ns || deed.by.0 == commit.by.0 {
+                deed.covered_ns = deed.covered_ns.min(commit.to_ns);
+            }
+        }
+        add(&mut deeds.writes, commit);
+    }
+
+    /// Takes note that a statement may have changed anything.
+    pub(super) fn changed_anything(&mut self, doing: Doing) {
+        for deed in &mut self.anything {
+            if deed.end_ns <= doing.from_ns || deed.by.0 == doing.by.0 {
+                deed.covered_ns = deed.covered_ns.min(doing.to_ns);
+            }
+        }
+        add(&mut self.anything, doing);
+    }
+
+    /// Takes note of a session's step, whatever it is.
+    pub(super) fn did(&mut self, doing: Doing) {
+        self.last.insert(doing.by.0, deed(doing));
+    }
+
+    /// Forgets a session that ended.
+    pub(super) fn forget(&mut self, session: u32) {
+        self.last.remove(&session);
+    }
+}
+
+fn deed(doing: Doing) -> Deed {
+    Deed {
+        by: doing.by,
+        end_ns: doing.to_ns,
+        covered_ns: i64::MAX,
+    }
+}
+
+fn add(deeds: &mut Vec<Deed>, doing: Doing) {
+    if deeds.len() >= MOST {
+        // The oldest of those that another stands for; without any, the oldest.
+        deeds.sort_unstable_by_key(|deed| (deed.covered_ns, deed.end_ns));
+        deeds.drain(..MOST / 2);
+    }
+    deeds.push(deed(doing));
+}
+
+fn gather(deeds: &[Deed], doing: Doing, after: &mut Vec<At>) {
+    let before = deeds.iter().filter(|deed| {
+        deed.by.0 != doing.by.0 && deed.end_ns <= doing.from_ns && deed.covered_ns > doing.from_ns
+    });
+    after.extend(before.map(|deed| deed.by));
+}
+
+/// Leaves the last step of each session: who waits for it waits for all before.
+pub(super) fn tidy(after: &mut Vec<At>) {
+    after.sort_unstable_by(|a, b| b.cmp(a));
+    after.dedup_by_key(|(session, _)| *session);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doing(session: u32, step: u32, from_ns: i64, to_ns: i64) -> Doing {
+        Doing {
+            by: (session, step),
+            from_ns,
+            to_ns,
+        }
+    }
+
+    fn waits(order: &Order, is_written: bool, doing: Doing) -> Vec<At> {
+        let mut after = Vec::new();
+        order.waits(1, is_written, doing, &mut after);
+        tidy(&mut after);
+        after
+    }
+
+    #[test]
+    fn who_saw_a_commit_waits_for_it() {
+        let mut order = Order::default();
+        order.written(1, 10, doing(1, 5, 20, 30));
+        assert_eq!(waits(&order, false, doing(2, 0, 30, 40)), [(1, 5)]);
+        // It was not done yet.
+        assert!(waits(&order, false, doing(2, 0, 29, 40)).is_empty());
+        // It is its own.
+        assert!(waits(&order, false, doing(1, 6, 31, 40)).is_empty());
+    }
+
+    #[test]
+    fn who_changes_waits_for_readers_too() {
+        let mut order = Order::default();
+        order.read(1, doing(1, 0, 0, 10));
+        order.read(1, doing(1, 1, 11, 20));
+        order.read(1, doing(2, 7, 0, 50));
+        assert!(waits(&order, false, doing(3, 0, 60, 70)).is_empty());
+        assert_eq!(waits(&order, true, doing(3, 0, 60, 70)), [(2, 7), (1, 1)]);
+        assert_eq!(waits(&order, true, doing(3, 0, 15, 70)), [(1, 0)]);
+    }
+
+    #[test]
+    fn who_is_waited_for_already_is_left_out() {
+        let mut order = Order::default();
+        order.written(1, 0, doing(1, 0, 0, 10));
+        order.written(1, 20, doing(2, 0, 20, 30));
+        assert_eq!(waits(&order, false, doing(3, 0, 40, 50)), [(2, 0)]);
+        // Before the second was done, the first stands for itself.
+        assert_eq!(waits(&order, false, doing(3, 0, 25, 50)), [(1, 0)]);
+    }
+
+    #[test]
+    fn what_may_change_anything_is_waited_for_by_all() {
+        let mut order = Order::default();
+        order.did(doing(1, 3, 0, 10));
+        order.changed_anything(doing(2, 0, 20, 30));
+        assert_eq!(waits(&order, false, doing(3, 0, 40, 50)), [(2, 0)]);
+        let mut after = Vec::new();
+        order.waits_for_all(doing(4, 0, 25, 26), &mut after);
+        assert_eq!(after, [(1, 3)]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut order = Order::default();
+        for step in 0..10_000 {
+            order.read(1, doing(step, 0, i64::from(step), i64::from(step) + 1));
+        }
+        assert!(order.tables[&1].reads.len() <= MOST);
+    }
+}

@@ -1,0 +1,509 @@
+//! From statements to steps: what each session does, after whom, and what the original came to.
+
+use super::access::{Access, Act, Left, Table, access};
+use super::order::{self, Doing, Order};
+use super::spool::{Place, Spool, Spooled};
+use super::step::{Did, Step, What};
+use crate::digest::fingerprint::{Rules, SqlMode, dialect};
+use crate::digest::{self, Digest, Summary};
+use crate::{Command, Filter, Statement};
+use evenkeel_op::Result;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+
+/// Classes are told apart up to so many; all beyond count together.
+const CLASSES_MAX: usize = 1 << 17;
+/// What stands for a password in a captured statement.
+const HIDDEN: &[u8] = b"'***'";
+
+/// What is to be replayed.
+#[derive(Debug)]
+pub struct Choice {
+    /// Which statements.
+    pub filter: Filter,
+    /// How the server read them.
+    pub mode: SqlMode,
+    /// Leave out what changes data.
+    pub read_only: bool,
+    /// Default schemas that have another name where the replay runs.
+    pub schemas: HashMap<String, String>,
+    /// How many classes are kept.
+    pub classes: usize,
+}
+
+/// What one session does.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) first: Place,
+    /// When its first step was captured, and when its last one was done.
+    pub(super) from_ns: i64,
+    pub(super) to_ns: i64,
+    pub(super) steps: u32,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub struct Plan {
+    /// In the order in which they begin.
+    pub(super) sessions: Vec<Session>,
+    pub(super) steps: Spooled,
+    /// For each class of the steps, its place among the summary's classes.
+    pub(super) classes: Vec<Option<usize>>,
+    /// What the statements came to when they were captured.
+    pub original: Summary,
+    /// Statements that are replayed.
+    pub statements: u64,
+    /// Those that are not, and why.
+    pub left: BTreeMap<Left, u64>,
+    /// How often a statement waits for one of another session.
+    pub waits: u64,
+    /// When the first statement was captured, in nanoseconds since 1970.
+    pub from_ns: i64,
+    /// When the last one was.
+    pub to_ns: i64,
+}
+
+/// What is known of a session while its steps come.
+#[derive(Debug)]
+struct Open {
+    number: u32,
+    first: Place,
+    last: Place,
+    steps: u32,
+    from_ns: i64,
+    to_ns: i64,
+    schema: Option<String>,
+    autocommit: bool,
+    in_transaction: bool,
+    /// Tables changed since the transaction began, and when the first change was sent.
+    changed: BTreeMap<u64, i64>,
+    changed_anything: bool,
+}
+
+/// Makes a plan.
+#[derive(Debug)]
+pub struct Planner {
+    choice: Choice,
+    spool: Spool,
+    digest: Digest,
+    open: HashMap<u64, Open>,
+    /// Those that ended, by their number.
+    sessions: Vec<Option<Session>>,
+    classes: HashMap<String, u32>,
+    order: Order,
+    left: BTreeMap<Left, u64>,
+    statements: u64,
+    waits: u64,
+    span_ns: Option<(i64, i64)>,
+}
+
+impl Planner {
+    /// Begins a plan; the statements go to a file without a name in `tmpdir`.
+    ///
+    /// # Errors
+    ///
+    /// `Failed` where none can be made.
+    pub fn new(choice: Choice, tmpdir: &Path) -> Result<Self> {
+        let options = digest::Options {
+            classes: choice.classes,
+            rules: Rules::Evenkeel,
+            mode: choice.mode,
+            filter: Filter::default(),
+        };
+        Ok(Self {
+            spool: Spool::new(tmpdir)?,
+            digest: Digest::new(options),
+            choice,
+            open: HashMap::new(),
+            sessions: Vec::new(),
+            classes: HashMap::new(),
+            order: Order::default(),
+            left: BTreeMap::new(),
+            statements: 0,
+            waits: 0,
+            span_ns: None,
+        })
+    }
+
+    /// Adds a statement. Those of one session come in their order; all come about when they were done.
+    ///
+    /// # Errors
+    ///
+    /// `Failed` where there is no space for it.
+    pub fn add(&mut self, one: &Statement<'_>) -> Result<()> {
+        match one.command {
+            Command::Connect | Command::Prepare => return Ok(()),
+            Command::Quit => return self.quit(one),
+            _ => {}
+        }
+        if !self.choice.filter.keeps(one) {
+            return Ok(());
+        }
+        let what = match one.command {
+            Command::Query | Command::Execute => What::Statement,
+            // RESET_CONNECTION and CHANGE_USER.
+            Command::Other(31 | 17) => What::Reset,
+            // The next statement's default schema says the same.
+            Command::Other(2) | Command::Other(0x0e | 0x18..=0x1a) => return Ok(()),
+            _ => return Ok(self.leave(Left::Command)),
+        };
+        if what == What::Reset {
+            return self.reset(one);
+        }
+        let mut access = access(one.sql, dialect(self.choice.mode));
+        if let Some(left) = self.reason_to_leave(one, &access) {
+            self.leave(left);
+            return Ok(());
+        }
+        self.follow_schema(one, &mut access)?;
+        self.statement(one, &access)
+    }
+
+    fn leave(&mut self, left: Left) {
+        *self.left.entry(left).or_default() += 1;
+    }
+
+    fn reason_to_leave(&self, one: &Statement<'_>, access: &Access) -> Option<Left> {
+        if let Act::Left(left) = access.act {
+            return Some(left);
+        }
+        if one.is_cut() {
+            return Some(Left::Cut);
+        }
+        if one.is_unseen {
+            return Some(Left::Unseen);
+        }
+        if memchr::memmem::find(one.sql, HIDDEN).is_some() {
+            return Some(Left::Secret);
+        }
+        let writes = matches!(access.act, Act::Write | Act::Define | Act::Anything);
+        (writes && self.choice.read_only).then_some(Left::Writes)
+    }
+
+    fn session(&mut self, one: &Statement<'_>) -> &mut Open {
+        let sessions = &mut self.sessions;
+        self.open.entry(one.connection).or_insert_with(|| {
+            sessions.push(None);
+            Open {
+                number: (sessions.len() - 1) as u32,
+                first: 0,
+                last: 0,
+                steps: 0,
+                from_ns: one.at_ns,
+                to_ns: one.at_ns,
+                schema: None,
+                autocommit: true,
+                in_transaction: false,
+                changed: BTreeMap::new(),
+                changed_anything: false,
+            }
+        })
+    }
+
+    /// Adds a step to its session.
+    fn step(&mut self, one: &Statement<'_>, step: &Step) -> Result<()> {
+        let to_ns = done_ns(one);
+        let open = self.session(one);
+        let before = (open.steps > 0).then_some(open.last);
+        let place = self.spool.add(before, step)?;
+        let open = self.session(one);
+        if before.is_none() {
+            open.first = place;
+        }
+        open.last = place;
+        open.steps += 1;
+        open.to_ns = open.to_ns.max(to_ns);
+        Ok(())
+    }
+
+    fn reset(&mut self, one: &Statement<'_>) -> Result<()> {
+        let open = self.session(one);
+        open.autocommit = true;
+        open.in_transaction = false;
+        open.changed.clear();
+        let step = Step {
+            at_ns: one.at_ns,
+            what: What::Reset,
+            ..Step::default()
+        };
+        self.step(one, &step)
+    }
+
+    fn quit(&mut self, one: &Statement<'_>) -> Result<()> {
+        if !self.open.contains_key(&one.connection) {
+            return Ok(());
+        }
+        let step = Step {
+            at_ns: one.at_ns,
+            what: What::Quit,
+            ..Step::default()
+        };
+        self.step(one, &step)?;
+        if let Some(open) = self.open.remove(&one.connection) {
+            self.close(open);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, open: Open) {
+        self.order.forget(open.number);
+        self.sessions[open.number as usize] = Some(Session {
+            first: open.first,
+            from_ns: open.from_ns,
+            to_ns: open.to_ns,
+            steps: open.steps,
+        });
+    }
+
+    /// Gives the session the default schema that the statement ran in.
+    fn follow_schema(&mut self, one: &Statement<'_>, access: &mut Access) -> Result<()> {
+        if access.uses.is_some() {
+            return Ok(());
+        }
+        let Some(schema) = one.schema.filter(|schema| !schema.is_empty()) else {
+            return Ok(());
+        };
+        if self.session(one).schema.as_deref() == Some(schema) {
+            return Ok(());
+        }
+        self.session(one).schema = Some(schema.to_owned());
+        let mapped = self.choice.schemas.get(schema);
+        let step = Step {
+            at_ns: one.at_ns,
+            what: What::Schema,
+            text: mapped.map_or(schema, String::as_str).into(),
+            ..Step::default()
+        };
+        self.step(one, &step)
+    }
+
+    fn statement(&mut self, one: &Statement<'_>, access: &Access) -> Result<()> {
+        let class = self.class(one);
+        let to_ns = done_ns(one);
+        let mapped = self.use_schema(one, access);
+        let open = self.session(one);
+        let in_transaction = open.in_transaction;
+        let doing = Doing {
+            by: (open.number, open.steps),
+            from_ns: one.at_ns,
+            to_ns,
+        };
+        let schema = open.schema.clone();
+        let tables: Vec<(u64, bool)> = access
+            .tables
+            .iter()
+            .map(|table| (key(table, schema.as_deref()), table.is_written))
+            .collect();
+        let mut after = Vec::new();
+        match access.act {
+            Act::Anything => self.order.waits_for_all(doing, &mut after),
+            _ => {
+                for (table, is_written) in &tables {
+                    self.order.waits(*table, *is_written, doing, &mut after);
+                }
+            }
+        }
+        order::tidy(&mut after);
+        let is_schema = mapped.is_some();
+        let step = Step {
+            at_ns: one.at_ns,
+            what: if is_schema {
+                What::Schema
+            } else {
+                What::Statement
+            },
+            class,
+            in_transaction,
+            after,
+            did: Did {
+                total_ns: one.total_ns,
+                rows: one.rows_sent,
+                affected: one.rows_affected,
+                error: one.error,
+            },
+            text: mapped.unwrap_or_else(|| one.sql.to_vec()),
+        };
+        self.step(one, &step)?;
+        self.statements += 1;
+        self.waits += u64::from(!step.after.is_empty());
+        let (from, to) = self.span_ns.unwrap_or((one.at_ns, one.at_ns));
+        self.span_ns = Some((from.min(one.at_ns), to.max(one.at_ns)));
+        self.note(one, access, &tables, doing);
+        Ok(())
+    }
+
+    /// Follows `USE`; returns the schema's name where the replay runs, if it is another one.
+    fn use_schema(&mut self, one: &Statement<'_>, access: &Access) -> Option<Vec<u8>> {
+        let name = String::from_utf8_lossy(access.uses.as_ref()?).into_owned();
+        let mapped = self.choice.schemas.get(&name).cloned();
+        if one.error.is_none() {
+            self.session(one).schema = Some(name);
+        }
+        mapped.map(String::into_bytes)
+    }
+
+    fn class(&mut self, one: &Statement<'_>) -> u32 {
+        let Some(id) = self.digest.add(one) else {
+            return u32::MAX;
+        };
+        if let Some(class) = self.classes.get(id) {
+            return *class;
+        }
+        if self.classes.len() >= CLASSES_MAX {
+            return u32::MAX;
+        }
+        let class = self.classes.len() as u32;
+        self.classes.insert(id.to_owned(), class);
+        class
+    }
+
+    /// Takes note of what a statement did, for those that come later.
+    fn note(&mut self, one: &Statement<'_>, access: &Access, tables: &[(u64, bool)], doing: Doing) {
+        self.order.did(doing);
+        let Self { open, order, .. } = self;
+        let Some(open) = open.get_mut(&one.connection) else {
+            return;
+        };
+        for (table, is_written) in tables {
+            if *is_written {
+                open.changed.entry(*table).or_insert(doing.from_ns);
+            } else {
+                order.read(*table, doing);
+            }
+        }
+        open.changed_anything |= access.act == Act::Anything;
+        let was_open = open.in_transaction;
+        open.in_transaction = match access.act {
+            Act::Begin => true,
+            Act::Commit | Act::Rollback | Act::Define | Act::Anything => false,
+            Act::Read | Act::Write => was_open || !open.autocommit,
+            _ => was_open,
+        };
+        if let Act::Autocommit(is_on) = access.act {
+            open.in_transaction &= !is_on;
+            open.autocommit = is_on;
+        }
+        if access.act == Act::Rollback {
+            open.changed.clear();
+        }
+        let commits = !open.in_transaction || access.act == Act::Begin;
+        if commits {
+            for (table, sent_ns) in std::mem::take(&mut open.changed) {
+                order.written(table, sent_ns, doing);
+            }
+            if std::mem::take(&mut open.changed_anything) {
+                order.changed_anything(doing);
+            }
+        }
+    }
+
+    /// Ends the plan.
+    ///
+    /// # Errors
+    ///
+    /// `Failed` where there is no space for it.
+    pub fn end(mut self) -> Result<Plan> {
+        let mut open: Vec<Open> = std::mem::take(&mut self.open).into_values().collect();
+        open.sort_unstable_by_key(|open| open.number);
+        for open in open {
+            self.close(open);
+        }
+        let original = self.digest.end();
+        let places: HashMap<&str, usize> = original
+            .classes
+            .iter()
+            .enumerate()
+            .map(|(place, class)| (class.id.as_str(), place))
+            .collect();
+        let mut classes = vec![None; self.classes.len()];
+        for (id, class) in &self.classes {
+            classes[*class as usize] = places.get(id.as_str()).copied();
+        }
+        let (from_ns, to_ns) = self.span_ns.unwrap_or_default();
+        Ok(Plan {
+            sessions: self.sessions.into_iter().flatten().collect(),
+            steps: self.spool.end()?,
+            classes,
+            original,
+            statements: self.statements,
+            left: self.left,
+            waits: self.waits,
+            from_ns,
+            to_ns,
+        })
+    }
+}
+
+/// When a statement was done, as far as that is known: else when it came.
+fn done_ns(one: &Statement<'_>) -> i64 {
+    let took = i64::try_from(one.total_ns.unwrap_or(0)).unwrap_or(i64::MAX);
+    one.at_ns.saturating_add(took)
+}
+
+/// Returns a number that stands for a table. Letters of either case are the same: who waits too often waits in vain,
+/// who does not wait errs.
+fn key(table: &Table, schema: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let schema = table.schema.as_deref().or(schema.map(str::as_bytes));
+    schema.map(<[u8]>::to_ascii_lowercase).hash(&mut hasher);
+    table.name.to_ascii_lowercase().hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Plan {
+    /// Returns how many sessions there are.
+    #[must_use]
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Returns how many sessions were open at a time at most when they were captured.
+    #[must_use]
+    pub fn most_at_a_time(&self) -> usize {
+        let edges = self.sessions.iter();
+        let mut edges: Vec<(i64, i32)> = edges
+            .flat_map(|session| [(session.from_ns, 1), (session.to_ns, -1)])
+            .collect();
+        edges.sort_unstable_by_key(|(at, change)| (*at, -change));
+        let mut open = 0;
+        let counts = edges.iter().map(|(_, change)| {
+            open += change;
+            open
+        });
+        usize::try_from(counts.max().unwrap_or(0)).unwrap_or(0)
+    }
+
+    /// Returns the texts of a session's statements, for checks.
+    ///
+    /// # Errors
+    ///
+    /// `Failed` where the temporary file cannot be read.
+    #[doc(hidden)]
+    pub fn texts_of(&self, session: usize) -> Result<Vec<Vec<u8>>> {
+        let steps = self.all_of(session)?;
+        let statements = steps.filter(|step| step.what == What::Statement);
+        Ok(statements.map(|step| step.text).collect())
+    }
+
+    /// Returns the default schemas that a session takes one after the other, for checks. Errors as [`Plan::texts_of`].
+    #[doc(hidden)]
+    pub fn schemas_of(&self, session: usize) -> Result<Vec<String>> {
+        let steps = self.all_of(session)?;
+        let schemas = steps.filter(|step| step.what == What::Schema);
+        Ok(schemas
+            .map(|step| String::from_utf8_lossy(&step.text).into_owned())
+            .collect())
+    }
+
+    fn all_of(&self, session: usize) -> Result<impl Iterator<Item = Step>> {
+        let (mut all, mut buffer) = (Vec::new(), Vec::new());
+        let mut next = self.sessions.get(session).map(|session| session.first);
+        while let Some(place) = next {
+            let mut step = Step::default();
+            next = self.steps.read(place, &mut step, &mut buffer)?;
+            all.push(step);
+        }
+        Ok(all.into_iter())
+    }
+}

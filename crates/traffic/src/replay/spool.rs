@@ -1,0 +1,195 @@
+//! All steps of all sessions, in a file without a name: a capture may be larger than memory.
+//!
+//! Steps lie in the order in which they were seen. Each says where its session's next one is, so that a session is
+//! read on its own, and memory holds one place for each session. The file is this process's and ends with it; its
+//! format is nobody else's.
+
+use super::step::Step;
+use evenkeel_op::{Error, Result};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Bytes that are written at once.
+const PIECE: usize = 1 << 20;
+/// Bytes that are read at once: more than most steps have.
+const AHEAD: usize = 1 << 10;
+/// next 8, when 8, class 4, number of steps waited for 4, text 4, what 1, transaction 1, then what it did:
+/// known 1, failed with 2, time 8, rows 8, changed 8.
+const HEAD: usize = 8 + 8 + 4 + 4 + 4 + 1 + 1 + 1 + 2 + 8 + 8 + 8;
+/// A session and the number of its step.
+const WAIT: usize = 8;
+
+/// Where a step lies.
+pub(super) type Place = u64;
+/// There is no next one. Nothing else lies there: the first step does, and it is nobody's next.
+const NONE: Place = 0;
+
+/// Steps that are written.
+#[derive(Debug)]
+pub(super) struct Spool {
+    file: File,
+    /// What is not in the file yet.
+    rest: Vec<u8>,
+    written: u64,
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::failed("failed to write the statements to a temporary file")
+        .because(error)
+        .hint("free some space, or set --tmpdir to a directory with room for all statements")
+}
+
+impl Spool {
+    /// Makes the file in a directory.
+    ///
+    /// Errors: `Failed` where that is not possible.
+    pub(super) fn new(directory: &Path) -> Result<Self> {
+        Ok(Self {
+            file: tempfile::tempfile_in(directory).map_err(failed)?,
+            rest: Vec::with_capacity(PIECE),
+            written: 0,
+        })
+    }
+
+    /// Adds a step; `before` is where its session's last one lies.
+    ///
+    /// Errors: `Failed` where there is no space.
+    pub(super) fn add(&mut self, before: Option<Place>, step: &Step) -> Result<Place> {
+        let place = self.written + self.rest.len() as u64;
+        if let Some(before) = before {
+            self.link(before, place)?;
+        }
+        let did = &step.did;
+        let known = [did.total_ns, did.rows, did.affected];
+        let bits = (0..).zip(known).fold(0, |bits, (bit, value)| {
+            bits | u8::from(value.is_some()) << bit
+        });
+        let out = &mut self.rest;
+        out.extend_from_slice(&NONE.to_le_bytes());
+        out.extend_from_slice(&step.at_ns.to_le_bytes());
+        out.extend_from_slice(&step.class.to_le_bytes());
+        out.extend_from_slice(&(step.after.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(step.text.len() as u32).to_le_bytes());
+        out.extend_from_slice(&[step.what as u8, u8::from(step.in_transaction), bits]);
+        out.extend_from_slice(&did.error.unwrap_or(0).to_le_bytes());
+        for value in known {
+            out.extend_from_slice(&value.unwrap_or(0).to_le_bytes());
+        }
+        for (session, number) in &step.after {
+            out.extend_from_slice(&session.to_le_bytes());
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&step.text);
+        if out.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(place)
+    }
+
+    fn link(&mut self, before: Place, place: Place) -> Result<()> {
+        let bytes = place.to_le_bytes();
+        if before >= self.written {
+            let at = (before - self.written) as usize;
+            self.rest[at..at + bytes.len()].copy_from_slice(&bytes);
+            return Ok(());
+        }
+        self.file.write_all_at(&bytes, before).map_err(failed)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let file = &self.file;
+        file.write_all_at(&self.rest, self.written)
+            .map_err(failed)?;
+        self.written += self.rest.len() as u64;
+        self.rest.clear();
+        Ok(())
+    }
+
+    /// Ends writing; now steps can be read.
+    ///
+    /// Errors: as [`Spool::add`].
+    pub(super) fn end(mut self) -> Result<Spooled> {
+        self.flush()?;
+        Ok(Spooled { file: self.file })
+    }
+}
+
+/// Steps that can be read, by several threads at a time.
+#[derive(Debug)]
+pub(super) struct Spooled {
+    file: File,
+}
+
+impl Spooled {
+    /// Reads a step into `step`, and returns where its session's next one lies. `buffer` is for the caller to keep.
+    ///
+    /// Errors: `Failed` where the file cannot be read.
+    pub(super) fn read(
+        &self,
+        place: Place,
+        step: &mut Step,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Place>> {
+        let failed =
+            |error| Error::failed("failed to read the statements' temporary file").because(error);
+        buffer.resize(AHEAD, 0);
+        let mut have = 0;
+        while have < HEAD {
+            match self.file.read_at(&mut buffer[have..], place + have as u64) {
+                Ok(0) => return Err(failed(io::ErrorKind::UnexpectedEof.into())),
+                Ok(bytes) => have += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        let mut head = Fields(&buffer[..HEAD]);
+        let next = u64::from_le_bytes(head.take());
+        step.at_ns = i64::from_le_bytes(head.take());
+        step.class = u32::from_le_bytes(head.take());
+        let waits = u32::from_le_bytes(head.take()) as usize;
+        let text = u32::from_le_bytes(head.take()) as usize;
+        let [what, in_transaction, bits] = head.take();
+        step.what = what.into();
+        step.in_transaction = in_transaction != 0;
+        step.did.error = Some(u16::from_le_bytes(head.take())).filter(|number| *number != 0);
+        let mut known = |bit: u8| {
+            let value = u64::from_le_bytes(head.take());
+            (bits >> bit & 1 == 1).then_some(value)
+        };
+        step.did.total_ns = known(0);
+        step.did.rows = known(1);
+        step.did.affected = known(2);
+        let whole = HEAD + waits * WAIT + text;
+        if whole > have {
+            buffer.resize(whole, 0);
+            let file = &self.file;
+            file.read_exact_at(&mut buffer[have..], place + have as u64)
+                .map_err(failed)?;
+        }
+        let (waited, text) = buffer[HEAD..whole].split_at(waits * WAIT);
+        step.after.clear();
+        step.after.extend(waited.chunks_exact(WAIT).map(|wait| {
+            let mut wait = Fields(wait);
+            (
+                u32::from_le_bytes(wait.take()),
+                u32::from_le_bytes(wait.take()),
+            )
+        }));
+        step.text.clear();
+        step.text.extend_from_slice(text);
+        Ok((next != NONE).then_some(next))
+    }
+}
+
+/// Takes fields off their front; there are as many bytes as are taken.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (field, rest) = self.0.split_first_chunk().expect("a field of the head");
+        self.0 = rest;
+        *field
+    }
+}

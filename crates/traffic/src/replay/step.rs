@@ -1,0 +1,56 @@
+//! What a session does next.
+
+/// What a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub(super) enum What {
+    /// A statement.
+    #[default]
+    Statement = 0,
+    /// The session gets another default schema; the text is its name.
+    Schema = 1,
+    /// The session begins anew.
+    Reset = 2,
+    /// The session ends.
+    Quit = 3,
+}
+
+impl From<u8> for What {
+    fn from(number: u8) -> Self {
+        match number {
+            1 => Self::Schema,
+            2 => Self::Reset,
+            3 => Self::Quit,
+            _ => Self::Statement,
+        }
+    }
+}
+
+/// What a statement came to when it was captured, as far as that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Did {
+    /// How long it took, in nanoseconds.
+    pub(super) total_ns: Option<u64>,
+    /// Rows returned.
+    pub(super) rows: Option<u64>,
+    /// Rows changed.
+    pub(super) affected: Option<u64>,
+    /// The number of the error that it failed with.
+    pub(super) error: Option<u16>,
+}
+
+/// A step of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Step {
+    /// When it was captured, in nanoseconds since 1970.
+    pub(super) at_ns: i64,
+    pub(super) what: What,
+    /// Which of the plan's classes it belongs to.
+    pub(super) class: u32,
+    /// Whether its session is in a transaction before it, and so may have locks.
+    pub(super) in_transaction: bool,
+    /// Steps of other sessions that have to be done before: a session, and the number of its step.
+    pub(super) after: Vec<(u32, u32)>,
+    pub(super) did: Did,
+    pub(super) text: Vec<u8>,
+}

@@ -1,0 +1,299 @@
+//! What came out, class by class, and where it is not what came out when it was captured.
+
+use super::step::{Did, Step};
+use crate::digest::{Class, Grid, Summary};
+use crate::{Command, Statement};
+use evenkeel_wire::Played;
+use hdrhistogram::Histogram;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The numbers of errors that depend on who came first: a deadlock, and a lock that was not to be had in time.
+const LOCKS: [u16; 4] = [1205, 1213, 3572, 3058];
+/// How much of a statement is shown with a difference.
+const SAMPLE: usize = 1000;
+
+/// How an outcome differs from the original's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Difference {
+    /// It failed, and did not before.
+    ErrorNew,
+    /// It failed before, and does not now.
+    ErrorGone,
+    /// It failed otherwise.
+    ErrorChanged,
+    /// It met a lock, or met one before: who comes first is chance.
+    Lock,
+    /// It returned another number of rows.
+    Rows,
+    /// It changed another number of rows.
+    Affected,
+}
+
+/// All of them, in the order in which reports have them.
+pub const DIFFERENCES: [Difference; 6] = [
+    Difference::ErrorNew,
+    Difference::ErrorGone,
+    Difference::ErrorChanged,
+    Difference::Rows,
+    Difference::Affected,
+    Difference::Lock,
+];
+
+impl Difference {
+    /// Returns its name in answers.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ErrorNew => "error-new",
+            Self::ErrorGone => "error-gone",
+            Self::ErrorChanged => "error-changed",
+            Self::Lock => "lock",
+            Self::Rows => "rows",
+            Self::Affected => "affected",
+        }
+    }
+
+    /// Whether it says that the server does something else, and not only that it was busier.
+    #[must_use]
+    pub fn counts(self) -> bool {
+        self != Self::Lock
+    }
+}
+
+/// A statement with another outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// The statement, or its beginning, without secrets.
+    pub sql: String,
+    /// Error number, rows and changed rows when it was captured, as far as known.
+    pub before: (Option<u16>, Option<u64>, Option<u64>),
+    /// The same now.
+    pub now: (Option<u16>, u64, u64),
+}
+
+/// How often outcomes of a class differ, and an example of each difference.
+#[derive(Debug, Clone, Default)]
+pub struct Differences {
+    counts: [u64; 6],
+    examples: [Option<Example>; 6],
+    /// Statements whose outcome was compared.
+    pub compared: u64,
+}
+
+impl Differences {
+    /// Returns those that there are, with how often and the first example.
+    pub fn all(&self) -> impl Iterator<Item = (Difference, u64, Option<&Example>)> {
+        let counts = DIFFERENCES.into_iter().zip(self.counts);
+        counts
+            .zip(&self.examples)
+            .filter(|((_, count), _)| *count > 0)
+            .map(|((difference, count), example)| (difference, count, example.as_ref()))
+    }
+
+    /// Returns how many statements differ by what the server does.
+    #[must_use]
+    pub fn counted(&self) -> u64 {
+        let all = self.all().filter(|(difference, ..)| difference.counts());
+        all.map(|(_, count, _)| count).sum()
+    }
+
+    fn add(&mut self, step: &Step, played: &Played) {
+        let Some(difference) = difference(&step.did, played) else {
+            return;
+        };
+        let place = DIFFERENCES.iter().position(|it| *it == difference);
+        let place = place.expect("one of all");
+        self.counts[place] += 1;
+        self.examples[place].get_or_insert_with(|| Example {
+            sql: String::from_utf8_lossy(&step.text[..step.text.len().min(SAMPLE)]).into_owned(),
+            before: (step.did.error, step.did.rows, step.did.affected),
+            now: (played.error, played.rows, played.affected),
+        });
+    }
+
+    /// Adds those of another class.
+    pub fn merge(&mut self, other: &Self) {
+        self.compared += other.compared;
+        for place in 0..self.counts.len() {
+            self.counts[place] += other.counts[place];
+            if self.examples[place].is_none() {
+                self.examples[place].clone_from(&other.examples[place]);
+            }
+        }
+    }
+}
+
+/// Returns how an outcome differs.
+fn difference(before: &Did, now: &Played) -> Option<Difference> {
+    let is_lock = |number: Option<u16>| number.is_some_and(|number| LOCKS.contains(&number));
+    let is_other = |before: Option<u64>, now| before.is_some_and(|before| before != now);
+    match (before.error, now.error) {
+        (before, now) if before != now && (is_lock(before) || is_lock(now)) => {
+            Some(Difference::Lock)
+        }
+        (None, Some(_)) => Some(Difference::ErrorNew),
+        (Some(_), None) => Some(Difference::ErrorGone),
+        (Some(before), Some(now)) if before != now => Some(Difference::ErrorChanged),
+        (Some(_), Some(_)) => None,
+        (None, None) if is_other(before.rows, now.rows) => Some(Difference::Rows),
+        (None, None) if is_other(before.affected, now.affected) => Some(Difference::Affected),
+        (None, None) => None,
+    }
+}
+
+/// One class.
+#[derive(Debug, Clone)]
+struct Sums {
+    class: Class,
+    differences: Differences,
+}
+
+/// Sums that many threads add to.
+#[derive(Debug)]
+pub(super) struct Tally {
+    grid: Grid,
+    /// One for each class of the original, then one for all others.
+    sums: Vec<Mutex<Sums>>,
+    late: Mutex<Histogram<u32>>,
+    pub(super) done: AtomicU64,
+    pub(super) lost: AtomicU64,
+    pub(super) gave_up: AtomicU64,
+    pub(super) warm_up: AtomicU64,
+}
+
+/// What a replay came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What the statements came to now, by the original's classes.
+    pub summary: Summary,
+    /// For each of its classes, then for all others: how outcomes differ.
+    pub differences: Vec<Differences>,
+    /// Statements replayed and counted.
+    pub statements: u64,
+    /// Statements replayed to warm the server up.
+    pub warm_up: u64,
+    /// Statements that were to be replayed and were not: their session was lost or had to stop.
+    pub lost: u64,
+    /// Sessions that could not be opened or broke, with the first reason.
+    pub lost_sessions: u64,
+    /// Why the first of them was lost.
+    pub loss: Option<String>,
+    /// How often a statement was sent though one that it waited for was not done.
+    pub gave_up: u64,
+    /// How much later than planned statements were sent, in microseconds.
+    pub late_us: Histogram<u32>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Tally {
+    pub(super) fn new(original: &Summary) -> Self {
+        let grid = Grid::of(original);
+        let sums = |class: &Class| Sums {
+            class: class.fresh(&grid),
+            differences: Differences::default(),
+        };
+        let classes = original.classes.iter().chain([&original.others]);
+        let mut late = Histogram::new(2).expect("two digits are allowed");
+        late.auto(true);
+        Self {
+            sums: classes.map(|class| Mutex::new(sums(class))).collect(),
+            grid,
+            late: Mutex::new(late),
+            done: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+            gave_up: AtomicU64::new(0),
+            warm_up: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a statement of the class at `place`, or of the others.
+    pub(super) fn add(&self, place: Option<usize>, step: &Step, played: &Played, took: Duration) {
+        self.done.fetch_add(1, Ordering::Relaxed);
+        let others = self.sums.len() - 1;
+        let Some(sums) = self.sums.get(place.unwrap_or(others)) else {
+            return;
+        };
+        let statement = Statement {
+            at_ns: step.at_ns,
+            connection: 0,
+            session: None,
+            user: None,
+            host: None,
+            schema: None,
+            command: Command::Query,
+            sql: &step.text,
+            sql_bytes: step.text.len() as u64,
+            is_unseen: false,
+            first_ns: None,
+            total_ns: Some(took.as_nanos() as u64),
+            lock_ns: None,
+            rows_sent: Some(played.rows),
+            rows_examined: None,
+            rows_affected: Some(played.affected),
+            bytes_in: None,
+            bytes_out: Some(played.bytes),
+            warnings: Some(played.warnings),
+            error: played.error,
+        };
+        let slot = self.grid.slot(step.at_ns);
+        let mut sums = sums
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        sums.class.count(&statement, slot);
+        sums.differences.compared += 1;
+        sums.differences.add(step, played);
+    }
+
+    /// Counts how much later than planned a statement was sent.
+    pub(super) fn late(&self, by: Duration) {
+        let mut late = self
+            .late
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // It grows by itself: nothing is out of its range.
+        let _ = late.record(by.as_micros() as u64);
+    }
+
+    /// Returns what came out.
+    pub(super) fn end(self, original: &Summary) -> Outcome {
+        let unpoisoned = |sums: Mutex<Sums>| {
+            sums.into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        };
+        let mut total = original.total.fresh(&self.grid);
+        let mut classes = Vec::new();
+        let mut differences = Vec::new();
+        for sums in self.sums.into_iter().map(unpoisoned) {
+            total.merge(&sums.class);
+            classes.push(sums.class);
+            differences.push(sums.differences);
+        }
+        let others = classes.pop().unwrap_or_default();
+        Outcome {
+            summary: Summary {
+                classes,
+                total,
+                others,
+                folded: original.folded,
+                left_out: 0,
+                series_from_ns: original.series_from_ns,
+                series_width_ns: original.series_width_ns,
+            },
+            differences,
+            statements: self.done.into_inner(),
+            warm_up: self.warm_up.into_inner(),
+            lost: self.lost.into_inner(),
+            lost_sessions: 0,
+            loss: None,
+            gave_up: self.gave_up.into_inner(),
+            late_us: self
+                .late
+                .into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+            seconds: 0.0,
+        }
+    }
+}
