@@ -11,6 +11,7 @@ fn choice() -> Choice {
     Choice {
         filter: Filter::default(),
         mode: SqlMode::default(),
+        times_are_exact: true,
         read_only: false,
         schemas: HashMap::new(),
         classes: 100,

@@ -10,24 +10,29 @@ Examples:
   evenkeel digest slow.log --since 2h --sort latency          The slowest of the last two hours
   evenkeel digest slow.log --database shop --match 'orders'   Only those in shop that mention orders
   evenkeel digest slow.log --html digest.html                 A page with plots, to share
+  evenkeel digest shop.pcap                                   What tcpdump captured
   evenkeel digest monday.log --json > monday.json
   evenkeel digest tuesday.log --compare monday.json           What is new, gone, slower, faster
 
 Statements that differ only in their values are one class. The command reads slow query logs and general query
-logs of MySQL and MariaDB, plain or compressed with gzip or zstd. A general log does not say how long
+logs of MySQL and MariaDB, and captured packets (pcap, pcapng), plain or compressed with gzip or zstd. A general log does not say how long
 statements took. Strings in statements that mention a password are never shown. Exit code 3: some entries
 could not be read; the report says how many, and where.";
 
-/// Show which statements cost the most, from a server's logs.
+/// Show which statements cost the most, from a server's logs or captured packets.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Digest {
-    /// The logs; - reads standard input.
+    /// The logs or captures; - reads standard input.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// The kind of log [default: detected from the contents].
+    /// The kind of file [default: detected from the contents].
     #[arg(long, value_name = "KIND")]
     pub source: Option<DigestSource>,
+    /// The port that the server listens on, for captured packets; repeat for several.
+    #[arg(long, value_name = "PORT", default_value = "3306",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
     /// How many classes the report shows; the JSON document has all classes that are kept.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     pub top: u16,
@@ -87,13 +92,15 @@ pub struct Digest {
     pub sql_mode: String,
 }
 
-/// The kind of log.
+/// The kind of file.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigestSource {
     /// The slow query log.
     SlowLog,
     /// The general query log.
     GeneralLog,
+    /// Captured packets: pcap or pcapng.
+    Packets,
 }
 
 /// Which classes come first.

@@ -24,6 +24,7 @@ mod mount;
 mod plugin;
 mod prewarm;
 mod queue;
+mod replay;
 mod repository;
 mod ssh;
 mod url;
@@ -67,6 +68,7 @@ pub use queue::{
     Queue, QueueCheck, QueueCompact, QueueForward, QueuePeek, QueueSalvage, QueueStatus,
     QueueTarget, QueueVerb,
 };
+pub use replay::{Replay, Speed};
 pub use repository::{
     Forget, Generations, GoBack, KeepRules, PRUNE_MIN_LIVE, Prune, Rebuild, RepositoryCare,
     RepositoryCopy, RepositoryVerb, Restore, Verify,
@@ -231,8 +233,10 @@ pub enum Verb {
     Load(Box<Load>),
     /// Run a file of SQL statements, in parallel where the order does not matter.
     Import(Box<Import>),
-    /// Show which statements cost the most, from a server's logs.
+    /// Show which statements cost the most, from a server's logs or captured packets.
     Digest(Box<Digest>),
+    /// Replay captured statements on another server, and compare the outcome.
+    Replay(Box<Replay>),
     /// Compress URLs to codes that sort and can be searched like the URLs.
     Url(Url),
     /// Install, upgrade and uninstall functions and queues on a server.

@@ -1,17 +1,16 @@
 //! `digest`.
 
 use super::page_file::PageFile;
-use super::piped::Piped;
-use crate::args::{self, DigestRules, DigestSort, DigestSource};
+use super::traffic_file::TrafficFile;
+use crate::args::{self, DigestRules, DigestSort};
 use crate::show::Face;
-use crate::show::answers::{DigestAnswer, DigestedFile, earlier_digest};
+use crate::show::answers::{DigestAnswer, earlier_digest};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_report::About;
 use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
 use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Options};
-use evenkeel_traffic::source::{GeneralLog, Input, Kind, SlowLog};
-use evenkeel_traffic::{Filter, Source, Statement};
+use evenkeel_traffic::{Filter, Statement};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -35,7 +34,8 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         .as_deref()
         .map(|path| earlier(path, rules))
         .transpose()?;
-    let inputs = args.files.iter().map(|path| input(path, args.source, face));
+    let open = |path| TrafficFile::open(path, args.source, ("--port", &args.port), face);
+    let inputs = args.files.iter().map(|path| open(path));
     let inputs = inputs.collect::<Result<Vec<_>>>();
     face.cancel().check()?;
     let inputs = inputs?;
@@ -44,8 +44,12 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
     let mut digest = Digest::new(options);
     let mut files = Vec::new();
-    for (input, kind) in inputs {
-        files.push(read(input, kind, &mut digest, face)?);
+    let mut add = |statement: &Statement<'_>| {
+        digest.add(statement);
+        Ok(())
+    };
+    for input in inputs {
+        files.push(input.read(&mut add, face)?);
         face.cancel().check()?;
     }
     let mut summary = digest.end();
@@ -81,70 +85,7 @@ fn key(class: &Class, sort: DigestSort) -> u64 {
     }
 }
 
-fn input(path: &Path, source: Option<DigestSource>, face: &Face) -> Result<(Input, Kind)> {
-    let input = match path == Path::new("-") {
-        true => Input::of("standard input", Piped::stdin(face.cancel())?)?,
-        false => Input::open(path)?,
-    };
-    let kind = match source {
-        Some(DigestSource::SlowLog) => Some(Kind::SlowLog),
-        Some(DigestSource::GeneralLog) => Some(Kind::GeneralLog),
-        None => input.kind,
-    };
-    let kind = kind.ok_or_else(|| {
-        Error::usage(format!(
-            "{} is neither a slow query log nor a general query log",
-            input.name
-        ))
-        .hint("if it is one whose beginning is damaged, say which with --source")
-    })?;
-    Ok((input, kind))
-}
-
-fn read(input: Input, kind: Kind, digest: &mut Digest, face: &Face) -> Result<DigestedFile> {
-    let name = input.name.clone();
-    let mut each = |statement: &Statement<'_>| {
-        digest.add(statement);
-        Ok(())
-    };
-    let zone = TimeZone::system();
-    let (coverage, unread) = match kind {
-        Kind::SlowLog => {
-            let mut log = SlowLog::new(input, zone);
-            (log.read(&mut each, face.cancel())?, log.unread().to_vec())
-        }
-        Kind::GeneralLog => {
-            let mut log = GeneralLog::new(input, zone);
-            (log.read(&mut each, face.cancel())?, log.unread().to_vec())
-        }
-    };
-    if coverage.undecodable > 0 {
-        let places = unread
-            .iter()
-            .map(|one| format!("line {}: {}", one.line, one.why));
-        let mut places: Vec<String> = places.collect();
-        if coverage.undecodable > unread.len() as u64 {
-            places.push("…".to_owned());
-        }
-        let (noun, be) = match coverage.undecodable {
-            1 => ("entry", "is"),
-            _ => ("entries", "are"),
-        };
-        face.warn(&format!(
-            "{name}: {} {noun} could not be read and {be} not counted ({})",
-            coverage.undecodable,
-            places.join("; ")
-        ));
-    }
-    Ok(DigestedFile {
-        file: name,
-        source: kind.name(),
-        entries: coverage.statements,
-        unreadable: coverage.undecodable,
-    })
-}
-
-fn mode(names: &str) -> SqlMode {
+pub(super) fn mode(names: &str) -> SqlMode {
     let has = |mode: &str| {
         names
             .split(',')
@@ -182,7 +123,7 @@ fn filter(args: &args::Digest) -> Result<Filter> {
 }
 
 /// Reads a time, or for how long ago it was; in nanoseconds since 1970.
-fn moment(text: &str) -> Result<i64> {
+pub(super) fn moment(text: &str) -> Result<i64> {
     let time = text.parse::<Timestamp>().ok().or_else(|| {
         let local: DateTime = text.parse().ok()?;
         Some(local.to_zoned(TimeZone::system()).ok()?.timestamp())
@@ -208,10 +149,10 @@ fn earlier(path: &Path, rules: Rules) -> Result<Vec<Earlier>> {
     })
 }
 
-fn about() -> About {
+pub(super) fn about() -> About {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     About {
-        command: format!("evenkeel {}", shell_words::join(words.skip(1))),
+        command: super::bench::about::command(words.skip(1), None),
         when: Zoned::now().strftime("%-d %B %Y, %H:%M %Z").to_string(),
         program: format!("evenkeel {}", env!("CARGO_PKG_VERSION")),
         ..About::default()

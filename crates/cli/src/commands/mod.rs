@@ -30,11 +30,13 @@ pub mod plugin;
 pub mod prewarm;
 pub mod prune;
 pub mod queue;
+mod replay;
 pub mod repository;
 pub mod restore;
 mod resume;
 mod retention;
 pub mod settings;
+mod traffic_file;
 pub mod url;
 pub mod verify;
 mod waiting;
@@ -71,6 +73,7 @@ pub fn writes_for_itself(verb: &Verb) -> bool {
             | Verb::Keys(_)
             | Verb::Prune(_)
             | Verb::Queue(_)
+            | Verb::Replay(_)
             | Verb::Repository(_)
     )
 }
@@ -112,6 +115,7 @@ pub fn run(verb: &Verb, face: &Face) -> Result<u8> {
         Verb::Forget(args) => forget::run(args, face),
         Verb::Prune(args) => prune::run(args, face),
         Verb::Prewarm(args) => prewarm::run(args, face),
+        Verb::Replay(args) => replay::run(args, face),
         Verb::Repository(args) => repository::run(args, face),
         Verb::Keys(args) => keys::run(args, face),
         Verb::Baseline(args) => baseline::run(args, face),

@@ -13,6 +13,7 @@ mod order;
 mod pcap;
 
 pub use connections::Options;
+pub(crate) use pcap::is_begun_by;
 pub use pcap::{Frame, Frames};
 
 use crate::statement::{Coverage, Source, Statement};

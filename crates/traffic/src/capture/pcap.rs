@@ -13,6 +13,23 @@ const BUFFER: usize = 512 << 10;
 /// Interfaces of one pcapng section; a capture of each has its own description.
 const MOST_INTERFACES: usize = 4096;
 
+/// How files begin: pcapng, and pcap with times in either unit, in the writer's byte order.
+const NG: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
+const MICROSECONDS: [u8; 4] = [0xA1, 0xB2, 0xC3, 0xD4];
+const NANOSECONDS: [u8; 4] = [0xA1, 0xB2, 0x3C, 0x4D];
+
+fn is_either(magic: [u8; 4], big: [u8; 4]) -> bool {
+    let [a, b, c, d] = big;
+    magic == big || magic == [d, c, b, a]
+}
+
+/// Returns whether these are the first bytes of a capture.
+pub(crate) fn is_begun_by(first: &[u8]) -> bool {
+    first.first_chunk().is_some_and(|magic| {
+        *magic == NG || is_either(*magic, MICROSECONDS) || is_either(*magic, NANOSECONDS)
+    })
+}
+
 /// A packet as it was captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
@@ -83,10 +100,10 @@ impl<R: Read> Frames<R> {
                 .hint("with tcpdump, give -U: it writes each packet at once"));
         }
         let magic: [u8; 4] = [0, 1, 2, 3].map(|n| frames.buffer[n]);
-        let per_second = match (magic, u32::from_be_bytes(magic)) {
-            (_, 0x0A0D_0D0A) => return Ok(frames),
-            (_, 0xA1B2_C3D4) | ([0xD4, 0xC3, 0xB2, 0xA1], _) => 1_000_000,
-            (_, 0xA1B2_3C4D) | ([0x4D, 0x3C, 0xB2, 0xA1], _) => 1_000_000_000,
+        let per_second = match magic {
+            NG => return Ok(frames),
+            _ if is_either(magic, MICROSECONDS) => 1_000_000,
+            _ if is_either(magic, NANOSECONDS) => 1_000_000_000,
             _ => {
                 return Err(Error::usage("this is not a capture: neither pcap nor pcapng").hint(
                     "write one with: tcpdump -i any -s 0 -w FILE 'tcp port 3306'; not its text output",

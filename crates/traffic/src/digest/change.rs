@@ -19,6 +19,20 @@ pub struct Earlier {
     pub averages_us: Vec<f64>,
 }
 
+impl Earlier {
+    /// Returns what is known of a class.
+    #[must_use]
+    pub fn of(class: &Class) -> Self {
+        Self {
+            id: class.id.clone(),
+            fingerprint: class.fingerprint.clone(),
+            count: class.count,
+            sum_us: class.sum_ns as f64 / 1000.0,
+            averages_us: averages_us(class),
+        }
+    }
+}
+
 /// What became of a class.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Changed {

@@ -49,7 +49,7 @@ pub fn page(summary: &Summary, changes: Option<&[Change]>, top: usize, about: Ab
         page.parts.push(Part::Heading(
             "What changed since the earlier digest".to_owned(),
         ));
-        page.parts.push(changed(changes, top.max(10)));
+        page.parts.push(changed_part(changes, top.max(10)));
     }
     for (place, class) in shown.iter().take(DETAILS).enumerate() {
         details(&mut page.parts, summary, place + 1, class);
@@ -89,7 +89,8 @@ fn share(summary: &Summary, class: &Class) -> f64 {
     100.0 * part as f64 / all.max(1) as f64
 }
 
-fn short(text: &str) -> String {
+/// Makes one line of a text, short enough for a table.
+pub(crate) fn short(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = text.replace(char::is_control, "\u{fffd}");
     head(&text, TITLE)
@@ -327,7 +328,8 @@ fn latency(summary: &Summary, class: &Class) -> Part {
     .into()
 }
 
-fn changed(changes: &[Change], top: usize) -> Part {
+/// Shows what changed since an earlier digest.
+pub(crate) fn changed_part(changes: &[Change], top: usize) -> Part {
     let told = changes
         .iter()
         .filter(|change| !matches!(change.changed, Changed::Same(_)));

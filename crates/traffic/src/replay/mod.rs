@@ -6,23 +6,28 @@
 //! | file | what |
 //! |---|---|
 //! | `access` | what a statement does, and to which tables |
+//! | `sorted` | statements in the order in which they took effect |
 //! | `order` | who waits for whom |
 //! | `step`, `spool` | what a session does next, and the file in which all of it lies |
 //! | `plan` | statements → steps |
 //! | `gate` | waiting for other sessions |
 //! | `play` | steps → a server |
 //! | `tally` | what came out, and how it differs |
+//! | `page` | the same as a page with plots |
 
 mod access;
 mod gate;
 mod order;
+mod page;
 mod plan;
 mod play;
+mod sorted;
 mod spool;
 mod step;
 mod tally;
 
 pub use access::Left;
+pub use page::page;
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};
 pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};

@@ -1,8 +1,10 @@
-//! Who waits for whom: a statement for those of other sessions that were done before it was sent, if one of the two
-//! changed what the other reads or changes.
+//! Who waits for whom: a statement for those of other sessions that were done before it, if one of the two changed what
+//! the other reads or changes.
 //!
-//! So who had seen another's commit sees it again, at whatever speed. What ran side by side may run in either order,
-//! as it might have. A change counts from its transaction's commit on. Of those that a statement has to wait for, the
+//! So who had seen another's commit sees it again, at whatever speed. A change counts from its transaction's commit on.
+//! What only reads does so as of its beginning, and waits for what was answered by then. What changes or locks reads
+//! the latest, and waits for all that took effect before it was done itself: so locks are taken in the order in which
+//! they were, and nobody who has one waits for somebody who needs it. Of those that a statement has to wait for, the
 //! ones are left out for which another one waits already.
 
 use std::collections::HashMap;
@@ -13,13 +15,40 @@ pub(super) type At = (u32, u32);
 /// More of one table are not kept; then those go that the others waited for.
 const MOST: usize = 1024;
 
+/// When something was there for others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct There {
+    /// It had taken effect.
+    pub(super) effect_ns: i64,
+    /// The client knew.
+    pub(super) known_ns: i64,
+}
+
+/// What a statement waits for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sees {
+    /// What clients knew by then: it reads as of that time.
+    Known(i64),
+    /// What had taken effect by then.
+    Effects(i64),
+}
+
+impl Sees {
+    fn sees(self, there: There) -> bool {
+        match self {
+            Self::Known(ns) => there.known_ns <= ns,
+            Self::Effects(ns) => there.effect_ns <= ns,
+        }
+    }
+}
+
 /// What somebody did.
 #[derive(Debug, Clone, Copy)]
 struct Deed {
     by: At,
-    end_ns: i64,
+    there: There,
     /// From when on another deed stands for this one: it waited for it.
-    covered_ns: i64,
+    covered: There,
 }
 
 /// What was done to a table.
@@ -33,9 +62,9 @@ struct Deeds {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Doing {
     pub(super) by: At,
-    /// When it was sent, and when it was done.
-    pub(super) from_ns: i64,
-    pub(super) to_ns: i64,
+    pub(super) sees: Sees,
+    /// When others could see what it did.
+    pub(super) there: There,
 }
 
 /// What was done so far.
@@ -73,18 +102,18 @@ impl Order {
         // What a session did before is done when this is: who waits for the last waits for all.
         for deed in &mut deeds.reads {
             if deed.by.0 == doing.by.0 {
-                deed.covered_ns = deed.covered_ns.min(doing.to_ns);
+                deed.cover(doing.there);
             }
         }
         add(&mut deeds.reads, doing);
     }
 
-    /// Takes note that a change of a table is there for all: it was sent at one time and committed at another.
-    pub(super) fn written(&mut self, table: u64, sent_ns: i64, commit: Doing) {
+    /// Takes note that a change of a table is committed; the change itself had waited for what it saw.
+    pub(super) fn written(&mut self, table: u64, change: Sees, commit: Doing) {
         let deeds = self.tables.entry(table).or_default();
         for deed in deeds.reads.iter_mut().chain(&mut deeds.writes) {
-            if deed.end_ns <= sent_ns || deed.by.0 == commit.by.0 {
-                deed.covered_ns = deed.covered_ns.min(commit.to_ns);
+            if change.sees(deed.there) || deed.by.0 == commit.by.0 {
+                deed.cover(commit.there);
             }
         }
         add(&mut deeds.writes, commit);
@@ -93,8 +122,8 @@ impl Order {
     /// Takes note that a statement may have changed anything.
     pub(super) fn changed_anything(&mut self, doing: Doing) {
         for deed in &mut self.anything {
-            if deed.end_ns <= doing.from_ns || deed.by.0 == doing.by.0 {
-                deed.covered_ns = deed.covered_ns.min(doing.to_ns);
+            if doing.sees.sees(deed.there) || deed.by.0 == doing.by.0 {
+                deed.cover(doing.there);
             }
         }
         add(&mut self.anything, doing);
@@ -111,18 +140,30 @@ impl Order {
     }
 }
 
+impl Deed {
+    /// Another deed stands for this one from when on it is there.
+    fn cover(&mut self, by: There) {
+        let covered = &mut self.covered;
+        covered.effect_ns = covered.effect_ns.min(by.effect_ns);
+        covered.known_ns = covered.known_ns.min(by.known_ns);
+    }
+}
+
 fn deed(doing: Doing) -> Deed {
     Deed {
         by: doing.by,
-        end_ns: doing.to_ns,
-        covered_ns: i64::MAX,
+        there: doing.there,
+        covered: There {
+            effect_ns: i64::MAX,
+            known_ns: i64::MAX,
+        },
     }
 }
 
 fn add(deeds: &mut Vec<Deed>, doing: Doing) {
     if deeds.len() >= MOST {
         // The oldest of those that another stands for; without any, the oldest.
-        deeds.sort_unstable_by_key(|deed| (deed.covered_ns, deed.end_ns));
+        deeds.sort_unstable_by_key(|deed| (deed.covered.known_ns, deed.there.known_ns));
         deeds.drain(..MOST / 2);
     }
     deeds.push(deed(doing));
@@ -130,7 +171,8 @@ fn add(deeds: &mut Vec<Deed>, doing: Doing) {
 
 fn gather(deeds: &[Deed], doing: Doing, after: &mut Vec<At>) {
     let before = deeds.iter().filter(|deed| {
-        deed.by.0 != doing.by.0 && deed.end_ns <= doing.from_ns && deed.covered_ns > doing.from_ns
+        let sees = |there| doing.sees.sees(there);
+        deed.by.0 != doing.by.0 && sees(deed.there) && !sees(deed.covered)
     });
     after.extend(before.map(|deed| deed.by));
 }
@@ -145,11 +187,15 @@ pub(super) fn tidy(after: &mut Vec<At>) {
 mod tests {
     use super::*;
 
-    fn doing(session: u32, step: u32, from_ns: i64, to_ns: i64) -> Doing {
+    /// A statement that waits for what was done by a time, and is done at another.
+    fn doing(session: u32, step: u32, sees_ns: i64, to_ns: i64) -> Doing {
         Doing {
             by: (session, step),
-            from_ns,
-            to_ns,
+            sees: Sees::Known(sees_ns),
+            there: There {
+                effect_ns: to_ns,
+                known_ns: to_ns,
+            },
         }
     }
 
@@ -163,12 +209,35 @@ mod tests {
     #[test]
     fn who_saw_a_commit_waits_for_it() {
         let mut order = Order::default();
-        order.written(1, 10, doing(1, 5, 20, 30));
+        order.written(1, Sees::Known(10), doing(1, 5, 20, 30));
         assert_eq!(waits(&order, false, doing(2, 0, 30, 40)), [(1, 5)]);
         // It was not done yet.
         assert!(waits(&order, false, doing(2, 0, 29, 40)).is_empty());
         // It is its own.
         assert!(waits(&order, false, doing(1, 6, 31, 40)).is_empty());
+    }
+
+    #[test]
+    fn who_got_the_locks_of_a_commit_waits_for_it() {
+        let mut order = Order::default();
+        let there = There {
+            effect_ns: 10,
+            known_ns: 30,
+        };
+        order.written(
+            1,
+            Sees::Effects(5),
+            Doing {
+                there,
+                ..doing(1, 5, 0, 0)
+            },
+        );
+        let sees = |sees| Doing {
+            sees,
+            ..doing(2, 0, 0, 0)
+        };
+        assert_eq!(waits(&order, true, sees(Sees::Effects(20))), [(1, 5)]);
+        assert!(waits(&order, false, sees(Sees::Known(20))).is_empty());
     }
 
     #[test]
@@ -185,8 +254,8 @@ mod tests {
     #[test]
     fn who_is_waited_for_already_is_left_out() {
         let mut order = Order::default();
-        order.written(1, 0, doing(1, 0, 0, 10));
-        order.written(1, 20, doing(2, 0, 20, 30));
+        order.written(1, Sees::Known(0), doing(1, 0, 0, 10));
+        order.written(1, Sees::Known(20), doing(2, 0, 20, 30));
         assert_eq!(waits(&order, false, doing(3, 0, 40, 50)), [(2, 0)]);
         // Before the second was done, the first stands for itself.
         assert_eq!(waits(&order, false, doing(3, 0, 25, 50)), [(1, 0)]);

@@ -1,7 +1,8 @@
 //! From statements to steps: what each session does, after whom, and what the original came to.
 
 use super::access::{Access, Act, Left, Table, access};
-use super::order::{self, Doing, Order};
+use super::order::{self, Doing, Order, Sees, There};
+use super::sorted::Sorted;
 use super::spool::{Place, Spool, Spooled};
 use super::step::{Did, Step, What};
 use crate::digest::fingerprint::{Rules, SqlMode, dialect};
@@ -14,6 +15,8 @@ use std::path::Path;
 
 /// Classes are told apart up to so many; all beyond count together.
 const CLASSES_MAX: usize = 1 << 17;
+/// A longer text is no commit.
+const COMMIT_MAX: usize = 256;
 /// What stands for a password in a captured statement.
 const HIDDEN: &[u8] = b"'***'";
 
@@ -24,6 +27,8 @@ pub struct Choice {
     pub filter: Filter,
     /// How the server read them.
     pub mode: SqlMode,
+    /// Whether it is known to the microsecond when a statement was sent and done.
+    pub times_are_exact: bool,
     /// Leave out what changes data.
     pub read_only: bool,
     /// Default schemas that have another name where the replay runs.
@@ -76,8 +81,8 @@ struct Open {
     schema: Option<String>,
     autocommit: bool,
     in_transaction: bool,
-    /// Tables changed since the transaction began, and when the first change was sent.
-    changed: BTreeMap<u64, i64>,
+    /// Tables changed since the transaction began, and what the first change had waited for.
+    changed: BTreeMap<u64, Sees>,
     changed_anything: bool,
 }
 
@@ -91,11 +96,14 @@ pub struct Planner {
     /// Those that ended, by their number.
     sessions: Vec<Option<Session>>,
     classes: HashMap<String, u32>,
+    sorted: Sorted,
     order: Order,
     left: BTreeMap<Left, u64>,
     statements: u64,
     waits: u64,
     span_ns: Option<(i64, i64)>,
+    /// When the last of all took effect.
+    clock_ns: i64,
 }
 
 impl Planner {
@@ -118,11 +126,13 @@ impl Planner {
             open: HashMap::new(),
             sessions: Vec::new(),
             classes: HashMap::new(),
+            sorted: Sorted::default(),
             order: Order::default(),
             left: BTreeMap::new(),
             statements: 0,
             waits: 0,
             span_ns: None,
+            clock_ns: i64::MIN,
         })
     }
 
@@ -132,32 +142,52 @@ impl Planner {
     ///
     /// `Failed` where there is no space for it.
     pub fn add(&mut self, one: &Statement<'_>) -> Result<()> {
-        match one.command {
-            Command::Connect | Command::Prepare => return Ok(()),
-            Command::Quit => return self.quit(one),
-            _ => {}
-        }
-        if !self.choice.filter.keeps(one) {
+        if matches!(one.command, Command::Connect | Command::Prepare) || !self.is_wanted(one) {
             return Ok(());
         }
-        let what = match one.command {
-            Command::Query | Command::Execute => What::Statement,
-            // RESET_CONNECTION and CHANGE_USER.
-            Command::Other(31 | 17) => What::Reset,
-            // The next statement's default schema says the same.
-            Command::Other(2) | Command::Other(0x0e | 0x18..=0x1a) => return Ok(()),
-            _ => return Ok(self.leave(Left::Command)),
-        };
-        if what == What::Reset {
-            return self.reset(one);
+        if !self.choice.times_are_exact {
+            return self.take(one, self.clock_ns.saturating_add(1).max(one.at_ns));
         }
-        let mut access = access(one.sql, dialect(self.choice.mode));
+        let dialect = dialect(self.choice.mode);
+        let is_commit = one.sql.len() < COMMIT_MAX && access(one.sql, dialect).act == Act::Commit;
+        let effect_ns = if is_commit { one.at_ns } else { done_ns(one) };
+        self.sorted.push(one, effect_ns);
+        self.take_sorted(false)
+    }
+
+    fn is_wanted(&self, one: &Statement<'_>) -> bool {
+        one.command == Command::Quit || self.choice.filter.keeps(one)
+    }
+
+    fn take_sorted(&mut self, is_end: bool) -> Result<()> {
+        while let Some(kept) = self.sorted.pop(is_end) {
+            self.take(&kept.statement(), kept.effect_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Takes a statement that comes in its place.
+    fn take(&mut self, one: &Statement<'_>, effect_ns: i64) -> Result<()> {
+        self.clock_ns = self.clock_ns.max(effect_ns);
+        match one.command {
+            Command::Quit => return self.quit(one),
+            Command::Query | Command::Execute => {}
+            // RESET_CONNECTION and CHANGE_USER.
+            Command::Other(31 | 17) => return self.reset(one),
+            // The next statement's default schema says the same; the others leave nothing behind.
+            Command::Other(2 | 0x0e | 0x18..=0x1a) => return Ok(()),
+            _ => {
+                self.leave(Left::Command);
+                return Ok(());
+            }
+        }
+        let access = access(one.sql, dialect(self.choice.mode));
         if let Some(left) = self.reason_to_leave(one, &access) {
             self.leave(left);
             return Ok(());
         }
-        self.follow_schema(one, &mut access)?;
-        self.statement(one, &access)
+        self.follow_schema(one, &access)?;
+        self.statement(one, &access, effect_ns)
     }
 
     fn leave(&mut self, left: Left) {
@@ -257,7 +287,7 @@ impl Planner {
     }
 
     /// Gives the session the default schema that the statement ran in.
-    fn follow_schema(&mut self, one: &Statement<'_>, access: &mut Access) -> Result<()> {
+    fn follow_schema(&mut self, one: &Statement<'_>, access: &Access) -> Result<()> {
         if access.uses.is_some() {
             return Ok(());
         }
@@ -278,16 +308,26 @@ impl Planner {
         self.step(one, &step)
     }
 
-    fn statement(&mut self, one: &Statement<'_>, access: &Access) -> Result<()> {
+    fn statement(&mut self, one: &Statement<'_>, access: &Access, effect_ns: i64) -> Result<()> {
         let class = self.class(one);
-        let to_ns = done_ns(one);
         let mapped = self.use_schema(one, access);
+        let is_snapshot = self.choice.times_are_exact && access.act == Act::Read;
+        let known_ns = match self.choice.times_are_exact {
+            true => done_ns(one),
+            false => effect_ns,
+        };
         let open = self.session(one);
         let in_transaction = open.in_transaction;
         let doing = Doing {
             by: (open.number, open.steps),
-            from_ns: one.at_ns,
-            to_ns,
+            sees: match is_snapshot {
+                true => Sees::Known(one.at_ns),
+                false => Sees::Effects(effect_ns),
+            },
+            there: There {
+                effect_ns,
+                known_ns,
+            },
         };
         let schema = open.schema.clone();
         let tables: Vec<(u64, bool)> = access
@@ -367,7 +407,7 @@ impl Planner {
         };
         for (table, is_written) in tables {
             if *is_written {
-                open.changed.entry(*table).or_insert(doing.from_ns);
+                open.changed.entry(*table).or_insert(doing.sees);
             } else {
                 order.read(*table, doing);
             }
@@ -389,8 +429,8 @@ impl Planner {
         }
         let commits = !open.in_transaction || access.act == Act::Begin;
         if commits {
-            for (table, sent_ns) in std::mem::take(&mut open.changed) {
-                order.written(table, sent_ns, doing);
+            for (table, sees) in std::mem::take(&mut open.changed) {
+                order.written(table, sees, doing);
             }
             if std::mem::take(&mut open.changed_anything) {
                 order.changed_anything(doing);
@@ -404,6 +444,7 @@ impl Planner {
     ///
     /// `Failed` where there is no space for it.
     pub fn end(mut self) -> Result<Plan> {
+        self.take_sorted(true)?;
         let mut open: Vec<Open> = std::mem::take(&mut self.open).into_values().collect();
         open.sort_unstable_by_key(|open| open.number);
         for open in open {

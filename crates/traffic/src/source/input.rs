@@ -1,6 +1,7 @@
-//! The bytes of a file, unpacked where it is packed, and what kind of log they are.
+//! The bytes of a file, decompressed where it is compressed, and what kind of file it is.
 
 use super::{general_log, slow_log};
+use crate::capture;
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result};
 use flate2::read::MultiGzDecoder;
@@ -20,6 +21,8 @@ pub enum Kind {
     SlowLog,
     /// The general query log.
     GeneralLog,
+    /// Captured packets, in pcap or pcapng.
+    Packets,
 }
 
 impl Kind {
@@ -29,13 +32,17 @@ impl Kind {
         match self {
             Self::SlowLog => "slow-log",
             Self::GeneralLog => "general-log",
+            Self::Packets => "packets",
         }
     }
 
-    /// Returns what a log is whose first bytes are these; `None` for what is neither. A log without an entry is a
-    /// slow log: both are empty then.
+    /// Returns what a file is whose first bytes are these; `None` for what is none of them. A log without an entry is
+    /// a slow log: both are empty then.
     #[must_use]
     pub fn of(first: &[u8]) -> Option<Self> {
+        if capture::is_begun_by(first) {
+            return Some(Self::Packets);
+        }
         for line in first.split(|byte| *byte == b'\n') {
             if slow_log::begins_entry(line) {
                 return Some(Self::SlowLog);

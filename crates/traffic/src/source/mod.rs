@@ -1,13 +1,15 @@
-//! Where statements come from, other than the wire.
+//! Where statements come from: logs, and files of packets.
 
 mod general_log;
 mod input;
 mod lines;
+mod opened;
 mod slow_log;
 mod times;
 
 pub use general_log::GeneralLog;
 pub use input::{Input, Kind};
+pub use opened::Opened;
 pub use slow_log::SlowLog;
 
 use crate::Command;

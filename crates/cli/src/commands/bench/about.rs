@@ -67,7 +67,10 @@ pub(super) fn about(seed: Option<u64>, datadir: Option<&Path>, server: Vec<Fact>
 }
 
 /// Returns the command line that does it again: without passwords, with the seed.
-fn command(words: impl Iterator<Item = String>, seed: Option<u64>) -> String {
+pub(in crate::commands) fn command(
+    words: impl Iterator<Item = String>,
+    seed: Option<u64>,
+) -> String {
     let is_password =
         |word: &String| word.starts_with("--password=") || word.len() > 2 && word.starts_with("-p");
     let mut kept: Vec<String> = words.filter(|word| !is_password(word)).collect();

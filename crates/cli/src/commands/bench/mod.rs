@@ -1,6 +1,6 @@
 //! `bench`.
 
-mod about;
+pub(super) mod about;
 mod compare;
 mod experiment;
 mod oltp;

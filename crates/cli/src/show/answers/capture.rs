@@ -32,6 +32,8 @@ pub struct CaptureAnswer {
     pub damage: Option<String>,
     /// Nothing of the above is missing.
     pub complete: bool,
+    #[serde(skip)]
+    missing: Vec<String>,
 }
 
 impl CaptureAnswer {
@@ -43,13 +45,7 @@ impl CaptureAnswer {
         cut: bool,
         damage: Option<&Error>,
     ) -> Self {
-        let missing = [
-            coverage.unseen,
-            coverage.packets_dropped,
-            coverage.bytes_missing,
-            coverage.connections_encrypted,
-            coverage.undecodable,
-        ];
+        let missing = not_seen(coverage, cut, damage);
         Self {
             statements: coverage.statements,
             shown,
@@ -62,57 +58,56 @@ impl CaptureAnswer {
             undecodable: coverage.undecodable,
             cut,
             damage: damage.map(Error::chain),
-            complete: missing == [0; 5] && !cut && damage.is_none(),
+            complete: missing.is_empty(),
+            missing,
         }
     }
+}
 
-    /// Says what was not seen.
-    fn missing(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        let mut add = |count: u64, text: String| {
-            if count > 0 {
-                all.push(text);
-            }
-        };
-        add(
-            self.unseen,
+/// Says what was not seen.
+pub fn not_seen(coverage: &Coverage, is_cut: bool, damage: Option<&Error>) -> Vec<String> {
+    let counts = [
+        (
+            coverage.unseen,
             format!(
                 "{} without text or values",
-                units::count(self.unseen, "statement")
+                units::count(coverage.unseen, "statement")
             ),
-        );
-        add(
-            self.packets_dropped,
+        ),
+        (
+            coverage.packets_dropped,
             format!(
                 "{} dropped by the kernel",
-                units::count(self.packets_dropped, "packet")
+                units::count(coverage.packets_dropped, "packet")
             ),
-        );
-        add(
-            self.bytes_missing,
+        ),
+        (
+            coverage.bytes_missing,
             format!(
                 "{} missing from connections",
-                units::bytes(self.bytes_missing)
+                units::bytes(coverage.bytes_missing)
             ),
-        );
-        add(
-            self.connections_encrypted,
+        ),
+        (
+            coverage.connections_encrypted,
             format!(
                 "{} hidden by TLS",
-                units::count(self.connections_encrypted, "connection")
+                units::count(coverage.connections_encrypted, "connection")
             ),
-        );
-        add(
-            self.undecodable,
-            format!("{} not decoded", units::count(self.undecodable, "packet")),
-        );
-        add(
-            self.cut.into(),
-            "the capture ends within a packet".to_owned(),
-        );
-        all.extend(self.damage.clone());
-        all
-    }
+        ),
+        (
+            coverage.undecodable,
+            format!(
+                "{} not decoded",
+                units::count(coverage.undecodable, "packet")
+            ),
+        ),
+        (is_cut.into(), "the capture ends within a packet".to_owned()),
+    ];
+    let missing = counts.into_iter().filter(|(count, _)| *count > 0);
+    let mut all: Vec<String> = missing.map(|(_, text)| text).collect();
+    all.extend(damage.map(Error::chain));
+    all
 }
 
 impl Answer for CaptureAnswer {
@@ -129,7 +124,7 @@ impl Answer for CaptureAnswer {
             0 => String::new(),
             some => format!(", {some} not answered before the end"),
         };
-        let seen = match &self.missing()[..] {
+        let seen = match &self.missing[..] {
             [] => "nothing is missing".to_owned(),
             missing => format!("not seen: {}", missing.join("; ")),
         };

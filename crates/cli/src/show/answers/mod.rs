@@ -28,6 +28,7 @@ mod prewarm;
 mod queue;
 mod rebuild;
 mod repeated;
+mod replay;
 mod restore;
 mod settings;
 mod showdown;
@@ -36,7 +37,7 @@ mod url;
 
 pub use backup::BackupAnswer;
 pub use binlog::ExtractAnswer;
-pub use capture::CaptureAnswer;
+pub use capture::{CaptureAnswer, not_seen};
 pub use copy::CopyAnswer;
 pub use digest::{DigestAnswer, DigestedFile, earlier_digest};
 pub use doctor::{Check, DoctorAnswer, LeftOut, ShownLayout, ShownMethod, ShownRoot};
@@ -54,6 +55,7 @@ pub use plugin_queue::{QueueInstallAnswer, QueuePluginAnswer, QueueUninstallAnsw
 pub use plugin_queue_sql::{QueueSqlInstallAnswer, QueueSqlStatusAnswer, QueueSqlUninstallAnswer};
 pub use queue::{QueueCheckAnswer, QueueSalvageAnswer, forward_metrics, queue_metrics};
 pub use rebuild::RebuildAnswer;
+pub use replay::{ReplayAnswer, earlier_replay};
 pub use restore::VerifyAnswer;
 pub use settings::{SettingsAnswer, ShownSetting};
 pub use tpcc::TpccConditions;

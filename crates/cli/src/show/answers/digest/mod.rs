@@ -1,6 +1,6 @@
 //! The answer of `digest`.
 
-mod text;
+pub(super) mod text;
 
 use super::Answer;
 use evenkeel_traffic::digest::fingerprint::Rules;
@@ -55,16 +55,16 @@ struct SeriesPlace {
 }
 
 #[derive(Serialize)]
-struct ShownClass {
+pub(super) struct ShownClass {
     #[serde(skip_serializing_if = "String::is_empty")]
     id: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    fingerprint: String,
-    count: u64,
+    pub(super) fingerprint: String,
+    pub(super) count: u64,
     prepares: u64,
     qps: f64,
     share_of_time: f64,
-    latency_us: Option<Latency>,
+    pub(super) latency_us: Option<Latency>,
     lock_us: f64,
     rows_sent: Option<u64>,
     rows_examined: Option<u64>,
@@ -83,13 +83,13 @@ struct ShownClass {
 }
 
 #[derive(Serialize)]
-struct Latency {
+pub(super) struct Latency {
     count: u64,
     sum: f64,
     min: f64,
-    avg: f64,
+    pub(super) avg: f64,
     p50: u64,
-    p95: u64,
+    pub(super) p95: u64,
     p99: u64,
     max: f64,
     histogram: Vec<Step>,
@@ -126,14 +126,14 @@ struct Interval {
 }
 
 #[derive(Serialize)]
-struct ShownChange {
+pub(super) struct ShownChange {
     id: String,
     fingerprint: String,
     /// `new`, `gone`, `slower`, `faster`, `same` or `unknown`.
-    change: &'static str,
+    pub(super) change: &'static str,
     count: [u64; 2],
     sum_us: [f64; 2],
-    change_percent: Option<f64>,
+    pub(super) change_percent: Option<f64>,
     p: Option<f64>,
 }
 
@@ -205,7 +205,7 @@ fn name(rules: Rules) -> &'static str {
 }
 
 impl ShownClass {
-    fn of(class: &Class, summary: &Summary) -> Self {
+    pub(super) fn of(class: &Class, summary: &Summary) -> Self {
         let all = summary.total.sum_ns.max(1) as f64;
         let buckets = class.series.buckets.iter().enumerate();
         Self {
@@ -272,7 +272,7 @@ impl Latency {
 }
 
 impl ShownChange {
-    fn of(change: &Change) -> Self {
+    pub(super) fn of(change: &Change) -> Self {
         let verdict = match &change.changed {
             Changed::Latency(verdict) | Changed::Same(Some(verdict)) => Some(verdict),
             _ => None,
@@ -298,16 +298,36 @@ impl ShownChange {
 
 /// Reads an earlier answer; says what is wrong with it.
 pub fn earlier_digest(text: &[u8], rules: Rules) -> Result<Vec<Earlier>, String> {
-    let answer: Value =
-        serde_json::from_slice(text).map_err(|error| format!("is not JSON: {error}"))?;
-    if answer["schema"] != SCHEMA {
-        return Err("is not the answer of a digest".to_owned());
-    }
+    let answer = answer(text, SCHEMA, "is not the answer of a digest")?;
     if answer["fingerprints"] != name(rules) {
         return Err("has fingerprints of other rules".to_owned());
     }
+    classes(&answer, "")
+}
+
+/// Reads the classes of an earlier answer with this schema; `at` is where each has its sums.
+pub(super) fn earlier_classes(
+    text: &[u8],
+    schema: &str,
+    is_another: &str,
+    at: &str,
+) -> Result<Vec<Earlier>, String> {
+    classes(&answer(text, schema, is_another)?, at)
+}
+
+fn answer(text: &[u8], schema: &str, is_another: &str) -> Result<Value, String> {
+    let answer: Value =
+        serde_json::from_slice(text).map_err(|error| format!("is not JSON: {error}"))?;
+    match answer["schema"] == schema {
+        true => Ok(answer),
+        false => Err(is_another.to_owned()),
+    }
+}
+
+fn classes(answer: &Value, at: &str) -> Result<Vec<Earlier>, String> {
     let classes = answer["classes"].as_array().into_iter().flatten();
     let classes = classes.map(|class| {
+        let class = class.pointer(at)?;
         let intervals = class["series"].as_array().into_iter().flatten();
         Some(Earlier {
             id: class["id"].as_str()?.to_owned(),

@@ -224,7 +224,7 @@ fn histogram(all: &Latency) -> String {
     lines.collect()
 }
 
-fn changed(changes: &[ShownChange], top: usize) -> String {
+pub(in crate::show::answers) fn changed(changes: &[ShownChange], top: usize) -> String {
     let told: Vec<&ShownChange> = changes
         .iter()
         .filter(|one| !matches!(one.change, "same" | "unknown"))
@@ -294,7 +294,7 @@ fn local(time: Timestamp) -> String {
 }
 
 /// Writes a time: three digits that count.
-fn micros(us: f64) -> String {
+pub(in crate::show::answers) fn micros(us: f64) -> String {
     let (value, unit) = match us {
         us if us < 1000.0 => (us, "µs"),
         us if us < 1_000_000.0 => (us / 1000.0, "ms"),
@@ -320,12 +320,12 @@ fn bar(share: f64, width: usize) -> String {
 }
 
 /// Makes one line of a text in which a terminal finds nothing to obey.
-fn plain(text: &str) -> String {
+pub(in crate::show::answers) fn plain(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     words.replace(is_obeyed, "\u{fffd}")
 }
 
-fn short(text: &str, letters: usize) -> String {
+pub(in crate::show::answers) fn short(text: &str, letters: usize) -> String {
     match text.char_indices().nth(letters) {
         Some((at, _)) => format!("{}…", text[..at].trim_end()),
         None => text.to_owned(),

@@ -1,0 +1,118 @@
+//! `replay`.
+
+use super::{Connection, DigestSource};
+use clap::{ArgGroup, Args};
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  evenkeel replay shop.pcap --read-only -h test-db            Only what reads, as fast as it was
+  evenkeel replay shop.pcap --allow-writes -h test-db --speed max
+  evenkeel replay slow.log --read-only -h test-db --warm-up 5m --html replay.html
+  evenkeel replay shop.pcap --allow-writes -h old --json > old.json
+  evenkeel replay shop.pcap --allow-writes -h new --compare old.json    Is the new version slower?
+
+Each session of the capture is a session again. Its statements keep their order and, unless --speed says
+otherwise, their times. A statement also waits for those of other sessions that it had seen the result of: they
+were done before it was sent, and one of the two changed a table that both name. Prepared statements run as
+text, with their values. The report compares errors, row counts and latency with the capture, class by class.
+
+For a fair comparison, restore the server's data to the state it had when the capture began, before each
+replay: `evenkeel baseline` does that in a second. Never replay writes on a server whose data you need.
+
+Exit code 3: some statements could not be replayed; the report says why. Exit code 4: some had another outcome
+than in the capture.";
+
+/// Replay captured statements on another server, and compare the outcome.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES,
+          group = ArgGroup::new("what").required(true).args(["read_only", "allow_writes"]))]
+pub struct Replay {
+    /// The capture (pcap, pcapng) or log; - reads standard input.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replay only what reads; the server refuses everything else.
+    #[arg(long)]
+    pub read_only: bool,
+    /// Replay what writes, too. The server's data will change.
+    #[arg(long)]
+    pub allow_writes: bool,
+    /// How fast: a factor, or `max` to send each statement as soon as the one before it is done.
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
+    pub speed: Speed,
+    /// Replay the beginning of the capture, up to this time, without counting it.
+    #[arg(long, value_name = "TIME", value_parser = super::span)]
+    pub warm_up: Option<Duration>,
+    /// Use another name for a default database; may be repeated.
+    #[arg(long, value_name = "OLD=NEW")]
+    pub map_database: Vec<String>,
+    /// Stop when a session is lost, instead of replaying the others.
+    #[arg(long)]
+    pub stop_on_loss: bool,
+    /// Also compare with an earlier replay: a file with the --json output of this command.
+    #[arg(long, value_name = "BEFORE.json")]
+    pub compare: Option<PathBuf>,
+    /// How many classes the report shows; the JSON document has all classes that are kept.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    pub top: u16,
+    /// Also write the report as an HTML page with plots.
+    #[arg(long, value_name = "FILE.html")]
+    pub html: Option<PathBuf>,
+    /// The kind of file [default: detected from the contents].
+    #[arg(long, value_name = "KIND", help_heading = "The capture")]
+    pub source: Option<DigestSource>,
+    /// The port that the captured server listened on; repeat for several.
+    #[arg(long, value_name = "PORT", default_value = "3306", help_heading = "The capture",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub captured_port: Vec<u16>,
+    /// The captured server's sql_mode: ANSI_QUOTES and NO_BACKSLASH_ESCAPES change what counts as a string.
+    #[arg(
+        long,
+        value_name = "MODES",
+        default_value = "",
+        help_heading = "The capture"
+    )]
+    pub sql_mode: String,
+    /// Where to keep the statements during the run [default: $TMPDIR or /tmp].
+    #[arg(long, value_name = "DIR", help_heading = "The capture")]
+    pub tmpdir: Option<PathBuf>,
+    /// Only statements from this time on: `2026-11-28 10:00`, or `2h` for two hours ago.
+    #[arg(long, value_name = "TIME", help_heading = "Which statements")]
+    pub since: Option<String>,
+    /// Only statements before this time.
+    #[arg(long, value_name = "TIME", help_heading = "Which statements")]
+    pub until: Option<String>,
+    /// Only statements of this account; may be repeated.
+    #[arg(long, value_name = "NAME", help_heading = "Which statements")]
+    pub only_user: Vec<String>,
+    /// Only statements with this default database; may be repeated.
+    #[arg(long, value_name = "NAME", help_heading = "Which statements")]
+    pub only_database: Vec<String>,
+    /// Only statements from this host; may be repeated.
+    #[arg(long, value_name = "NAME", help_heading = "Which statements")]
+    pub only_host: Vec<String>,
+    /// The server to replay on.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// How fast to replay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// So many times as fast.
+    Times(f64),
+    /// As fast as the server answers.
+    Max,
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed::Max);
+    }
+    let times: Option<f64> = text.parse().ok();
+    times
+        .filter(|times| (0.001..=1000.0).contains(times))
+        .map(Speed::Times)
+        .ok_or_else(|| "give a factor from 0.001 to 1000, or max".to_owned())
+}

@@ -1,0 +1,140 @@
+//! `replay`.
+
+use super::digest::{about, mode, moment};
+use super::page_file::PageFile;
+use super::traffic_file::TrafficFile;
+use crate::args;
+use crate::settings;
+use crate::show::Face;
+use crate::show::answers::{ReplayAnswer, earlier_replay};
+use evenkeel_op::paths::unreadable;
+use evenkeel_op::{Error, Result, Run, exit};
+use evenkeel_traffic::Filter;
+use evenkeel_traffic::digest::{Earlier, changes};
+use evenkeel_traffic::replay::{self, Choice, Options, Outcome, Plan, Planner, Speed};
+use evenkeel_wire::Connection;
+use std::collections::HashMap;
+use std::path::Path;
+
+/// How many classes are told apart.
+const CLASSES: usize = 1000;
+
+/// Runs the command.
+pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
+    let mut choice = choice(args)?;
+    let before = args.compare.as_deref().map(earlier).transpose()?;
+    let connect = settings::connect(&args.connection, "replay", face)?;
+    let port = ("--captured-port", &args.captured_port[..]);
+    let input = TrafficFile::open(&args.file, args.source, port, face)?;
+    choice.times_are_exact = input.has_exact_times();
+    let taken = [&args.file].into_iter().chain(&args.compare);
+    let html = args.html.as_deref();
+    let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
+    // A server that is not there is said before an hour of reading.
+    let version = Connection::open(&connect, face.cancel())?
+        .version()
+        .to_owned();
+    let tmpdir = args.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
+    let mut planner = Planner::new(choice, &tmpdir)?;
+    let file = input.read(&mut |statement| planner.add(statement), face)?;
+    face.cancel().check()?;
+    let is_whole = file.unreadable == 0;
+    let plan = planner.end()?;
+    if plan.statements == 0 {
+        return Err(nothing(&plan));
+    }
+    let run = Run {
+        progress: face.progress(),
+        cancel: face.cancel(),
+    };
+    let outcome = replay::play(&plan, &connect, &options(args), run)?;
+    let captured: Vec<Earlier> = plan.original.classes.iter().map(Earlier::of).collect();
+    let latency = changes(&captured, &outcome.summary);
+    let changes = before.map(|before| changes(&before, &outcome.summary));
+    let top = usize::from(args.top);
+    if let Some(html) = html {
+        let page = replay::page(&plan, &outcome, &latency, changes.as_deref(), top, about());
+        html.write(&page.to_html())?;
+    }
+    let code = code(&plan, &outcome, is_whole);
+    face.answer(&ReplayAnswer::new(
+        file,
+        version,
+        &plan,
+        &outcome,
+        &latency,
+        changes.as_deref(),
+        top,
+    ));
+    Ok(code)
+}
+
+fn nothing(plan: &Plan) -> Error {
+    let left = plan.left.iter();
+    let left: Vec<String> = left
+        .map(|(left, count)| format!("{count} {}", left.reason()))
+        .collect();
+    let error = Error::usage("there is no statement to replay");
+    match left.is_empty() {
+        true => error.hint("is it the right file, and do the filters keep any statement?"),
+        false => error.hint(format!("not replayed: {}", left.join("; "))),
+    }
+}
+
+fn code(plan: &Plan, outcome: &Outcome, is_whole: bool) -> u8 {
+    let differ: u64 = outcome.differences.iter().map(|one| one.counted()).sum();
+    let is_all = is_whole && outcome.lost == 0 && plan.left.is_empty();
+    match (differ, is_all) {
+        (1.., _) => exit::DIFFERS,
+        (0, false) => exit::PARTIAL,
+        (0, true) => exit::DONE,
+    }
+}
+
+fn choice(args: &args::Replay) -> Result<Choice> {
+    let time = |text: &Option<String>| text.as_deref().map(moment).transpose();
+    let pairs = args.map_database.iter().map(|text| {
+        let both = text.split_once('=');
+        let both = both.filter(|(old, new)| !old.is_empty() && !new.is_empty());
+        let (old, new) = both.ok_or_else(|| {
+            Error::usage(format!("'{text}' does not name two databases"))
+                .hint("write --map-database shop=shop_copy: the captured name, and the new one")
+        })?;
+        Ok((old.to_owned(), new.to_owned()))
+    });
+    Ok(Choice {
+        filter: Filter {
+            since_ns: time(&args.since)?,
+            until_ns: time(&args.until)?,
+            users: args.only_user.clone(),
+            schemas: args.only_database.clone(),
+            hosts: args.only_host.clone(),
+            ..Filter::default()
+        },
+        mode: mode(&args.sql_mode),
+        times_are_exact: true,
+        read_only: args.read_only,
+        schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
+        classes: CLASSES,
+    })
+}
+
+fn options(args: &args::Replay) -> Options {
+    Options {
+        speed: match args.speed {
+            args::Speed::Times(times) => Speed::Times(times),
+            args::Speed::Max => Speed::Max,
+        },
+        warm_up: args.warm_up.unwrap_or_default(),
+        read_only: args.read_only,
+        stop_on_loss: args.stop_on_loss,
+    }
+}
+
+fn earlier(path: &Path) -> Result<Vec<Earlier>> {
+    let text = std::fs::read(path).map_err(|error| unreadable("earlier replay", path, error))?;
+    earlier_replay(&text).map_err(|why| {
+        Error::usage(format!("{} {why}", path.display()))
+            .hint("give it what 'evenkeel replay --json' printed")
+    })
+}

@@ -1,0 +1,182 @@
+//! A replay as people read it: what ran and what did not, how outcomes differ, and a line for each class.
+
+use super::{ReplayAnswer, ReplayedClass, ShownDifference, ShownOutcome};
+use crate::show::answers::digest::text::{changed, micros, plain, short};
+use crate::show::{Align, Table};
+use evenkeel_op::units;
+
+/// How much of a fingerprint stands in the table.
+const TITLE: usize = 60;
+const SAMPLE: usize = 300;
+
+pub(super) fn of(answer: &ReplayAnswer) -> String {
+    let mut text = head(answer);
+    text.push_str(&not_replayed(answer));
+    if answer.statements == 0 {
+        return text;
+    }
+    text.push_str(&outcomes(answer));
+    text.push('\n');
+    text.push_str(&classes(answer));
+    if let Some(changes) = &answer.changes {
+        text.push_str("\nCompared with the earlier replay:\n");
+        text.push_str(&changed(changes, answer.top));
+    }
+    text
+}
+
+fn head(answer: &ReplayAnswer) -> String {
+    let mut text = format!(
+        "{}: {} replayed in {:.1} s on {}",
+        plain(&answer.file.file),
+        units::count(answer.statements, "statement"),
+        answer.seconds,
+        plain(&answer.server_version),
+    );
+    if answer.warm_up > 0 {
+        text.push_str(&format!(", after {} to warm up", answer.warm_up));
+    }
+    text.push_str(&format!(
+        ".\n{}, at most {} at a time; the capture took {:.1} s.\n",
+        units::count(answer.sessions, "session"),
+        answer.sessions_at_a_time,
+        answer.captured_seconds
+    ));
+    if let Some(late) = &answer.late_us {
+        text.push_str(&format!(
+            "Statements were sent late by: half up to {}, 99 % up to {}, at most {}.\n",
+            micros(late.p50 as f64),
+            micros(late.p99 as f64),
+            micros(late.max as f64)
+        ));
+    }
+    if answer.waits > 0 {
+        let gave_up = match answer.gave_up {
+            0 => "each after those it had seen the result of".to_owned(),
+            some => format!("{some} of them were sent before the others were done"),
+        };
+        text.push_str(&format!(
+            "{} waited for other sessions, {gave_up}.\n",
+            units::count(answer.waits, "statement")
+        ));
+    }
+    text
+}
+
+fn not_replayed(answer: &ReplayAnswer) -> String {
+    let reasons = answer
+        .left_out
+        .iter()
+        .map(|left| format!("{} {}", left.count, left.says));
+    let mut reasons: Vec<String> = reasons.collect();
+    if answer.lost > 0 {
+        let why = answer
+            .loss
+            .as_deref()
+            .map_or(String::new(), |loss| format!(": {loss}"));
+        let sessions = units::count(answer.lost_sessions, "session");
+        reasons.push(format!("{} of {sessions} that were lost{why}", answer.lost));
+    }
+    match reasons.is_empty() {
+        true => String::new(),
+        false => format!("Not replayed: {}.\n", reasons.join("; ")),
+    }
+}
+
+fn outcomes(answer: &ReplayAnswer) -> String {
+    if answer.differences.is_empty() {
+        return "Every outcome is that of the capture, as far as the capture has it.\n".to_owned();
+    }
+    let mut text = "Outcomes that are not those of the capture:\n".to_owned();
+    for one in &answer.differences {
+        text.push_str(&format!("  {} {}", one.count, says(one)));
+        if let Some(example) = &one.example {
+            text.push_str(&format!(
+                ": {} ({}; now {})",
+                short(&plain(&example.sql), SAMPLE),
+                outcome(&example.captured),
+                outcome(&example.replayed)
+            ));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn says(one: &ShownDifference) -> &'static str {
+    match one.difference {
+        "error-new" => "failed",
+        "error-gone" => "did not fail again",
+        "error-changed" => "failed with another error",
+        "rows" => "returned another number of rows",
+        "affected" => "changed another number of rows",
+        _ => "met a lock, or met one before",
+    }
+}
+
+fn outcome(of: &ShownOutcome) -> String {
+    match (of.error, of.rows, of.affected) {
+        (Some(error), ..) => format!("error {error}"),
+        (None, Some(0), Some(affected)) if affected > 0 => format!("changed {affected}"),
+        (None, Some(rows), _) => units::count(rows, "row"),
+        (None, None, Some(affected)) => format!("changed {affected}"),
+        (None, None, None) => "unknown".to_owned(),
+    }
+}
+
+fn classes(answer: &ReplayAnswer) -> String {
+    let mut table = Table::new(&[
+        ("", Align::Right),
+        ("count", Align::Right),
+        ("average", Align::Right),
+        ("95 %", Align::Right),
+        ("latency", Align::Left),
+        ("outcome", Align::Left),
+        ("class", Align::Left),
+    ]);
+    for (number, class) in answer.classes.iter().take(answer.top).enumerate() {
+        table.row(row((number + 1).to_string(), class));
+    }
+    let mut text = table.text();
+    if answer.classes.len() > answer.top {
+        text.push_str(&format!(
+            "… and {} more: --top shows more of them.\n",
+            units::count(answer.classes.len() - answer.top, "class").replace("classs", "classes")
+        ));
+    }
+    text
+}
+
+fn row(number: String, class: &ReplayedClass) -> [String; 7] {
+    let both = |value: fn(&super::super::digest::Latency) -> f64| {
+        let of = |class: &super::ShownClass| {
+            class
+                .latency_us
+                .as_ref()
+                .map_or("–".to_owned(), |all| micros(value(all)))
+        };
+        format!("{} → {}", of(&class.captured), of(&class.replayed))
+    };
+    let change = class
+        .latency
+        .as_ref()
+        .filter(|one| matches!(one.change, "slower" | "faster"));
+    let percent = change.and_then(|one| one.change_percent);
+    let latency = change.map_or(String::new(), |one| match percent {
+        Some(percent) => format!("{} {percent:+.0} %", one.change),
+        None => one.change.to_owned(),
+    });
+    let differ: u64 = class.differences.iter().map(|one| one.count).sum();
+    [
+        number,
+        class.replayed.count.to_string(),
+        both(|all| all.avg),
+        both(|all| all.p95 as f64),
+        latency,
+        match differ {
+            0 => String::new(),
+            some => format!("{some} differ"),
+        },
+        short(&plain(&class.captured.fingerprint), TITLE),
+    ]
+}

@@ -1,0 +1,224 @@
+//! A replay as a page: what ran, how outcomes differ, and how long each class took, then and now.
+
+use super::{Difference, Differences, Outcome, Plan};
+use crate::digest::{Change, Changed, Class, changed_part, short};
+use evenkeel_report::page::number;
+use evenkeel_report::{
+    About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
+};
+
+/// Of how many classes the latency is drawn.
+const DRAWN: usize = 10;
+
+/// Makes the page; so many classes at most stand in its tables.
+#[must_use]
+pub fn page(
+    plan: &Plan,
+    outcome: &Outcome,
+    latency: &[Change],
+    changes: Option<&[Change]>,
+    top: usize,
+    about: About,
+) -> Page {
+    let mut all = Differences::default();
+    for one in &outcome.differences {
+        all.merge(one);
+    }
+    let mut page = Page {
+        title: "Captured statements, replayed".to_owned(),
+        lead: lead(plan, outcome, &all, latency),
+        headline: vec![
+            Fact::new("statements", number(outcome.statements as f64, 0)),
+            Fact::new("sessions", number(plan.sessions() as f64, 0)),
+            Fact::new("seconds", number(outcome.seconds, 1)),
+            Fact::new("other outcomes", number(all.counted() as f64, 0)),
+        ],
+        about,
+        ..Page::default()
+    };
+    let shown = top.min(plan.original.classes.len());
+    let pairs: Vec<(&Class, &Class)> = plan
+        .original
+        .classes
+        .iter()
+        .zip(&outcome.summary.classes)
+        .take(shown)
+        .collect();
+    page.parts.push(averages(&pairs));
+    page.parts.push(table(&pairs, outcome, latency));
+    page.parts.push(over_time(plan, outcome));
+    if all.all().next().is_some() {
+        page.parts.push(Part::Heading(
+            "Outcomes that are not those of the capture".to_owned(),
+        ));
+        page.parts.push(differences(&all));
+    }
+    if let Some(changes) = changes {
+        page.parts.push(Part::Heading(
+            "What changed since the earlier replay".to_owned(),
+        ));
+        page.parts.push(changed_part(changes, top.max(10)));
+    }
+    page
+}
+
+fn lead(plan: &Plan, outcome: &Outcome, all: &Differences, latency: &[Change]) -> Vec<String> {
+    let count = |wanted: fn(&Change) -> bool| latency.iter().filter(|one| wanted(one)).count();
+    let slower = count(|one| is_moved(one, |now, before| now > before));
+    let faster = count(|one| is_moved(one, |now, before| now < before));
+    let mut lead = vec![match (slower, faster) {
+        (0, 0) => {
+            "No class of statements is clearly slower or faster than in the capture.".to_owned()
+        }
+        _ => format!(
+            "Of {} classes of statements, {slower} are slower than in the capture and {faster} are faster.",
+            latency.len()
+        ),
+    }];
+    lead.push(match all.counted() {
+        0 => "Errors and row counts are those of the capture, as far as it has them.".to_owned(),
+        some => format!("{some} statements had another outcome than in the capture."),
+    });
+    let left: u64 = plan.left.values().sum();
+    if left + outcome.lost > 0 {
+        let reasons = plan.left.iter();
+        let mut reasons: Vec<String> = reasons
+            .map(|(left, count)| format!("{count} {}", left.reason()))
+            .collect();
+        if outcome.lost > 0 {
+            reasons.push(format!("{} were in sessions that were lost", outcome.lost));
+        }
+        lead.push(format!("Not replayed: {}.", reasons.join("; ")));
+    }
+    lead
+}
+
+fn is_moved(change: &Change, is: fn(f64, f64) -> bool) -> bool {
+    matches!(&change.changed, Changed::Latency(verdict) if is(verdict.medians[1], verdict.medians[0]))
+}
+
+fn averages(pairs: &[(&Class, &Class)]) -> Part {
+    let first = &pairs[..pairs.len().min(DRAWN)];
+    let bars = |name: &str, of: fn(&(&Class, &Class)) -> Option<u64>| BarSeries {
+        name: name.to_owned(),
+        bars: first
+            .iter()
+            .map(|pair| {
+                of(pair).map(|ns| Bar {
+                    value: ns as f64 / 1e6,
+                    spread: None,
+                })
+            })
+            .collect(),
+    };
+    Bars {
+        title: "How long a statement took on average".to_owned(),
+        axis: Axis::linear("ms"),
+        groups: first
+            .iter()
+            .zip(1..)
+            .map(|((class, _), place)| format!("{place}. {}", short(&class.fingerprint)))
+            .collect(),
+        series: vec![
+            bars("captured", |pair| pair.0.avg_ns()),
+            bars("replayed", |pair| pair.1.avg_ns()),
+        ],
+        note: String::new(),
+    }
+    .into()
+}
+
+fn table(pairs: &[(&Class, &Class)], outcome: &Outcome, latency: &[Change]) -> Part {
+    let mut table = Table::new(&[
+        "#",
+        "class",
+        "count",
+        "captured, ms",
+        "replayed, ms",
+        "95 %, captured",
+        "95 %, replayed",
+        "latency",
+        "other outcomes",
+    ]);
+    let ms = |ns: Option<u64>| ns.map_or(Cell::text("–"), |ns| Cell::number(ns as f64 / 1e6, 3));
+    let within = |class: &Class| ms(class.within_us(0.95).map(|us| us * 1000));
+    for (place, (before, now)) in pairs.iter().enumerate() {
+        let change = latency.iter().find(|change| change.id == before.id);
+        let verdict = change.and_then(|change| match &change.changed {
+            Changed::Latency(verdict) => verdict.change_percent,
+            _ => None,
+        });
+        let differ = outcome
+            .differences
+            .get(place)
+            .map_or(0, Differences::counted);
+        table.row(vec![
+            Cell::number((place + 1) as f64, 0),
+            Cell::text(short(&before.fingerprint)),
+            Cell::number(now.count as f64, 0),
+            ms(before.avg_ns()),
+            ms(now.avg_ns()),
+            within(before),
+            within(now),
+            Cell::text(verdict.map_or(String::new(), |percent| format!("{percent:+.0} %"))),
+            Cell::number(differ as f64, 0),
+        ]);
+    }
+    Part::Table(table)
+}
+
+fn over_time(plan: &Plan, outcome: &Outcome) -> Part {
+    let width = plan.original.series_width_ns as f64 / 1e9;
+    let line = |name: &str, group: usize, class: &Class| Series {
+        name: name.to_owned(),
+        group,
+        is_dashed: group == 0,
+        points: points(class, width),
+    };
+    Plot {
+        title: "How long a statement took, through the capture".to_owned(),
+        x: Axis::linear("time since the capture began, seconds"),
+        y: Axis::linear("average, ms"),
+        series: vec![
+            line("captured", 0, &plan.original.total),
+            line("replayed", 1, &outcome.summary.total),
+        ],
+        events: Vec::new(),
+        note: format!(
+            "Each point is the average of the statements that were captured in an interval of {} s.",
+            number(width, 0)
+        ),
+    }
+    .into()
+}
+
+fn points(class: &Class, width: f64) -> Vec<Point> {
+    let buckets = class.series.buckets.iter().enumerate();
+    let timed = buckets.filter(|(_, bucket)| bucket.timed > 0);
+    timed
+        .map(|(place, bucket)| Point {
+            x: place as f64 * width,
+            y: bucket.sum_ns as f64 / bucket.timed as f64 / 1e6,
+            spread: None,
+        })
+        .collect()
+}
+
+fn differences(all: &Differences) -> Part {
+    let mut table = Table::new(&["what", "count", "example"]);
+    for (difference, count, example) in all.all() {
+        table.row(vec![
+            Cell::text(match difference {
+                Difference::ErrorNew => "failed",
+                Difference::ErrorGone => "did not fail again",
+                Difference::ErrorChanged => "failed with another error",
+                Difference::Rows => "returned another number of rows",
+                Difference::Affected => "changed another number of rows",
+                Difference::Lock => "met a lock, or met one before",
+            }),
+            Cell::number(count as f64, 0),
+            Cell::text(example.map_or(String::new(), |example| short(&example.sql))),
+        ]);
+    }
+    Part::Table(table)
+}

@@ -1,0 +1,64 @@
+//! A file of statements, whatever kind it is.
+
+use super::{GeneralLog, Input, Kind, SlowLog, Unread};
+use crate::capture::{self, Capture};
+use crate::{Coverage, Source, Statement};
+use evenkeel_op::{Cancel, Result};
+use jiff::tz::TimeZone;
+use std::io::BufRead;
+
+/// A file of statements.
+pub enum Opened {
+    /// A slow query log.
+    SlowLog(SlowLog),
+    /// A general query log.
+    GeneralLog(GeneralLog),
+    /// Captured packets.
+    Packets(Box<Capture<Box<dyn BufRead + Send>>>),
+}
+
+impl Opened {
+    /// Begins to read a file; `zone` is that of the server, for logs with times that come without one, and `ports` are
+    /// those of servers, for packets.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` when packets are of no format that is known.
+    pub fn new(input: Input, kind: Kind, zone: TimeZone, ports: &[u16]) -> Result<Self> {
+        Ok(match kind {
+            Kind::SlowLog => Self::SlowLog(SlowLog::new(input, zone)),
+            Kind::GeneralLog => Self::GeneralLog(GeneralLog::new(input, zone)),
+            Kind::Packets => {
+                let options = capture::Options {
+                    ports: ports.to_vec(),
+                    ..capture::Options::default()
+                };
+                Self::Packets(Box::new(Capture::new(input.bytes, options)?))
+            }
+        })
+    }
+
+    /// Returns the first places of a log that could not be read.
+    #[must_use]
+    pub fn unread(&self) -> &[Unread] {
+        match self {
+            Self::SlowLog(log) => log.unread(),
+            Self::GeneralLog(log) => log.unread(),
+            Self::Packets(_) => &[],
+        }
+    }
+}
+
+impl Source for Opened {
+    fn read(
+        &mut self,
+        each: &mut dyn FnMut(&Statement<'_>) -> Result<()>,
+        cancel: &Cancel,
+    ) -> Result<Coverage> {
+        match self {
+            Self::SlowLog(log) => log.read(each, cancel),
+            Self::GeneralLog(log) => log.read(each, cancel),
+            Self::Packets(packets) => packets.read(each, cancel),
+        }
+    }
+}
