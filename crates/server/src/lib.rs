@@ -1,7 +1,6 @@
 //! Talk to one MySQL or MariaDB server: options, connection, abilities, files, locks, launcher.
 
 pub mod abilities;
-pub mod binlog_stream;
 pub mod connect;
 pub mod coordinates;
 pub mod files;
@@ -11,6 +10,7 @@ pub mod login_path;
 pub mod option_file;
 pub mod options;
 pub mod replication;
+pub mod semi_sync;
 pub mod service;
 pub mod stopped;
 pub mod tables;

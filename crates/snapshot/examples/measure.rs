@@ -4,7 +4,7 @@
 //! directory on XFS or btrfs with room for five times MIB (2048 when not given). As root, it drops
 //! the kernel's caches to measure cold.
 
-use evenkeel_snapshot::{Changed, Layout, Method, Provider, Settings, SourceFile, open};
+use evenkeel_snapshot::{Changed, Layout, Method, Opened, Sealed, Settings, SourceFile, open};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ fn layout(datadir: &Path) -> Layout {
     }
 }
 
-fn begin(datadir: &Path, token: Option<&str>) -> Box<dyn Provider> {
+fn begin(datadir: &Path, token: Option<&str>) -> Opened {
     open(
         Method::Reflink,
         &layout(datadir),
@@ -103,12 +103,16 @@ fn differences(directory: &Path, mib: u64) {
             mib / 16,
             start.elapsed()
         );
-        run.seal().expect("to sync");
+        let made = run.instant().expect("clones");
+        let run = run.seal(made).expect("to sync");
         if round > 0 {
-            difference(&*run, &files, "cold", true);
-            difference(&*run, &files, "warm", false);
+            difference(&run, &files, "cold", true);
+            difference(&run, &files, "warm", false);
         }
-        run.commit(&token).expect("to commit");
+        run.check()
+            .expect("clones")
+            .commit(&token)
+            .expect("to commit");
         for file in &files {
             let live = OpenOptions::new()
                 .write(true)
@@ -126,7 +130,7 @@ fn differences(directory: &Path, mib: u64) {
     }
 }
 
-fn difference(run: &dyn Provider, files: &[SourceFile], what: &str, cold: bool) {
+fn difference(run: &Sealed, files: &[SourceFile], what: &str, cold: bool) {
     if cold {
         rustix::fs::sync();
         let _ = fs::write("/proc/sys/vm/drop_caches", "3");

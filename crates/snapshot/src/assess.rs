@@ -7,7 +7,7 @@ use crate::holding::{self, Holding, places};
 use crate::hook::HookProvider;
 use crate::lvm::{self, LvmProvider};
 use crate::reflink::{self, ReflinkProvider};
-use crate::{Atomicity, Layout, Provider, Settings};
+use crate::{Atomicity, Layout, Opened, Settings};
 use evenkeel_op::{Error, ErrorKind, Result};
 use std::path::PathBuf;
 
@@ -150,22 +150,22 @@ fn change_list(layout: &Layout) -> bool {
     directories.all(|directory| Kind::of(directory).is_ok_and(Kind::has_true_extents))
 }
 
-/// Opens the provider of a method. `base_token` names the generation whose snapshot `changed` is to
+/// Begins a run with a method. `base_token` names the generation whose snapshot `changed` is to
 /// compare with; when the kept base is another one, everything counts as unknown.
 pub fn open(
     method: Method,
     layout: &Layout,
     settings: &Settings,
     base_token: Option<&str>,
-) -> Result<Box<dyn Provider>> {
+) -> Result<Opened> {
     Ok(match method {
-        Method::Btrfs => Box::new(BtrfsProvider::open(layout, settings, base_token)?),
-        Method::Reflink => Box::new(ReflinkProvider::open(layout, settings, base_token)?),
-        Method::Lvm => Box::new(LvmProvider::open(layout, settings, base_token)?),
-        Method::Copy if !layout.volumes.is_empty() => Box::new(VolumesInPlace::open(layout)?),
-        Method::Copy => Box::new(CopyProvider::open(layout)?),
+        Method::Btrfs => Opened::new(BtrfsProvider::open(layout, settings, base_token)?),
+        Method::Reflink => Opened::new(ReflinkProvider::open(layout, settings, base_token)?),
+        Method::Lvm => Opened::new(LvmProvider::open(layout, settings, base_token)?),
+        Method::Copy if !layout.volumes.is_empty() => Opened::new(VolumesInPlace::open(layout)?),
+        Method::Copy => Opened::new(CopyProvider::open(layout)?),
         Method::Hook => match &settings.hook {
-            Some(command) => Box::new(HookProvider::open(layout, command)?),
+            Some(command) => Opened::new(HookProvider::open(layout, command)?),
             None => {
                 return Err(Error::usage("no snapshot command is given")
                     .hint("give it with --hook COMMAND"));

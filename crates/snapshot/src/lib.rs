@@ -10,9 +10,9 @@
 //!
 //! What is frozen is a server's directories, or [raw volumes and single files](volume).
 //!
-//! A run is: [`open`] a provider, `take` the files, `instant`, `seal`, read the frozen files and
-//! what `changed`, `check`, publish the generation, `commit`. Dropping a provider half-way keeps the
-//! base, or what the next run needs in its stead. Who may run beside whom is the matter of [`holding`].
+//! A run is: [`open`], `take` the files, `instant`, `seal`, read the frozen files and what `changed`,
+//! `check`, publish the generation, `commit`. Each state of it is a type ([`Opened`], [`Sealed`], [`Checked`]), so that no other order compiles. Dropping a run half-way keeps the base, or what the next
+//! run needs in its stead. Who may run beside whom is the matter of [`holding`].
 
 pub mod assess;
 pub mod btrfs;
@@ -28,10 +28,13 @@ pub mod lvm;
 pub mod pause;
 mod provider;
 pub mod reflink;
+mod states;
 pub mod volume;
 
 pub use assess::{Assessment, Method, assess, choose, drop_base, heal, open};
-pub use provider::{Atomicity, Changed, Provider, SourceFile};
+pub(crate) use provider::Provider;
+pub use provider::{Atomicity, Changed, SourceFile};
+pub use states::{Checked, Made, Opened, Sealed};
 
 use std::path::PathBuf;
 use std::time::Duration;

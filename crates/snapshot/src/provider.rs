@@ -38,8 +38,8 @@ pub enum Changed {
     Ranges(Vec<Range<u64>>),
 }
 
-/// A way of freezing files. Calls come in the order in which they are listed here.
-pub trait Provider: Send + Sync {
+/// A way of freezing files. Calls come in the order in which they are listed here: the states of a run make sure of it.
+pub(crate) trait Provider: Send + Sync {
     /// Returns `btrfs`, `reflink`, `lvm`, `copy` or `hook`.
     fn name(&self) -> &'static str;
 

@@ -5,7 +5,7 @@ mod edits;
 mod ground;
 
 use edits::{FILES, Random, compare, edit};
-use evenkeel_snapshot::{Changed, Layout, Method, Provider, SourceFile, open};
+use evenkeel_snapshot::{Changed, Layout, Method, Sealed, SourceFile, open};
 use evenkeel_testkit::LoopFs;
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
@@ -32,11 +32,11 @@ fn source(datadir: &Path, name: &str) -> SourceFile {
 }
 
 /// Ends a run in one of the three ways. Returns whether it became the base.
-fn end(run: Box<dyn Provider>, token: &str, way: u64) -> bool {
+fn end(run: Sealed, token: &str, way: u64) -> bool {
     match way {
         0 => run.abandon().unwrap(),
         1 => drop(run),
-        _ => run.commit(token).unwrap(),
+        _ => run.check().unwrap().commit(token).unwrap(),
     }
     way > 1
 }
@@ -75,7 +75,8 @@ fn every_edit(fs: &LoopFs, seed: u64) {
             .filter(|file| file.path.exists())
             .collect();
         run.take(&files).unwrap();
-        run.seal().unwrap();
+        let made = run.instant().unwrap();
+        let run = run.seal(made).unwrap();
         let mut now = HashMap::new();
         for file in &files {
             let bytes = fs::read(run.frozen_path(file)).unwrap();
@@ -192,7 +193,8 @@ fn while_written_to(fs: &LoopFs, direct: bool, seed: u64) {
             .unwrap();
             let floor: Vec<u64> = done.iter().map(|d| d.load(Ordering::Acquire)).collect();
             run.take(&files).unwrap();
-            run.seal().unwrap();
+            let made = run.instant().unwrap();
+            let run = run.seal(made).unwrap();
             let now = numbers(&run.frozen_path(&file), &told);
             for (at, (now, floor)) in now.iter().zip(&floor).enumerate() {
                 assert!(

@@ -5,7 +5,9 @@ mod ground;
 
 use evenkeel_op::ErrorKind;
 use evenkeel_op::own_directory::shown;
-use evenkeel_snapshot::{Changed, Layout, Method, Provider, Settings, SourceFile, choose, open};
+use evenkeel_snapshot::{
+    Changed, Layout, Method, Opened, Sealed, Settings, SourceFile, choose, open,
+};
 use evenkeel_testkit::LoopFs;
 use ground::{FILES, content, datadir, files, layout, settings, write_version};
 use std::fs;
@@ -13,16 +15,16 @@ use std::path::Path;
 
 const PAGE: u64 = 16384;
 
-fn freeze(provider: &mut dyn Provider, files: &[SourceFile]) {
-    provider.prepare(files);
-    provider.take(files).unwrap();
-    provider.instant().unwrap();
-    provider.seal().unwrap();
+fn freeze(mut run: Opened, files: &[SourceFile]) -> Sealed {
+    run.prepare(files);
+    run.take(files).unwrap();
+    let made = run.instant().unwrap();
+    run.seal(made).unwrap()
 }
 
-fn assert_frozen(provider: &dyn Provider, files: &[SourceFile], version: u8) {
+fn assert_frozen(run: &Sealed, files: &[SourceFile], version: u8) {
     for (file, name) in files.iter().zip(FILES) {
-        let frozen = fs::read(provider.frozen_path(file)).unwrap();
+        let frozen = fs::read(run.frozen_path(file)).unwrap();
         assert!(
             frozen == content(name, version),
             "{name} is not of version {version}"
@@ -36,22 +38,19 @@ fn runs(fs: &LoopFs, method: Method) {
     let (layout, files) = (layout(&datadir), files(&datadir));
     let open = |token| open(method, &layout, &settings(), token).unwrap();
 
-    let mut first = open(Some("nobody's"));
-    freeze(&mut *first, &files);
+    let first = freeze(open(Some("nobody's")), &files);
     write_version(&datadir, 2);
-    assert_frozen(&*first, &files, 1);
+    assert_frozen(&first, &files, 1);
     assert!(
         files
             .iter()
             .all(|file| first.changed(file).unwrap() == Changed::Unknown)
     );
-    first.check().unwrap();
-    first.commit("one").unwrap();
+    first.check().unwrap().commit("one").unwrap();
 
-    let mut second = open(Some("one"));
-    freeze(&mut *second, &files);
+    let second = freeze(open(Some("one")), &files);
     write_version(&datadir, 3);
-    assert_frozen(&*second, &files, 2);
+    assert_frozen(&second, &files, 2);
     let pages = Changed::Ranges([0, 17, 39].map(|p| p * PAGE..(p + 1) * PAGE).into());
     for (file, name) in files.iter().zip(FILES) {
         let changed = second.changed(file).unwrap();
@@ -65,16 +64,13 @@ fn runs(fs: &LoopFs, method: Method) {
     second.abandon().unwrap();
 
     // What was abandoned left the base as it was; another token means another base.
-    let mut third = open(Some("one"));
-    freeze(&mut *third, &files);
+    let third = freeze(open(Some("one")), &files);
     assert_eq!(third.changed(&files[0]).unwrap(), pages);
-    third.commit("three").unwrap();
-    let mut fourth = open(Some("one"));
-    freeze(&mut *fourth, &files);
+    third.check().unwrap().commit("three").unwrap();
+    let fourth = freeze(open(Some("one")), &files);
     assert_eq!(fourth.changed(&files[0]).unwrap(), Changed::Unknown);
     drop(fourth);
-    let mut fifth = open(Some("three"));
-    freeze(&mut *fifth, &files);
+    let fifth = freeze(open(Some("three")), &files);
     assert_eq!(fifth.changed(&files[0]).unwrap(), Changed::Ranges(vec![]));
     drop(fifth);
     assert_eq!(
@@ -127,20 +123,25 @@ fn patched_bytes_are_in_the_clone_only_and_count_as_changed() {
     let datadir = datadir(&fs);
     let (layout, files) = (layout(&datadir), files(&datadir));
     let mut run = open(Method::Reflink, &layout, &settings(), None).unwrap();
-    freeze(&mut *run, &files);
-    run.patch(&files[1], 4096, b"saved checkpoint").unwrap();
+    run.take(&files).unwrap();
+    let made = run.instant().unwrap();
+    run.patch(&made, &files[1], 4096, b"saved checkpoint")
+        .unwrap();
+    let run = run.seal(made).unwrap();
     let mut expected = content(FILES[1], 1);
     expected[4096..4112].copy_from_slice(b"saved checkpoint");
     assert!(fs::read(run.frozen_path(&files[1])).unwrap() == expected);
     assert!(fs::read(&files[1].path).unwrap() == content(FILES[1], 1));
-    run.commit("one").unwrap();
+    run.check().unwrap().commit("one").unwrap();
 
     // Behind the end: all that the file became longer by is told.
     let mut run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
     run.take(&files).unwrap();
     let end = content(FILES[2], 1).len() as u64;
-    run.patch(&files[2], end + 3 * PAGE - 1, &[0]).unwrap();
-    run.seal().unwrap();
+    let made = run.instant().unwrap();
+    run.patch(&made, &files[2], end + 3 * PAGE - 1, &[0])
+        .unwrap();
+    let run = run.seal(made).unwrap();
     let longer = end..end + 3 * PAGE;
     assert_eq!(
         run.changed(&files[2]).unwrap(),
@@ -148,8 +149,8 @@ fn patched_bytes_are_in_the_clone_only_and_count_as_changed() {
     );
     drop(run);
 
-    let mut run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
-    freeze(&mut *run, &files);
+    let run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
+    let run = freeze(run, &files);
     let Changed::Ranges(ranges) = run.changed(&files[1]).unwrap() else {
         panic!("no base")
     };
@@ -177,17 +178,17 @@ fn files_on_two_filesystems_have_a_holding_directory_each() {
     };
     files.push(file("redo/ib_logfile0", redo.join("ib_logfile0")));
     files.push(file("data/bank/far.MYD", redo.join("far.MYD")));
-    let mut run = open(Method::Reflink, &layout, &settings(), None).unwrap();
-    freeze(&mut *run, &files);
+    let run = open(Method::Reflink, &layout, &settings(), None).unwrap();
+    let run = freeze(run, &files);
     fs::write(redo.join("ib_logfile0"), b"else").unwrap();
     assert_eq!(fs::read(run.frozen_path(&files[5])).unwrap(), b"redo");
     assert_eq!(fs::read(run.frozen_path(&files[6])).unwrap(), b"far");
     let place = |file: &SourceFile| shown(&run.frozen_path(file));
     assert!(place(&files[5]).starts_with(other.join("server")));
     assert!(place(&files[0]).starts_with(one.path()));
-    run.commit("one").unwrap();
-    let mut run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
-    freeze(&mut *run, &files);
+    run.check().unwrap().commit("one").unwrap();
+    let run = open(Method::Reflink, &layout, &settings(), Some("one")).unwrap();
+    let run = freeze(run, &files);
     assert_eq!(run.changed(&files[0]).unwrap(), Changed::Ranges(vec![]));
     let whole = 0..4;
     assert_eq!(
@@ -209,10 +210,10 @@ fn files_that_btrfs_overwrites_in_place_are_frozen_too() {
     write_version(&datadir, 1);
     for method in [Method::Reflink, Method::Btrfs] {
         write_version(&datadir, 1);
-        let mut run = open(method, &layout(&datadir), &settings(), None).unwrap();
-        freeze(&mut *run, &files(&datadir));
+        let run = open(method, &layout(&datadir), &settings(), None).unwrap();
+        let run = freeze(run, &files(&datadir));
         write_version(&datadir, 2);
-        assert_frozen(&*run, &files(&datadir), 1);
+        assert_frozen(&run, &files(&datadir), 1);
     }
 }
 
@@ -238,11 +239,11 @@ fn a_mount_point_needs_a_named_place() {
     let mut named = settings();
     named.snapshot_dirs = vec![fs.join("kept")];
     make(&named.snapshot_dirs[0]);
-    let mut run = open(Method::Reflink, &layout, &named, None).unwrap();
+    let run = open(Method::Reflink, &layout, &named, None).unwrap();
     let files = files(fs.path());
-    freeze(&mut *run, &files);
+    let run = freeze(run, &files);
     write_version(fs.path(), 2);
-    assert_frozen(&*run, &files, 1);
+    assert_frozen(&run, &files, 1);
     // No name in there may look like a table to a server that scans for them.
     assert!(
         run.frozen_path(&files[2])

@@ -50,9 +50,9 @@ fn run(method: Method, layout: &Layout, token: &str) {
     let mut run = open(method, layout, &settings(), None).unwrap();
     run.prepare(&files);
     run.take(&files).unwrap();
-    run.instant().unwrap();
-    run.seal().unwrap();
-    run.commit(token).unwrap();
+    let made = run.instant().unwrap();
+    let run = run.seal(made).unwrap();
+    run.check().unwrap().commit(token).unwrap();
 }
 
 /// What the killed process does; nothing unless another test started it.
@@ -113,8 +113,8 @@ fn assert_healed(fs: &LoopFs, method: Method, versions: &[(&str, u8)], told: &st
     let files = files(&layout.datadir);
     let mut next = open(method, &layout, &settings(), Some(token)).unwrap();
     next.take(&files).unwrap();
-    next.instant().unwrap();
-    next.seal().unwrap();
+    let made = next.instant().unwrap();
+    let next = next.seal(made).unwrap();
     for (file, name) in files.iter().zip(FILES) {
         let now = fs::read(next.frozen_path(file)).unwrap();
         assert!(now == fs::read(&file.path).unwrap(), "{told}: {name}");
@@ -213,14 +213,14 @@ fn between_the_commits_of_two_filesystems() {
     let freeze = |token: Option<&str>| {
         let mut run = open(Method::Reflink, &layout, &Settings::default(), token).unwrap();
         run.take(&files).unwrap();
-        run.seal().unwrap();
-        run
+        let made = run.instant().unwrap();
+        run.seal(made).unwrap()
     };
-    freeze(None).commit("one").unwrap();
+    freeze(None).check().unwrap().commit("one").unwrap();
     // What the crash leaves: the second filesystem's base is that of the run before.
     let kept = holding(&other);
     fs::rename(&kept, other.join("aside")).unwrap();
-    freeze(None).commit("two").unwrap();
+    freeze(None).check().unwrap().commit("two").unwrap();
     fs::remove_dir_all(&kept).unwrap();
     fs::rename(other.join("aside"), &kept).unwrap();
 

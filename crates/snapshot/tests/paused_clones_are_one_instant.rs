@@ -5,7 +5,7 @@
 //! pause find the second ahead almost always.
 
 use evenkeel_snapshot::pause::{Target, paused};
-use evenkeel_snapshot::{Layout, Method, Provider, Settings, SourceFile, open};
+use evenkeel_snapshot::{Layout, Method, Sealed, Settings, SourceFile, open};
 use evenkeel_testkit::{LoopFs, until};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{self, File};
@@ -94,8 +94,8 @@ fn files(directory: &Path, which: &str) -> Vec<SourceFile> {
 }
 
 /// Returns the number in a frozen file; panics if it holds more than one.
-fn number(provider: &dyn Provider, file: &SourceFile) -> u64 {
-    let bytes = fs::read(provider.frozen_path(file)).unwrap();
+fn number(run: &Sealed, file: &SourceFile) -> u64 {
+    let bytes = fs::read(run.frozen_path(file)).unwrap();
     let mut numbers = bytes
         .chunks_exact(8)
         .map(|c| u64::from_le_bytes(c.try_into().unwrap()));
@@ -117,11 +117,11 @@ fn pairs_of_one_instant(server: &Server, directory: &Path, pause: bool) -> usize
         page_bytes: 16384,
         volumes: Vec::new(),
     };
-    let mut provider = open(Method::Reflink, &layout, &Settings::default(), None).unwrap();
+    let mut run = open(Method::Reflink, &layout, &Settings::default(), None).unwrap();
     let (first, second) = (files(directory, "a"), files(directory, "b"));
     let mut take = || {
-        provider.take(&first)?;
-        provider.take(&second)
+        run.take(&first)?;
+        run.take(&second)
     };
     if pause {
         let target = Target::now(server.0.id() as i32).unwrap();
@@ -129,10 +129,12 @@ fn pairs_of_one_instant(server: &Server, directory: &Path, pause: bool) -> usize
     } else {
         take().unwrap();
     }
+    let made = run.instant().unwrap();
+    let run = run.seal(made).unwrap();
     let pairs = first.iter().zip(&second);
     pairs
         .filter(|(first, second)| {
-            let (first, second) = (number(&*provider, first), number(&*provider, second));
+            let (first, second) = (number(&run, first), number(&run, second));
             first == second || first == second + 1
         })
         .count()

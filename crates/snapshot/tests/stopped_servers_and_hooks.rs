@@ -4,7 +4,7 @@ mod ground;
 
 use evenkeel_op::ErrorKind;
 use evenkeel_snapshot::{
-    Atomicity, Changed, HookCommand, Layout, Method, Provider, Settings, assess, open,
+    Atomicity, Changed, HookCommand, Layout, Method, Opened, Settings, assess, open,
 };
 use evenkeel_testkit::until;
 use ground::{FILES, content, files, layout};
@@ -68,12 +68,11 @@ fn a_copy_is_of_the_files_themselves() {
     assert_eq!(copy.atomicity(), Atomicity::Stopped);
     let files = files(&layout.datadir);
     copy.take(&files).unwrap();
-    copy.instant().unwrap();
-    copy.seal().unwrap();
+    let made = copy.instant().unwrap();
+    let copy = copy.seal(made).unwrap();
     assert_eq!(copy.frozen_path(&files[0]), files[0].path);
     assert_eq!(copy.changed(&files[0]).unwrap(), Changed::Unknown);
-    copy.check().unwrap();
-    copy.commit("one").unwrap();
+    copy.check().unwrap().commit("one").unwrap();
 }
 
 #[test]
@@ -102,12 +101,13 @@ fn a_copy_notices_a_file_that_changes() {
         let mut copy = open(Method::Copy, &layout, &Settings::default(), None).unwrap();
         let files = files(&layout.datadir);
         copy.take(&files).unwrap();
-        copy.check().unwrap();
+        let made = copy.instant().unwrap();
+        let copy = copy.seal(made).unwrap();
+        copy.stayed_frozen().unwrap();
         // Timestamps of the filesystem are as coarse as the kernel's tick.
         std::thread::sleep(Duration::from_millis(20));
         change(&files[2].path);
         assert!(copy.check().is_err(), "a file was {what}");
-        assert!(copy.commit("one").is_err(), "a file was {what}");
     }
 }
 
@@ -121,13 +121,15 @@ fn a_copy_is_refused_while_a_server_runs() {
     }
     let mut copy = open(Method::Copy, &layout, &Settings::default(), None).unwrap();
     copy.take(&files(&layout.datadir)).unwrap();
+    let made = copy.instant().unwrap();
+    let copy = copy.seal(made).unwrap();
     let writer = Holder::start(&table, "<>");
     let told = refusal(&layout);
     assert!(
         told.contains(&format!("process {} (sleep)", writer.0.id())),
         "{told}"
     );
-    let told = copy.check().unwrap_err().chain();
+    let told = copy.stayed_frozen().unwrap_err().chain();
     assert!(told.contains("started during the copy"), "{told}");
     drop(writer);
     copy.check().unwrap();
@@ -174,7 +176,7 @@ fn a_copy_is_refused_while_ibdata1_is_locked() {
     );
 }
 
-fn hook(layout: &Layout, create: &str) -> (Settings, Box<dyn Provider>) {
+fn hook(layout: &Layout, create: &str) -> (Settings, Opened) {
     let scratch = layout.datadir.parent().unwrap().display().to_string();
     let settings = Settings {
         hook: Some(HookCommand {
@@ -201,8 +203,8 @@ fn a_hook_freezes_and_releases() {
         ground::write_version(&layout.datadir, 1);
         let files = files(&layout.datadir);
         hook.take(&files).unwrap();
-        hook.instant().unwrap();
-        hook.seal().unwrap();
+        let made = hook.instant().unwrap();
+        let hook = hook.seal(made).unwrap();
         ground::write_version(&layout.datadir, 2);
         for (file, name) in files.iter().zip(FILES) {
             assert!(
@@ -212,7 +214,7 @@ fn a_hook_freezes_and_releases() {
         }
         hook
     };
-    frozen().commit("one").unwrap();
+    frozen().check().unwrap().commit("one").unwrap();
     assert_eq!(released(), "kept\n");
     frozen().abandon().unwrap();
     assert_eq!(released(), "abandoned\n");
@@ -242,7 +244,6 @@ fn a_hook_that_lies_is_not_believed() {
         hook.take(&files(&layout.datadir)).unwrap();
         let told = hook.instant().unwrap_err().chain();
         assert!(told.contains(expected), "{command}: {told}");
-        assert!(hook.seal().is_err());
     }
     // One that forgets a file.
     let (_root, layout) = stopped();
@@ -251,8 +252,8 @@ fn a_hook_that_lies_is_not_believed() {
         &COPY.replace("; echo made", "; rm SCRATCH/frozen/ib_*"),
     );
     hook.take(&files(&layout.datadir)).unwrap();
-    hook.instant().unwrap();
-    let told = hook.seal().unwrap_err().chain();
+    let made = hook.instant().unwrap();
+    let told = hook.seal(made).unwrap_err().chain();
     assert!(
         told.contains("lacks") && told.contains("ib_logfile0"),
         "{told}"

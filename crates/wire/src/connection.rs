@@ -72,9 +72,18 @@ impl Connection {
     /// Errors: `Unreachable` when nobody answers there, `Refused` when the server does not let us
     /// in.
     pub fn open(options: &ConnectOptions, cancel: &Cancel) -> Result<Self> {
+        Self::compressed(options, false, cancel)
+    }
+
+    /// Does the same, and has what is sent from then on compressed if the server can.
+    pub(crate) fn compressed(
+        options: &ConnectOptions,
+        compress: bool,
+        cancel: &Cancel,
+    ) -> Result<Self> {
         cancel.check()?;
         let place = place(options);
-        let mut begun = login(options, cancel).map_err(|failure| {
+        let mut begun = login(options, compress, cancel).map_err(|failure| {
             cancel
                 .check()
                 .err()
@@ -93,6 +102,13 @@ impl Connection {
             session: SessionState::default(),
             refusal: None,
         })
+    }
+
+    /// Returns the stream, for what is no statement. The last one's answer has to be read.
+    pub(crate) fn into_stream(self) -> Result<Stream> {
+        let place = self.place;
+        let stream = self.packets.into_stream();
+        stream.map_err(|error| broken_off(&error.to_string(), &place))
     }
 
     /// Sets how long the server may be silent; at first [`SILENCE`].
@@ -273,6 +289,7 @@ impl Connection {
         self.settle(sql)?;
         self.refusal = None;
         self.packets.restart();
+        self.packets.stream().restart();
         match self.packets.send_both(command, with) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.lost(error, sql)),

@@ -6,6 +6,8 @@ use crate::decode::{Bytes, Malformed};
 pub(crate) mod can {
     pub(crate) const LONG_PASSWORD: u32 = 1;
     pub(crate) const LONG_FLAG: u32 = 1 << 2;
+    /// Packets in compressed packets, from the login on.
+    pub(crate) const COMPRESS: u32 = 1 << 5;
     pub(crate) const LOCAL_FILES: u32 = 1 << 7;
     pub(crate) const PROTOCOL_41: u32 = 1 << 9;
     pub(crate) const TLS: u32 = 1 << 11;

@@ -2,20 +2,23 @@
 //!
 //! A [`Connection`] sends statements and hands out [`Row`]s that are slices of its one read buffer:
 //! nothing is allocated for a row or a cell. Results are text; those of prepared statements are counted, not
-//! decoded. TLS where the options ask for it.
+//! decoded. A [`BinlogStream`] has the events of a binary log. TLS where the options ask for it.
 //!
 //! | file | what |
 //! |---|---|
 //! | `packet` | bytes ⇄ packets, those of 16 MiB and more joined |
 //! | `decode` | integers, strings, OK, ERR, column definitions |
 //! | `greeting`, `auth`, `login` | from a stream to a session |
-//! | `stream`, `tls` | Unix socket, TCP, TLS, with limits on how long they may be silent |
+//! | `stream`, `tls`, `compressed` | Unix socket, TCP, TLS, compression, with limits on how long they may be silent |
 //! | `connection`, `rows`, `prepared` | statements and results |
 //! | `play` | statements run for what they come to |
+//! | `binlog_stream` | a binary log, as replicas receive it |
 //! | `refusal` | what an error number means |
 //! | `watch` | a connection of others, seen from outside |
 
 mod auth;
+mod binlog_stream;
+mod compressed;
 mod connection;
 mod decode;
 mod greeting;
@@ -29,6 +32,7 @@ mod stream;
 mod tls;
 pub mod watch;
 
+pub use binlog_stream::{BinlogRequest, BinlogStream, Received};
 pub use connection::{Connection, Done, SILENCE};
 pub use decode::{Column, Malformed, SessionState};
 pub use play::Played;

@@ -49,21 +49,33 @@ pub(crate) struct Begun {
     pub(crate) capabilities: u32,
 }
 
-/// Connects and logs in.
-pub(crate) fn login(options: &ConnectOptions, cancel: &Cancel) -> Result<Begun, Failure> {
+/// Connects and logs in; with `compress`, what comes then is compressed if the server can.
+pub(crate) fn login(
+    options: &ConnectOptions,
+    compress: bool,
+    cancel: &Cancel,
+) -> Result<Begun, Failure> {
     let tls = options.ssl_mode != SslMode::Disabled && !options.means_socket();
-    match attempt(options, tls, cancel) {
+    match attempt(options, tls, compress, cancel) {
         Err(Failure::Tls(_) | Failure::NoTls) if options.ssl_mode == SslMode::Preferred => {
-            attempt(options, false, cancel)
+            attempt(options, false, compress, cancel)
         }
         other => other,
     }
 }
 
-fn attempt(options: &ConnectOptions, tls: bool, cancel: &Cancel) -> Result<Begun, Failure> {
+fn attempt(
+    options: &ConnectOptions,
+    tls: bool,
+    compress: bool,
+    cancel: &Cancel,
+) -> Result<Begun, Failure> {
     let mut packets = Packets::new(connect(options, cancel)?);
     let greeting = greet(&mut packets)?;
     let mut capabilities = greeting.capabilities & can::WANTED;
+    if compress {
+        capabilities |= greeting.capabilities & can::COMPRESS;
+    }
     let mut packets = if tls {
         if greeting.capabilities & can::TLS == 0 {
             return Err(Failure::NoTls);
@@ -77,6 +89,10 @@ fn attempt(options: &ConnectOptions, tls: bool, cancel: &Cancel) -> Result<Begun
         packets.upgrade(|stream| Ok(Stream::Plain(stream)))?
     };
     prove(&mut packets, &greeting, capabilities, options)?;
+    if capabilities & can::COMPRESS != 0 {
+        packets = packets.upgrade(|stream| Ok(stream.compressed()))?;
+        packets.ignore_numbers();
+    }
     Ok(Begun {
         packets,
         greeting,

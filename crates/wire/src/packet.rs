@@ -25,6 +25,8 @@ pub struct Packets<S> {
     end: usize,
     /// The number that the next packet must have, in either direction.
     sequence: u8,
+    /// Whether packets that have another number are refused.
+    numbered: bool,
     limit: usize,
     /// A packet that was read and not taken yet.
     peeked: Option<Range<usize>>,
@@ -57,6 +59,7 @@ impl<S> Packets<S> {
             at: 0,
             end: 0,
             sequence: 0,
+            numbered: true,
             limit,
             peeked: None,
             long: None,
@@ -68,7 +71,7 @@ impl<S> Packets<S> {
         &mut self.stream
     }
 
-    /// Puts another stream in the place of this one, at the same packet: TLS begins.
+    /// Puts another stream in the place of this one, at the same packet: TLS or compression begins.
     ///
     /// Errors: `InvalidData` when the peer has sent more than it may by now. Bytes that came before
     /// the encryption must not pass for encrypted ones.
@@ -77,7 +80,7 @@ impl<S> Packets<S> {
         wrap: impl FnOnce(S) -> io::Result<T>,
     ) -> io::Result<Packets<T>> {
         if self.at != self.end {
-            return Err(broken("the server sent data before TLS was established"));
+            return Err(broken("the server sent data out of turn"));
         }
         Ok(Packets {
             stream: wrap(self.stream)?,
@@ -85,10 +88,23 @@ impl<S> Packets<S> {
             at: 0,
             end: 0,
             sequence: self.sequence,
+            numbered: self.numbered,
             limit: self.limit,
             peeked: None,
             long: None,
         })
+    }
+
+    /// Returns the stream, at the beginning of a packet.
+    ///
+    /// Errors: `InvalidData` when the peer has sent more than it may by now.
+    pub(crate) fn into_stream(self) -> io::Result<S> {
+        let mut stream = None;
+        self.upgrade(|own| {
+            stream = Some(own);
+            Ok(())
+        })?;
+        stream.ok_or_else(|| broken("there is no stream"))
     }
 
     /// Returns the packet that was peeked at.
@@ -109,6 +125,11 @@ impl<S> Packets<S> {
     /// Returns a piece that [`Packets::more`] has read.
     pub(crate) fn piece(&self, range: Range<usize>) -> &[u8] {
         &self.buffer[range]
+    }
+
+    /// Takes packets whatever their numbers are: those within compressed ones are numbered as it comes.
+    pub(crate) fn ignore_numbers(&mut self) {
+        self.numbered = false;
     }
 
     /// Begins a new exchange: its first packet has number 0.
@@ -222,10 +243,10 @@ impl<S: Read> Packets<S> {
         let header = &self.buffer[at..at + HEADER];
         let length =
             usize::from(header[0]) | usize::from(header[1]) << 8 | usize::from(header[2]) << 16;
-        if header[3] != self.sequence {
+        if self.numbered && header[3] != self.sequence {
             return Err(broken("packets out of order"));
         }
-        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence = header[3].wrapping_add(1);
         if length > self.limit {
             return Err(broken("a packet is longer than any server may send"));
         }

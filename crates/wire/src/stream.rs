@@ -1,5 +1,6 @@
 //! Streams to a server. None waits for ever, and all see a request to stop.
 
+use crate::compressed::Compressed;
 use evenkeel_op::Cancel;
 use evenkeel_server::connect::socket_path;
 use evenkeel_server::options::{ConnectOptions, SslMode};
@@ -167,29 +168,46 @@ impl Write for Patient {
     }
 }
 
-/// A stream, with or without TLS.
+/// A stream, with or without TLS, compressed or not.
 #[derive(Debug)]
 pub(crate) enum Stream {
     /// As the operating system has it.
     Plain(Patient),
     /// Encrypted.
     Tls(Box<StreamOwned<ClientConnection, Patient>>),
+    /// Compressed, whatever is beneath.
+    Compressed(Box<Compressed<Stream>>),
 }
 
 impl Stream {
-    /// Sets how long the server may be silent.
+    /// Begins to compress.
+    pub(crate) fn compressed(self) -> Self {
+        Self::Compressed(Box::new(Compressed::new(self)))
+    }
+
+    /// Begins a new exchange.
+    pub(crate) fn restart(&mut self) {
+        if let Self::Compressed(stream) = self {
+            stream.restart();
+        }
+    }
+
+    /// Sets how long the server may be silent. Zero: a read that finds nothing ends within a fraction of a second, with
+    /// `TimedOut`, and can be tried again.
     pub(crate) fn set_silence(&mut self, silence: Duration) {
         match self {
             Self::Plain(stream) => stream.silence = silence,
             Self::Tls(stream) => stream.sock.silence = silence,
+            Self::Compressed(stream) => stream.stream().set_silence(silence),
         }
     }
 
     /// Returns whether nobody but the server reads what is sent.
-    pub(crate) fn is_private(&self) -> bool {
+    pub(crate) fn is_private(&mut self) -> bool {
         match self {
             Self::Plain(stream) => matches!(stream.raw, Raw::Socket(_)),
             Self::Tls(_) => true,
+            Self::Compressed(stream) => stream.stream().is_private(),
         }
     }
 }
@@ -199,6 +217,7 @@ impl Read for Stream {
         match self {
             Self::Plain(stream) => stream.read(into),
             Self::Tls(stream) => stream.read(into),
+            Self::Compressed(stream) => stream.read(into),
         }
     }
 }
@@ -208,6 +227,7 @@ impl Write for Stream {
         match self {
             Self::Plain(stream) => stream.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
+            Self::Compressed(stream) => stream.write(bytes),
         }
     }
 
@@ -215,6 +235,7 @@ impl Write for Stream {
         match self {
             Self::Plain(stream) => stream.flush(),
             Self::Tls(stream) => stream.flush(),
+            Self::Compressed(stream) => stream.flush(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! End-to-end cases on real servers and real filesystems: what each needs to stand on.
 
+pub mod archives;
 pub mod baselines;
 pub mod bucket;
 pub mod checking;
@@ -66,6 +67,18 @@ impl Site {
     /// Starts `server` on `fs` with `accounts` accounts and more server options.
     #[must_use]
     pub fn start(server: TestServer, fs: LoopFs, accounts: u32, more: &[&str]) -> Self {
+        let launch = Self::launch(&server, &fs, more);
+        Self::of(server, fs, launch, accounts)
+    }
+
+    /// Starts `server` as [`Site::start`] does, on a TCP port besides.
+    #[must_use]
+    pub fn start_with_networking(server: TestServer, fs: LoopFs, more: &[&str]) -> Self {
+        let launch = Self::launch(&server, &fs, more).with_networking();
+        Self::of(server, fs, launch, 1)
+    }
+
+    fn launch(server: &TestServer, fs: &LoopFs, more: &[&str]) -> Launch {
         let mut args = SMALL.to_vec();
         if server.name.starts_with("MySQL") {
             args.extend(MYSQL_GTIDS);
@@ -76,8 +89,7 @@ impl Site {
             args.push("--innodb-redo-log-capacity=64M");
         }
         args.extend(more);
-        let launch = server.prepare(&fs.join("data"), &args);
-        Self::of(server, fs, launch, accounts)
+        server.prepare(&fs.join("data"), &args)
     }
 
     /// Starts a server whose data directory is there.

@@ -1,8 +1,8 @@
 //! Is an archive of binary logs, made under traffic and killed at each of its steps, the server's
 //! own files byte for byte?
 
-use evenkeel_backup::archive::extract;
 use evenkeel_cases::Site;
+use evenkeel_cases::archives::assert_equal;
 use evenkeel_cases::failpoints::ARCHIVE;
 use evenkeel_cases::points::{archive, archive_command};
 use evenkeel_cases::program::{Ended, Evenkeel, killed_at, run};
@@ -30,25 +30,6 @@ fn stop(follower: Child) -> Ended {
     let pid = Pid::from_child(&follower);
     kill_process(pid, Signal::TERM).unwrap();
     Ended::of(&follower.wait_with_output().unwrap())
-}
-
-/// Every file of the archive is the server's, as far as it is there.
-fn assert_equal(site: &Site, whole: bool) -> usize {
-    let into = site.fs.join("extracted");
-    let location = Location::from(site.repository());
-    let names = extract(&location, None, None, &into).unwrap();
-    for name in &names {
-        let ours = fs::read(into.join(name)).unwrap();
-        let mut theirs = fs::read(site.fs.join("data").join(name)).unwrap();
-        if !whole {
-            theirs.truncate(ours.len());
-        }
-        // The server marks the file that it writes.
-        theirs[4 + 17] &= !1;
-        assert!(ours == theirs, "{}: {name} differs", site.server.name);
-    }
-    fs::remove_dir_all(into).unwrap();
-    names.len()
 }
 
 fn case(server: TestServer, more: &[&str]) {

@@ -22,8 +22,8 @@ use evenkeel_op::{Context, Error, ErrorKind, Event as Progressed, Result, Run};
 use evenkeel_repository::logs::{LogWriter, Logs, Timeline};
 use evenkeel_repository::store::Lock;
 use evenkeel_repository::{Location, Repository};
-use evenkeel_server::binlog_stream::Received;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::Received;
 use pending::Pending;
 use seam::Seam;
 use serde::Serialize;
@@ -58,6 +58,8 @@ pub struct ArchiveRequest {
     /// Tells a server that waits for it when a transaction is in the repository; segments are finished
     /// as soon as it does.
     pub semi_sync: bool,
+    /// Has the server compress what it sends, if it can.
+    pub compress: bool,
 }
 
 /// What a run archived.
@@ -168,7 +170,7 @@ struct Attached {
 impl Archiver<'_> {
     /// Archives over one connection, to the end or until it is lost.
     fn once(&mut self) -> Result<()> {
-        let source = Source::ask(&self.request.server, self.replica)?;
+        let source = Source::ask(&self.request.server, self.replica, self.request.compress)?;
         if self.report.source != source.id {
             if !self.report.source.is_empty() {
                 self.run.progress.warn(format!(

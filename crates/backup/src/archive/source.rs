@@ -8,10 +8,11 @@ use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use evenkeel_repository::BlockHash;
 use evenkeel_repository::logs::{Logs, Place, Timeline};
 use evenkeel_server::abilities::{Abilities, Flavour, GtidKind};
-use evenkeel_server::binlog_stream::{BinlogStream, Received, semi_sync_is_on};
 use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::coordinates::Coordinates;
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_server::semi_sync;
+use evenkeel_wire::{BinlogRequest, BinlogStream, Received};
 use std::time::{Duration, Instant};
 
 /// How long a server may take to send the first events of a file that it has.
@@ -29,11 +30,12 @@ pub(super) struct Source {
     abilities: Abilities,
     options: ConnectOptions,
     replica: u32,
+    compress: bool,
 }
 
 impl Source {
-    /// Asks a server who it is and what it has.
-    pub(super) fn ask(options: &ConnectOptions, replica: u32) -> Result<Self> {
+    /// Asks a server who it is and what it has. Streams are compressed if it can, where that is wanted.
+    pub(super) fn ask(options: &ConnectOptions, replica: u32, compress: bool) -> Result<Self> {
         let mut session = Session::open(options)?;
         let abilities = Abilities::probe(&mut session)?;
         let asked = Instant::now();
@@ -59,6 +61,7 @@ impl Source {
             abilities,
             options: options.clone(),
             replica,
+            compress,
         })
     }
 
@@ -143,17 +146,27 @@ impl Source {
 
     /// Begins a stream.
     fn stream(&self, from: &Place) -> Result<BinlogStream> {
-        let session = Session::open(&self.options)?;
-        BinlogStream::open(session, &from.file, from.position, self.replica, false)
+        self.open(from, false)
     }
 
     /// Begins the stream that is archived, which the server may wait for.
     pub(super) fn archived_stream(&self, from: &Place, semi_sync: bool) -> Result<BinlogStream> {
-        let mut session = Session::open(&self.options)?;
         if semi_sync {
-            semi_sync_is_on(&mut session, self.abilities.flavour)?;
+            let mut session = Session::open(&self.options)?;
+            semi_sync::is_on(&mut session, self.abilities.flavour)?;
         }
-        BinlogStream::open(session, &from.file, from.position, self.replica, semi_sync)
+        self.open(from, semi_sync)
+    }
+
+    fn open(&self, from: &Place, semi_sync: bool) -> Result<BinlogStream> {
+        let wanted = BinlogRequest {
+            file: &from.file,
+            position: from.position,
+            replica: self.replica,
+            semi_sync,
+            compress: self.compress,
+        };
+        BinlogStream::open(&self.options, wanted)
     }
 
     /// Returns whether the server still has all that a timeline has of its last file, and it is the

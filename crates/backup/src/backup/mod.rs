@@ -22,7 +22,7 @@ use crate::report::{CorruptPage, GenerationReport};
 use evenkeel_op::{Error, ErrorKind, Result, Run};
 use evenkeel_repository::{Begin, Repository, Writer};
 use evenkeel_server::coordinates::Coordinates;
-use evenkeel_snapshot::Provider;
+use evenkeel_snapshot::Checked;
 use freeze::Frozen;
 use read::{ReadTotals, read_file};
 use settle::Settled;
@@ -74,7 +74,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     };
     let Taken {
         stored,
-        provider,
+        snapshot,
         coordinates,
         instant,
         read_everything,
@@ -90,8 +90,8 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
     fail::fail_point!("backup::committed");
     match committed {
         Ok((info, corrupt)) => {
-            if let Some(provider) = provider {
-                keep(provider, &info.token, corrupt.is_empty(), run);
+            if let Some(snapshot) = snapshot {
+                keep(snapshot, &info.token, corrupt.is_empty(), run);
             }
             let manifest = repository.manifest(info.generation)?;
             let mut report = crate::facts::report_of(&manifest)?;
@@ -105,7 +105,7 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
         }
         Err(error) => {
             // A snapshot that cannot be removed now is removed by the next run.
-            let _ = provider.map(|provider| provider.abandon());
+            let _ = snapshot.map(|snapshot| snapshot.abandon());
             Err(error)
         }
     }
@@ -114,10 +114,10 @@ pub fn backup(request: &BackupRequest, run: Run<'_>) -> Result<Done> {
 /// Keeps the snapshot as the base of the next run. The generation exists already: without a base the next run
 /// reads everything. So it does after one that stored corrupt pages: those do not change, and a run that reads
 /// only what did would take them for sound.
-fn keep(provider: Box<dyn Provider>, token: &str, is_sound: bool, run: Run<'_>) {
+fn keep(snapshot: Checked, token: &str, is_sound: bool, run: Run<'_>) {
     let outcome = match is_sound {
-        true => provider.commit(token),
-        false => provider.abandon(),
+        true => snapshot.commit(token),
+        false => snapshot.abandon(),
     };
     if let Err(error) = outcome {
         run.progress.warn(format!(
@@ -129,7 +129,7 @@ fn keep(provider: Box<dyn Provider>, token: &str, is_sound: bool, run: Run<'_>) 
 
 /// Says that the snapshot was lost, where that is why it could not be read.
 fn lost(frozen: &Frozen, error: Error) -> Error {
-    match frozen.provider.check() {
+    match frozen.snapshot.stayed_frozen() {
         Err(lost) if error.kind() == ErrorKind::Failed => lost.because(error),
         _ => error,
     }
@@ -139,7 +139,7 @@ fn lost(frozen: &Frozen, error: Error) -> Error {
 struct Taken {
     stored: Result<(Facts, Vec<CorruptPage>)>,
     /// Holds the frozen files, to be kept or let go.
-    provider: Option<Box<dyn Provider>>,
+    snapshot: Option<Checked>,
     coordinates: Coordinates,
     instant: Moments,
     read_everything: Option<&'static str>,
@@ -158,16 +158,22 @@ fn take_frozen(
     let frozen = freeze::freeze(survey, request, token, run)?;
     fail::fail_point!("backup::frozen");
     let stored = store(&frozen, writer, request, run).map_err(|error| lost(&frozen, error));
-    let stored = stored.and_then(|(totals, settled)| {
-        frozen.provider.check()?;
+    let stored = stored.map(|(totals, settled)| {
         let facts = facts(&frozen, &totals, &settled, server, begun.elapsed());
-        Ok((facts, settled.corrupt))
+        (facts, settled.corrupt)
     });
-    let why = || frozen.provider.nothing_to_compare_with();
+    let why = || frozen.snapshot.nothing_to_compare_with();
+    let read_everything = token.and_then(|_| why());
+    // A snapshot that did not last, or was not read to the end, goes here.
+    let checked = stored.and_then(|stored| Ok((stored, frozen.snapshot.check()?)));
+    let (stored, snapshot) = match checked {
+        Ok((stored, snapshot)) => (Ok(stored), Some(snapshot)),
+        Err(error) => (Err(error), None),
+    };
     Ok(Taken {
         stored,
-        read_everything: token.and_then(|_| why()),
-        provider: Some(frozen.provider),
+        read_everything,
+        snapshot,
         coordinates: frozen.coordinates,
         instant: frozen.instant,
     })
@@ -187,7 +193,7 @@ fn take_streamed(
     let facts = taken.facts(survey, begun.elapsed());
     Ok(Taken {
         stored: Ok((facts, taken.settled.corrupt)),
-        provider: None,
+        snapshot: None,
         coordinates: taken.coordinates,
         instant: taken.instant,
         read_everything: Some("the server's own tool copies all files").filter(|_| has_base),
@@ -271,7 +277,7 @@ fn facts(
     };
     let roots = frozen.files.roots.iter();
     Facts {
-        snapshot: format!("{}{method}", frozen.provider.name()),
+        snapshot: format!("{}{method}", frozen.snapshot.name()),
         moment: moment.to_owned(),
         bytes_read: totals.bytes_read.load(Ordering::Relaxed),
         bytes_changed: totals.bytes_changed.load(Ordering::Relaxed),

@@ -38,6 +38,7 @@ Examples:
   evenkeel binlog archive /backup/shop --until-current          Once, from a timer
   evenkeel binlog archive /backup/shop --rotate-seconds 60      Fewer, larger objects
   evenkeel binlog archive /backup/shop --ssh root@db1           A server on another host, by its socket
+  evenkeel binlog archive /backup/shop -h db1 --compress        Over a slow network
   evenkeel binlog archive /backup/shop --semi-sync              Commits wait until they are archived
   evenkeel binlog archive /backup/shop -h db2                   After a failover: continue with db2
   evenkeel binlog archive /backup/shop --metrics /var/lib/prometheus/node-exporter/shop-binlog.prom
@@ -69,6 +70,9 @@ pub struct BinlogArchive {
     /// every commit that a client sees succeed is archived.
     #[arg(long)]
     pub semi_sync: bool,
+    /// Have the server compress what it sends, if it can: for slow networks. It costs the server CPU time.
+    #[arg(long)]
+    pub compress: bool,
     /// Keep this file up to date with the archive's lag and the run's result, for node_exporter's textfile
     /// collector.
     #[arg(long, value_name = "FILE", help_heading = "Output")]

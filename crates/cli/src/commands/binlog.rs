@@ -38,6 +38,7 @@ fn archive(args: &BinlogArchive, face: &Face) -> Result<u8> {
         rotate_bytes: args.rotate_bytes,
         rotate_after: args.rotate_seconds,
         semi_sync: args.semi_sync,
+        compress: args.compress,
     };
     let run = Run {
         progress: face.progress(),

@@ -9,9 +9,9 @@ use super::statement::Names;
 use evenkeel_binlog::{Change, Format, Header, Layout, Rotate, body, change, kind, started};
 use evenkeel_op::{Cancel, Error, Result};
 use evenkeel_server::abilities::Abilities;
-use evenkeel_server::binlog_stream::{BinlogStream, Received};
 use evenkeel_server::connect::{Row, Session};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_wire::{BinlogRequest, BinlogStream, Received};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -192,8 +192,14 @@ impl<'a> Reading<'a> {
             from.binlog_file.clone().unwrap_or_default(),
             from.binlog_position.unwrap_or_default(),
         );
-        let stream = Session::open(options)
-            .and_then(|session| BinlogStream::open(session, &file, position, replica(), false))
+        let wanted = BinlogRequest {
+            file: &file,
+            position,
+            replica: replica(),
+            semi_sync: false,
+            compress: false,
+        };
+        let stream = BinlogStream::open(options, wanted)
             .map_err(|error| format!("the binary log cannot be read: {error}"))?;
         Ok(Self {
             stream,

@@ -22,7 +22,7 @@ const USUAL_SOCKETS: [&str; 4] = [
 /// What every session starts with: text in UTF-8, literals as we write them whatever the server's
 /// `sql_mode`, and no limit that would end a session which only holds a lock or waits for one.
 /// The comments are MariaDB's and MySQL's own conditional syntax; each server skips the other's.
-const FIRST_STATEMENTS: [&str; 2] = [
+pub const FIRST_STATEMENTS: [&str; 2] = [
     "SET NAMES utf8mb4",
     "SET SESSION sql_mode = '', /*M!100108 max_statement_time = 0, */ \
      /*!50708 max_execution_time = 0, */ wait_timeout = 31536000",

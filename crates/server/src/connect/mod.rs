@@ -8,7 +8,7 @@ mod peer;
 mod quote;
 mod row;
 
-pub use attempt::socket_path;
+pub use attempt::{FIRST_STATEMENTS, socket_path};
 use error::query_error_of;
 pub use error::{ServerNumber, broken_off, connect_error, query_error};
 pub use mysql;

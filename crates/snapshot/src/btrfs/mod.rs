@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 const NAME: &str = "btrfs";
 
 /// Snapshots the subvolume that the data directory is in.
-pub struct BtrfsProvider {
+pub(crate) struct BtrfsProvider {
     subvolume: Subvolume,
     run: Run,
     base: Option<Base>,
@@ -49,7 +49,11 @@ impl BtrfsProvider {
     /// Opens the holding directory of `layout` and deletes what dead runs left there. `changed` will
     /// compare with the base that was committed under `base_token`. `Refused` when not all of the
     /// server's directories are in one subvolume, `Busy` when another run is at it.
-    pub fn open(layout: &Layout, settings: &Settings, base_token: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(
+        layout: &Layout,
+        settings: &Settings,
+        base_token: Option<&str>,
+    ) -> Result<Self> {
         let (subvolume, place) = examine(layout, settings)?;
         let holding = Holding::open(&place.holding, &settings.kept_for)?;
         let base = match base_token.and_then(|token| holding.base(NAME, token)) {

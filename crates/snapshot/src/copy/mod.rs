@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Reads the files of a stopped server where they are.
-pub struct CopyProvider {
+pub(crate) struct CopyProvider {
     layout: Layout,
     taken: HashMap<PathBuf, Stamp>,
 }
@@ -44,7 +44,7 @@ impl Stamp {
 
 impl CopyProvider {
     /// Opens the data directory; `Refused` when a server is running on it.
-    pub fn open(layout: &Layout) -> Result<Self> {
+    pub(crate) fn open(layout: &Layout) -> Result<Self> {
         refuse_if_used(layout)?;
         Ok(Self {
             layout: layout.clone(),

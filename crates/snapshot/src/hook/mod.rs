@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Lets the user's command make the snapshot.
-pub struct HookProvider {
+pub(crate) struct HookProvider {
     command: HookCommand,
     datadir: PathBuf,
     /// Path below the data directory, by generation name.
@@ -29,7 +29,7 @@ pub struct HookProvider {
 impl HookProvider {
     /// Prepares to run `command` for the data directory of `layout`; `Refused` when the server has
     /// files elsewhere, which the command would not know of.
-    pub fn open(layout: &Layout, command: &HookCommand) -> Result<Self> {
+    pub(crate) fn open(layout: &Layout, command: &HookCommand) -> Result<Self> {
         let failed = |path: &Path| format!("failed to find {}", path.display());
         let volume = match layout.volumes.as_slice() {
             [] => None,

@@ -45,7 +45,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const NAME: &str = "lvm";
 
 /// Makes snapshots of the logical volume that a server's directories are on, or of raw volumes.
-pub struct LvmProvider {
+pub(crate) struct LvmProvider {
     _lock: Lock,
     id: String,
     volumes: Vec<Volume>,
@@ -92,7 +92,11 @@ impl LvmProvider {
     /// Finds the volumes of `layout`, deletes what dead runs left of them and looks for room. `changed`
     /// will compare with the base that was committed under `base_token`. `Refused` when not all of a
     /// server's directories are on one volume, or there is no room; `Busy` when another run is at it.
-    pub fn open(layout: &Layout, settings: &Settings, base_token: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(
+        layout: &Layout,
+        settings: &Settings,
+        base_token: Option<&str>,
+    ) -> Result<Self> {
         let (origins, _) = origin::find(layout)?;
         require_tools(&origins)?;
         let id = holding_id(layout, &origins)?;

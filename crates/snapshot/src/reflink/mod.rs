@@ -35,7 +35,7 @@ const NAME: &str = "reflink";
 const LARGEST_PAGE: u64 = 64 << 10;
 
 /// Clones files one by one into a holding directory on the filesystem of each.
-pub struct ReflinkProvider {
+pub(crate) struct ReflinkProvider {
     stores: Vec<Store>,
     base_token: Option<String>,
     page_bytes: u64,
@@ -58,7 +58,11 @@ impl ReflinkProvider {
     /// Opens the holding directories of `layout`, one per filesystem, and deletes what dead runs
     /// left there. `changed` will compare with the base that was committed under `base_token`.
     /// `Refused` when a filesystem cannot clone files, `Busy` when another run is at it.
-    pub fn open(layout: &Layout, settings: &Settings, base_token: Option<&str>) -> Result<Self> {
+    pub(crate) fn open(
+        layout: &Layout,
+        settings: &Settings,
+        base_token: Option<&str>,
+    ) -> Result<Self> {
         let mut stores = Vec::new();
         for place in places(layout, settings)? {
             probe(&place)?;

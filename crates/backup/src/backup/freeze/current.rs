@@ -4,7 +4,7 @@
 use crate::backup::source_file::source;
 use evenkeel_op::{Context, Error, Result};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
-use evenkeel_snapshot::Provider;
+use evenkeel_snapshot::{Made, Opened};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
@@ -83,12 +83,13 @@ pub(in crate::backup) fn vanished(files: &ServerFiles) -> bool {
 /// the same name was made again; or on the absence of one that was there.
 pub(in crate::backup) fn image_has_tables(
     files: &ServerFiles,
-    provider: &dyn Provider,
+    opened: &Opened,
+    made: &Made,
 ) -> Result<bool> {
     let tables = files.files.iter().filter(|file| is_of_table(file));
     let listed: BTreeSet<&Path> = tables.clone().map(|file| file.path.as_path()).collect();
     for file in tables {
-        let frozen = provider.frozen_path(&source(file));
+        let frozen = opened.frozen_path(made, &source(file));
         if frozen
             .symlink_metadata()
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
@@ -100,7 +101,7 @@ pub(in crate::backup) fn image_has_tables(
     let dirs = files.dirs.iter().map(|(_, path)| path);
     let inside = dirs.filter(|path| path.starts_with(&files.datadir));
     for dir in inside.chain([&files.datadir]) {
-        let image = provider.frozen_dir(dir)?;
+        let image = opened.frozen_dir(made, dir)?;
         let failed = || format!("failed to list {}", image.display());
         let entries = match fs::read_dir(&image) {
             Ok(entries) => entries,

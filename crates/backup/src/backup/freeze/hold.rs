@@ -33,7 +33,7 @@ impl HeldImage {
         files.map(|found| {
             (
                 found.name.as_str(),
-                self.frozen.provider.frozen_path(&source(found)),
+                self.frozen.snapshot.frozen_path(&source(found)),
             )
         })
     }
@@ -61,13 +61,11 @@ impl HeldImage {
 
     /// Keeps the image for the next one to start from, as a backup does.
     pub fn keep(self) -> Result<()> {
-        self.frozen.provider.check()?;
-        self.frozen.provider.commit("held")
+        self.frozen.snapshot.check()?.commit("held")
     }
 
     /// Checks that the files stayed frozen, and lets go of them.
     pub fn release(self) -> Result<()> {
-        self.frozen.provider.check()?;
-        self.frozen.provider.abandon()
+        self.frozen.snapshot.check()?.abandon()
     }
 }

@@ -25,7 +25,7 @@ use evenkeel_server::files::{self, FileClass, FoundFile, ServerFiles};
 use evenkeel_server::lock::{Held, Locker};
 use evenkeel_server::replication::SourceCoordinates;
 use evenkeel_server::tables::ServerTables;
-use evenkeel_snapshot::{Provider, pause};
+use evenkeel_snapshot::{Made, Opened, Sealed, pause};
 use order::{early_files, late_files};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ use std::{fs, io};
 
 /// A frozen image.
 pub(super) struct Frozen {
-    pub(super) provider: Box<dyn Provider>,
+    pub(super) snapshot: Sealed,
     pub(super) files: ServerFiles,
     pub(super) coordinates: Coordinates,
     pub(super) source_coordinates: Vec<SourceCoordinates>,
@@ -99,55 +99,15 @@ pub(super) fn freeze(
     run: Run<'_>,
 ) -> Result<Frozen> {
     let mut wrapped = 0;
-    for attempt in 1.. {
-        let provider = evenkeel_snapshot::open(
-            survey.snapshot,
-            &survey.layout,
-            &survey.settings,
-            base_token,
-        )?;
-        let choice = survey::choose(&survey, request, provider.atomicity())?;
-        let mut freezer = Freezer {
-            survey: &survey,
-            request,
-            choice,
-            provider,
-            run,
-            listed: None,
-            applier: Applier::default(),
-            server_tables: None,
-            ddl_blocked: false,
-            tables: None,
+    for number in 1.. {
+        let again = match attempt(&survey, request, base_token, run)? {
+            Attempt::Frozen(frozen) => return Ok(*frozen),
+            Attempt::Again(again) => again,
+            Attempt::LostAFile(_) if number < TRIES => Again::Changed,
+            Attempt::LostAFile(error) => return Err(error),
         };
-        let turn = freezer.run().and_then(|turn| freezer.settle(turn));
-        let again = match turn {
-            Ok(Turn::Done(done)) => {
-                let (files, coordinates, held, instant) = *done;
-                let (source_coordinates, applier_stood) = freezer.applier.places(&coordinates, run);
-                let provider = freezer.provider;
-                return Ok(Frozen {
-                    provider,
-                    files,
-                    coordinates,
-                    source_coordinates,
-                    applier_stood,
-                    held,
-                    choice,
-                    instant,
-                    tables: freezer.tables,
-                });
-            }
-            Ok(Turn::Again(again)) => again,
-            Err(error) if attempt < TRIES && freezer.lost_a_file(&error) => Again::Changed,
-            Err(error) => {
-                // The first error is the one to report; a leftover is healed by the next run.
-                let _ = freezer.provider.abandon();
-                return Err(error);
-            }
-        };
-        freezer.provider.abandon()?;
         wrapped += u32::from(again == Again::Wrapped);
-        if attempt == TRIES || wrapped == TRIES_WRAPPED {
+        if number == TRIES || wrapped == TRIES_WRAPPED {
             return Err(again.error());
         }
         run.cancel.check()?;
@@ -156,19 +116,104 @@ pub(super) fn freeze(
     Err(Error::failed("there is no end to the tries"))
 }
 
-/// What one try came to.
+/// What a try came to.
+enum Attempt {
+    Frozen(Box<Frozen>),
+    Again(Again),
+    /// It failed over a file that went meanwhile.
+    LostAFile(Error),
+}
+
+/// Tries once to freeze the image.
+fn attempt(
+    survey: &Survey,
+    request: &BackupRequest,
+    base_token: Option<&str>,
+    run: Run<'_>,
+) -> Result<Attempt> {
+    let opened = evenkeel_snapshot::open(
+        survey.snapshot,
+        &survey.layout,
+        &survey.settings,
+        base_token,
+    )?;
+    let choice = survey::choose(survey, request, opened.atomicity())?;
+    let mut freezer = Freezer {
+        survey,
+        request,
+        choice,
+        opened,
+        run,
+        listed: None,
+        applier: Applier::default(),
+        server_tables: None,
+        ddl_blocked: false,
+        tables: None,
+    };
+    let turn = freezer.run().and_then(|turn| freezer.settle(turn));
+    let Freezer {
+        opened,
+        listed,
+        applier,
+        tables,
+        ..
+    } = freezer;
+    let sealed = match turn {
+        Ok(Turn::Again(again)) => {
+            opened.abandon()?;
+            return Ok(Attempt::Again(again));
+        }
+        Ok(Turn::Done(done)) => {
+            let (files, coordinates, held, instant, made) = *done;
+            let sealed = opened.seal(made);
+            sealed.map(|snapshot| (snapshot, files, coordinates, held, instant))
+        }
+        Err(error) => {
+            // The first error is the one to report; a leftover is healed by the next run.
+            let _ = opened.abandon();
+            Err(error)
+        }
+    };
+    match sealed {
+        Ok((snapshot, files, coordinates, held, instant)) => {
+            let (source_coordinates, applier_stood) = applier.places(&coordinates, run);
+            Ok(Attempt::Frozen(Box::new(Frozen {
+                snapshot,
+                files,
+                coordinates,
+                source_coordinates,
+                applier_stood,
+                held,
+                choice,
+                instant,
+                tables,
+            })))
+        }
+        Err(error) if lost_a_file(listed.as_ref(), &error) => Ok(Attempt::LostAFile(error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a try came to nothing because of a file that went meanwhile.
+fn lost_a_file(listed: Option<&ServerFiles>, error: &Error) -> bool {
+    listed
+        .is_some_and(|listed| current::vanished(listed) || current::is_about_a_missing_file(error))
+}
+
+/// What the files and the server came to, before the snapshot is sealed.
 enum Turn {
     Done(Box<Outcome>),
     Again(Again),
 }
 
-type Outcome = (ServerFiles, Coordinates, Held, Moments);
+type Outcome = (ServerFiles, Coordinates, Held, Moments, Made);
 
 struct Freezer<'a> {
     survey: &'a Survey,
     request: &'a BackupRequest,
     choice: Choice,
-    provider: Box<dyn Provider>,
+    /// Outlives every lock: what it leaves is removed when nobody waits any more.
+    opened: Opened,
     run: Run<'a>,
     /// The files that were to be frozen.
     listed: Option<ServerFiles>,
@@ -182,21 +227,13 @@ struct Freezer<'a> {
 }
 
 impl Freezer<'_> {
-    /// Whether a try came to nothing because of a file that went meanwhile.
-    fn lost_a_file(&self, error: &Error) -> bool {
-        let Some(listed) = &self.listed else {
-            return false;
-        };
-        current::vanished(listed) || current::is_about_a_missing_file(error)
-    }
-
-    /// Compares an image with what the server listed, and makes it last.
+    /// Compares an image with what the server listed.
     fn settle(&mut self, turn: Turn) -> Result<Turn> {
         let Turn::Done(done) = &turn else {
             return Ok(turn);
         };
-        let files = &done.0;
-        let place = |file: &FoundFile| self.provider.frozen_path(&source(file));
+        let (files, .., made) = &**done;
+        let place = |file: &FoundFile| self.opened.frozen_path(made, &source(file));
         match (&self.server_tables, &self.request.source) {
             (Some(listed), Source::Live(options)) => {
                 let checked = tables::of_server(listed, files, place)?;
@@ -215,7 +252,6 @@ impl Freezer<'_> {
             (_, Source::Volumes(_)) => {}
             _ => self.tables = tables::of_files(files, place)?,
         }
-        self.provider.seal()?;
         Ok(turn)
     }
 
@@ -238,9 +274,9 @@ impl Freezer<'_> {
 
     fn still(&mut self) -> Result<Outcome> {
         let begin = Instant::now();
-        self.provider.take(&sources(&self.survey.files.files))?;
-        self.provider.instant()?;
-        let from_image = self.coordinates_of_image(&self.survey.files)?;
+        self.opened.take(&sources(&self.survey.files.files))?;
+        let made = self.opened.instant()?;
+        let from_image = self.coordinates_of_image(&self.survey.files, &made)?;
         let coordinates = image::agree(None, from_image)?;
         let instant = Moments {
             begin,
@@ -251,6 +287,7 @@ impl Freezer<'_> {
             coordinates,
             Held::default(),
             instant,
+            made,
         ))
     }
 
@@ -280,12 +317,12 @@ impl Freezer<'_> {
         let begin = Instant::now();
         let moment = self.moment(&mut locker, files, ddl_blocked)?;
         let end = Instant::now();
-        let Some((files, coordinates, stopped)) = moment else {
+        let Some((files, coordinates, stopped, made)) = moment else {
             locker.release()?;
             return Ok(Turn::Again(Again::Changed));
         };
         if let Some(header) = &spliced
-            && self.wrapped(&mut locker, &files, header)?
+            && self.wrapped(&mut locker, &files, header, &made)?
         {
             locker.release()?;
             return Ok(Turn::Again(Again::Wrapped));
@@ -293,7 +330,7 @@ impl Freezer<'_> {
         if let Some(header) = &spliced
             && header.layout() == redo::RedoLayout::Classic
         {
-            self.lengthen(&files)?;
+            self.lengthen(&files, &made)?;
         }
         fail::fail_point!("backup::freeze::before_release");
         let mut held = locker.release()?;
@@ -305,15 +342,16 @@ impl Freezer<'_> {
         self.server_tables = Some(listed);
         self.ddl_blocked = ddl_blocked;
         if let Some(header) = spliced {
-            self.splice(&files, &header)?;
+            self.splice(&files, &header, &made)?;
         }
-        let from_image = self.coordinates_of_image(&files)?;
+        let from_image = self.coordinates_of_image(&files, &made)?;
         let coordinates = image::agree(coordinates, from_image)?;
         Ok(Turn::Done(Box::new((
             files,
             coordinates,
             held,
             Moments { begin, end },
+            made,
         ))))
     }
 
@@ -333,7 +371,7 @@ impl Freezer<'_> {
             Method::Atomic if self.choice.moment == Moment::Stop => files.files.clone(),
             Method::Atomic | Method::Still => return,
         };
-        self.provider.prepare(&sources(&files));
+        self.opened.prepare(&sources(&files));
     }
 
     /// Saves the checkpoint, then clones everything that recovery brings up to date.
@@ -341,7 +379,7 @@ impl Freezer<'_> {
         let layout = redo_layout(abilities.redo_layout)
             .ok_or_else(|| Error::refused("this server's redo log cannot be spliced"))?;
         let header = RedoHeader::read(&first_redo_file(files)?.path, layout)?;
-        self.provider.take(&sources(&early_files(files)))?;
+        self.opened.take(&sources(&early_files(files)))?;
         fail::fail_point!("backup::freeze::data_cloned");
         Ok(header)
     }
@@ -355,7 +393,7 @@ impl Freezer<'_> {
         locker: &mut Locker<'_>,
         files: ServerFiles,
         ddl_blocked: bool,
-    ) -> Result<Option<(ServerFiles, Option<Coordinates>, Duration)>> {
+    ) -> Result<Option<(ServerFiles, Option<Coordinates>, Duration, Made)>> {
         let mut asked = None;
         match self.choice.moment {
             Moment::BlockCommit | Moment::BlockCommitAndStop => locker.stop_commits()?,
@@ -369,35 +407,38 @@ impl Freezer<'_> {
         }
         fail::fail_point!("backup::freeze::moment");
         let limit = self.request.limits.hold;
-        let (files, stopped) = match (self.choice.method, self.choice.moment) {
+        let (files, stopped, made) = match (self.choice.method, self.choice.moment) {
             (Method::Splice, Moment::Stop | Moment::BlockCommitAndStop) => {
                 let target = self.target()?;
-                let provider = &mut self.provider;
+                let opened = &mut self.opened;
                 let paused = pause::paused(&target, limit, || {
                     let now = with_its_logs(files)?;
-                    provider.take(&sources(&late_files(&now)))?;
-                    Ok(now)
+                    opened.take(&sources(&late_files(&now)))?;
+                    Ok((now, opened.instant()?))
                 })?;
-                (paused.value, paused.lasted)
+                let (files, made) = paused.value;
+                (files, paused.lasted, made)
             }
             (Method::Splice, _) => {
                 let files = with_its_logs(files)?;
-                self.provider.take(&sources(&late_files(&files)))?;
+                self.opened.take(&sources(&late_files(&files)))?;
+                let made = self.opened.instant()?;
                 if current::logs_changed(&files)? {
                     return Ok(None);
                 }
-                (files, Duration::ZERO)
+                (files, Duration::ZERO, made)
             }
             (Method::Pause, _) => {
                 let target = self.target()?;
-                let provider = &mut self.provider;
+                let opened = &mut self.opened;
                 // Nothing stops DDL on some servers, so the list is made while the process stands.
                 let paused = pause::paused(&target, limit, || {
                     let now = rescan(&files)?;
-                    provider.take(&sources(&now.files))?;
-                    Ok(now)
+                    opened.take(&sources(&now.files))?;
+                    Ok((now, opened.instant()?))
                 })?;
-                (paused.value, paused.lasted)
+                let (files, made) = paused.value;
+                (files, paused.lasted, made)
             }
             (Method::Atomic | Method::Still, _) => match self.whole(files, ddl_blocked)? {
                 Some(taken) => taken,
@@ -405,7 +446,7 @@ impl Freezer<'_> {
             },
         };
         fail::fail_point!("backup::freeze::taken");
-        Ok(Some((files, asked, stopped)))
+        Ok(Some((files, asked, stopped, made)))
     }
 
     /// Takes a snapshot that is consistent by itself. Returns the files and how long the server
@@ -414,7 +455,7 @@ impl Freezer<'_> {
         &mut self,
         files: ServerFiles,
         ddl_blocked: bool,
-    ) -> Result<Option<(ServerFiles, Duration)>> {
+    ) -> Result<Option<(ServerFiles, Duration, Made)>> {
         // A list from before the lock may lack a table that was made since.
         let files = if ddl_blocked {
             with_its_logs(files)?
@@ -423,40 +464,41 @@ impl Freezer<'_> {
         }
         .without_moving_redo();
         self.listed = Some(files.clone());
-        self.provider.take(&sources(&files.files))?;
-        let stopped = self.snapshot()?;
-        let files = self.with_redo_of_image(files)?;
+        self.opened.take(&sources(&files.files))?;
+        let (stopped, made) = self.snapshot()?;
+        let files = self.with_redo_of_image(files, &made)?;
         let same = ddl_blocked
             || current::same_tables(&files, &rescan(&files)?)
-                && current::image_has_tables(&files, self.provider.as_ref())?;
+                && current::image_has_tables(&files, &self.opened, &made)?;
         if !same || current::logs_changed(&files)? {
             return Ok(None);
         }
-        Ok(Some((files, stopped)))
+        Ok(Some((files, stopped, made)))
     }
 
     /// Makes the snapshot; returns how long the server was paused for it, apart from locks.
-    fn snapshot(&mut self) -> Result<Duration> {
+    fn snapshot(&mut self) -> Result<(Duration, Made)> {
         if self.choice.moment == Moment::Stop {
             let target = self.target()?;
-            let provider = &mut self.provider;
-            let paused = pause::paused(&target, self.request.limits.hold, || provider.instant())?;
-            return Ok(paused.lasted);
+            let opened = &mut self.opened;
+            let paused = pause::paused(&target, self.request.limits.hold, || opened.instant())?;
+            return Ok((paused.lasted, paused.value));
         }
         let begun = Instant::now();
-        self.provider.instant()?;
-        Ok(match self.choice.moment {
+        let made = self.opened.instant()?;
+        let stopped = match self.choice.moment {
             Moment::None => begun.elapsed(),
             _ => Duration::ZERO,
-        })
+        };
+        Ok((stopped, made))
     }
 
     /// Adds the redo log files that no lock holds still, as the snapshot has them.
-    fn with_redo_of_image(&mut self, files: ServerFiles) -> Result<ServerFiles> {
-        let provider = &mut self.provider;
-        let files = files.with_moving_redo(|dir| provider.frozen_dir(dir))?;
+    fn with_redo_of_image(&mut self, files: ServerFiles, made: &Made) -> Result<ServerFiles> {
+        let opened = &mut self.opened;
+        let files = files.with_moving_redo(|dir| opened.frozen_dir(made, dir))?;
         let moving = files.files.iter().filter(|file| file.is_moving_redo());
-        provider.take(&moving.map(source).collect::<Vec<_>>())?;
+        opened.take(&moving.map(source).collect::<Vec<_>>())?;
         Ok(files)
     }
 
@@ -477,14 +519,16 @@ impl Freezer<'_> {
         locker: &mut Locker<'_>,
         files: &ServerFiles,
         header: &RedoHeader,
+        made: &Made,
     ) -> Result<bool> {
         let lsn_now = locker.session().lsn()?;
         let clones: Vec<_> = redo_files(files)
-            .map(|file| self.provider.frozen_path(&source(file)))
+            .map(|file| self.opened.frozen_path(made, &source(file)))
             .collect();
         let capacity = redo::capacity(&clones, header)?;
         // A log that was resized or replaced meanwhile is another log.
-        let first = self.provider.frozen_path(&source(first_redo_file(files)?));
+        let first = source(first_redo_file(files)?);
+        let first = self.opened.frozen_path(made, &first);
         let again = RedoHeader::read(&first, header.layout())?;
         Ok(redo::wrapped(header, capacity, lsn_now) || !header.is_same_log(&again))
     }
@@ -494,7 +538,7 @@ impl Freezer<'_> {
     /// first and logs that later, so its recovery takes a page behind the end for damage. (MariaDB's
     /// makes the file longer itself.) A file that is longer than it need be does no harm. Nothing
     /// may drop a table meanwhile.
-    fn lengthen(&mut self, files: &ServerFiles) -> Result<()> {
+    fn lengthen(&mut self, files: &ServerFiles, made: &Made) -> Result<()> {
         let length = |path: &Path| match fs::metadata(path) {
             // An undo log that is just being truncated.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -508,20 +552,25 @@ impl Freezer<'_> {
             }
             let wanted = source(file);
             let now = length(&file.path)?;
-            if now > length(&self.provider.frozen_path(&wanted))? {
-                self.provider.patch(&wanted, now - 1, &[0])?;
+            if now > length(&self.opened.frozen_path(made, &wanted))? {
+                self.opened.patch(made, &wanted, now - 1, &[0])?;
             }
         }
         Ok(())
     }
 
-    fn splice(&mut self, files: &ServerFiles, header: &RedoHeader) -> Result<()> {
+    fn splice(&mut self, files: &ServerFiles, header: &RedoHeader, made: &Made) -> Result<()> {
         let first = source(first_redo_file(files)?);
-        self.provider.patch(&first, header.offset(), header.bytes())
+        self.opened
+            .patch(made, &first, header.offset(), header.bytes())
     }
 
-    fn coordinates_of_image(&self, files: &ServerFiles) -> Result<Option<image::Ended>> {
-        image::coordinates(files, |file| self.provider.frozen_path(&source(file)))
+    fn coordinates_of_image(
+        &self,
+        files: &ServerFiles,
+        made: &Made,
+    ) -> Result<Option<image::Ended>> {
+        image::coordinates(files, |file| self.opened.frozen_path(made, &source(file)))
     }
 }
 

@@ -21,7 +21,7 @@ use evenkeel_op::workers::first_error;
 use evenkeel_op::{Cancel, Context, Error, Result, Run, Unit};
 use evenkeel_repository::{Change, FileBuilder, Worker, Writer};
 use evenkeel_server::files::{FileClass, FoundFile, ServerFiles};
-use evenkeel_snapshot::{Changed, Provider};
+use evenkeel_snapshot::{Changed, Sealed};
 use give_way::SessionGivesWay;
 use pages::{Findings, PageCheck};
 use plan::LeafPlan;
@@ -75,7 +75,7 @@ struct Shop<'a> {
     turns: Turns,
     /// Set by the first error, so that everybody else stops.
     failed: Cancel,
-    provider: &'a dyn Provider,
+    snapshot: &'a Sealed,
     run: Run<'a>,
 }
 
@@ -113,7 +113,7 @@ pub(super) fn read(
         ahead: Ahead::default(),
         turns: Turns::begin(request, run),
         failed: Cancel::new(),
-        provider: frozen.provider.as_ref(),
+        snapshot: &frozen.snapshot,
         run,
     };
     let (send, receive) = bounded::<Item>(QUEUE);
@@ -169,7 +169,7 @@ fn announce(
         shop.failed.check()?;
         shop.run.cancel.check()?;
         let wanted = source(found);
-        let path = frozen.provider.frozen_path(&wanted);
+        let path = frozen.snapshot.frozen_path(&wanted);
         let opened = Source::open(&path, found)
             .context(|| format!("failed to open the frozen copy of {}", found.path.display()))?;
         let page_size = frozen.files.page_size;
@@ -179,7 +179,7 @@ fn announce(
         let size = meta.size;
         let base = writer.base_file(&meta.name)?;
         let changed = match &base {
-            Some(_) => frozen.provider.changed(&wanted)?,
+            Some(_) => frozen.snapshot.changed(&wanted)?,
             None => Changed::Unknown,
         };
         let builder = writer.file_builder(meta, base)?;
@@ -246,7 +246,7 @@ fn work(mut worker: Worker, items: &Receiver<Item>, shop: &Shop<'_>) -> Result<(
             .failed
             .check()
             .and_then(|()| shop.run.cancel.check())
-            .and_then(|()| shop.provider.holds())
+            .and_then(|()| shop.snapshot.holds())
             .and_then(|()| {
                 let Item { open, plan } = item;
                 leaf(&mut worker, &open, &plan, &mut buffer, shop)

@@ -163,7 +163,7 @@ fn doublewrite(frozen: &Frozen) -> Result<Option<DoublewriteCopies>> {
 }
 
 fn open(frozen: &Frozen, found: &FoundFile) -> Result<File> {
-    let path = frozen.provider.frozen_path(&source(found));
+    let path = frozen.snapshot.frozen_path(&source(found));
     read_file::open(&path, found)
         .context(|| format!("failed to open the frozen copy of {}", found.name))
 }

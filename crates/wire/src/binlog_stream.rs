@@ -1,23 +1,21 @@
 //! A server's binary log as a replica receives it: event by event, every byte as in the file.
 //!
 //! The driver's own stream leaves out what MariaDB sends only to those who ask for it, so commands
-//! are written here, on the connection that the driver opened and logged in on.
-#![allow(unsafe_code)] // borrow_raw: the driver shows its descriptor as a number only
+//! are written here.
 
-use crate::abilities::Flavour;
-use crate::connect::{Session, quote};
-use evenkeel_op::{Context, Error, ErrorKind, Result};
+use crate::connection::Connection;
+use crate::decode::ServerError;
+use crate::stream::Stream;
+use evenkeel_op::{Cancel, Error, ErrorKind, Result};
+use evenkeel_server::connect::{FIRST_STATEMENTS, quote};
+use evenkeel_server::options::ConnectOptions;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// How often an idle server says that it is there.
 const HEARTBEAT: Duration = Duration::from_secs(1);
-/// How long a read waits before the caller is asked whether to go on.
-const TICK: Duration = Duration::from_millis(200);
 /// A server that sends nothing for so long, not even heartbeats, is gone.
-const SILENCE: Duration = Duration::from_secs(30);
+const STREAM_SILENCE: Duration = Duration::from_secs(30);
 
 const COM_BINLOG_DUMP: u8 = 0x12;
 const COM_REGISTER_SLAVE: u8 = 0x15;
@@ -28,8 +26,23 @@ const SEMI_SYNC: u8 = 0xef;
 const SEMI_SYNC_ASKS: u8 = 1;
 /// A packet of this length goes on in the next one.
 const PACKET_MAX: usize = 0xff_ffff;
-/// The driver's connection is read in pieces of this size.
+/// The stream is read in pieces of this size.
 const READ: usize = 256 << 10;
+
+/// What is to be streamed, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct BinlogRequest<'a> {
+    /// The log's file.
+    pub file: &'a str,
+    /// Where in it the first event begins.
+    pub position: u64,
+    /// The id of the replica that we are: one that no other replica of the server has.
+    pub replica: u32,
+    /// Acknowledge. The server has to be one that asks for it.
+    pub semi_sync: bool,
+    /// Have the server compress, if it can.
+    pub compress: bool,
+}
 
 /// What came.
 #[derive(Debug)]
@@ -47,8 +60,8 @@ pub enum Received {
 /// A stream of events. Dropping it ends the connection.
 #[derive(Debug)]
 pub struct BinlogStream {
-    session: Session,
-    socket: UnixStream,
+    stream: Stream,
+    place: String,
     /// Bytes received and not yet taken, from `taken` on.
     buffer: Vec<u8>,
     taken: usize,
@@ -57,51 +70,29 @@ pub struct BinlogStream {
 }
 
 impl BinlogStream {
-    /// Asks for the events of `file` from `position` on, as the replica `replica` (an id that no
-    /// other replica of the server has). With `semi_sync`, as one that acknowledges; the server has
-    /// to be one that asks, see [`semi_sync_is_on`].
+    /// Connects, logs in and asks for events.
     ///
-    /// Errors: `Refused` over TLS, for a position beyond 4 GiB, and when the account lacks
-    /// REPLICATION SLAVE; else as [`Session::run`].
-    pub fn open(
-        mut session: Session,
-        file: &str,
-        position: u64,
-        replica: u32,
-        semi_sync: bool,
-    ) -> Result<Self> {
-        if session.is_encrypted() {
-            return Err(
-                Error::refused("binary logs cannot be received over TLS yet")
-                    .hint("run evenkeel on the server's host and connect by its socket")
-                    .hint("or, in a trusted network, use --ssl-mode=DISABLED"),
-            );
-        }
-        let Ok(position) = u32::try_from(position) else {
+    /// Errors: `Refused` for a position beyond 4 GiB, and when the account lacks REPLICATION SLAVE; else as
+    /// [`Connection::open`] and [`Connection::run`].
+    pub fn open(options: &ConnectOptions, wanted: BinlogRequest<'_>) -> Result<Self> {
+        let BinlogRequest { file, replica, .. } = wanted;
+        let Ok(position) = u32::try_from(wanted.position) else {
             return Err(Error::refused(format!(
-                "a stream cannot start at {file}:{position}: the protocol has only 32 bits for \
-                 positions"
+                "a stream cannot start at {file}:{}: the protocol has only 32 bits for positions",
+                wanted.position
             )));
         };
-        prepare(&mut session, replica, semi_sync)?;
-        // SAFETY: the connection lives in `session`, which outlives this borrow; the copy has a
-        // life of its own.
-        let borrowed = unsafe { BorrowedFd::borrow_raw(session.raw().as_raw_fd()) };
-        let socket = borrowed
-            .try_clone_to_owned()
-            .context(|| "failed to copy a connection's descriptor")?;
-        // Whatever kind of socket it is, reading and writing are the same calls.
-        let socket = UnixStream::from(socket);
-        socket
-            .set_read_timeout(Some(TICK))
-            .context(|| "failed to set a connection's timeout")?;
+        // Whoever receives looks whether to stop each time that nothing came.
+        let mut connection = Connection::compressed(options, wanted.compress, &Cancel::new())?;
+        prepare(&mut connection, replica, wanted.semi_sync)?;
+        let place = connection.place().to_owned();
         let mut stream = Self {
-            session,
-            socket,
+            stream: connection.into_stream()?,
+            place,
             buffer: Vec::new(),
             taken: 0,
             heard: Instant::now(),
-            semi_sync,
+            semi_sync: wanted.semi_sync,
         };
         stream.register(replica)?;
         let mut dump = vec![COM_BINLOG_DUMP];
@@ -119,7 +110,7 @@ impl BinlogStream {
     /// words when it cannot go on, `Refused` when a privilege is missing.
     pub fn receive(&mut self) -> Result<Received> {
         let Some(packet) = self.packet()? else {
-            if self.heard.elapsed() > SILENCE {
+            if self.heard.elapsed() > STREAM_SILENCE {
                 return Err(self.lost(io::ErrorKind::TimedOut.into()));
             }
             return Ok(Received::Nothing);
@@ -170,7 +161,7 @@ impl BinlogStream {
         register.extend(0u16.to_le_bytes());
         register.extend([0; 8]);
         self.command(&register)?;
-        let until = Instant::now() + SILENCE;
+        let until = Instant::now() + STREAM_SILENCE;
         loop {
             match self.packet()? {
                 Some(packet) if packet.first() == Some(&0) => return Ok(()),
@@ -184,12 +175,18 @@ impl BinlogStream {
     fn command(&mut self, bytes: &[u8]) -> Result<()> {
         let length = (bytes.len() as u32).to_le_bytes();
         let packet = [&length[..3], &[0], bytes].concat();
-        self.socket
-            .write_all(&packet)
-            .map_err(|error| self.lost(error))
+        self.stream.restart();
+        self.stream.set_silence(STREAM_SILENCE);
+        let sent = self.stream.write_all(&packet);
+        sent.and_then(|()| self.stream.flush())
+            .map_err(|error| self.lost(error))?;
+        // Reads end with the first look around.
+        self.stream.set_silence(Duration::ZERO);
+        Ok(())
     }
 
-    /// Returns the next packet when it is there whole, joined where it came in parts.
+    /// Returns the next packet when it is there whole, joined where it came in parts. Their numbers say nothing: a
+    /// server that was acknowledged to counts on or begins again.
     fn packet(&mut self) -> Result<Option<Vec<u8>>> {
         loop {
             if let Some(packet) = self.take_packet() {
@@ -225,7 +222,7 @@ impl BinlogStream {
         }
         let had = self.buffer.len();
         self.buffer.resize(had + READ, 0);
-        let got = self.socket.read(&mut self.buffer[had..]);
+        let got = self.stream.read(&mut self.buffer[had..]);
         self.buffer.truncate(had + *got.as_ref().unwrap_or(&0));
         match got {
             Ok(0) => Err(self.lost(io::ErrorKind::UnexpectedEof.into())),
@@ -239,21 +236,20 @@ impl BinlogStream {
     }
 
     fn lost(&self, error: io::Error) -> Error {
-        let place = self.session.place();
         Error::new(
             ErrorKind::Unreachable,
-            format!("the stream from {place} was lost"),
+            format!("the stream from {} was lost", self.place),
         )
         .because(error)
     }
 
-    /// Returns the error that the server sent: `ff, u16 code, '#', 5 bytes state, text`.
+    /// Returns the error that the server sent.
     fn told(&self, packet: &[u8]) -> Error {
-        let code = packet
-            .get(1..3)
-            .map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
-        let text = String::from_utf8_lossy(packet.get(9..).unwrap_or_default()).into_owned();
-        let place = self.session.place();
+        let (code, text) = match ServerError::of(packet) {
+            Ok(error) => (error.code, error.message),
+            Err(_) => (0, String::new()),
+        };
+        let place = &self.place;
         let error = |kind| {
             Error::new(
                 kind,
@@ -270,45 +266,20 @@ impl BinlogStream {
 
 /// Asks for events as they are in the file, and for a sign of life while there are none. Each
 /// family reads the variables that it knows.
-fn prepare(session: &mut Session, replica: u32, semi_sync: bool) -> Result<()> {
+fn prepare(connection: &mut Connection, replica: u32, semi_sync: bool) -> Result<()> {
+    for statement in FIRST_STATEMENTS {
+        connection.run(statement)?;
+    }
     let beat = HEARTBEAT.as_nanos();
     // Where a replica has none, MySQL takes two for one and ends the older.
     let uuid = quote(&format!("00000000-0000-0000-0000-0000{replica:08x}"));
-    session.run(&format!(
+    connection.run(&format!(
         "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32', \
          @mariadb_slave_capability = 4, @master_heartbeat_period = {beat}, \
          @source_heartbeat_period = {beat}, @slave_uuid = {uuid}, @replica_uuid = {uuid}"
     ))?;
-    match semi_sync {
-        true => session.run("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1"),
-        false => Ok(()),
+    if semi_sync {
+        connection.run("SET @rpl_semi_sync_slave = 1, @rpl_semi_sync_replica = 1")?;
     }
-}
-
-/// Asks whether a server waits for replicas that acknowledge.
-///
-/// Errors: `Refused` where it does not, with the statements that make it.
-pub fn semi_sync_is_on(session: &mut Session, flavour: Flavour) -> Result<()> {
-    let names = [
-        "rpl_semi_sync_source_enabled",
-        "rpl_semi_sync_master_enabled",
-    ];
-    let mut known = None;
-    for name in names {
-        let value = session.variable(name)?;
-        if value.as_deref() == Some("ON") {
-            return Ok(());
-        }
-        known = known.or(value.map(|_| name));
-    }
-    let place = session.place();
-    let error = Error::refused(format!("{place} does not wait for replicas to acknowledge"));
-    Err(match (known, flavour) {
-        (Some(name), _) => error.hint(format!("SET GLOBAL {name} = ON")),
-        (None, Flavour::MariaDb) => error.hint("SET GLOBAL rpl_semi_sync_master_enabled = ON"),
-        (None, Flavour::MySql) => error
-            .hint("first, once: INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
-            .hint("before MySQL 8.0.26: rpl_semi_sync_master and semisync_master.so")
-            .hint("then: SET GLOBAL rpl_semi_sync_source_enabled = ON"),
-    })
+    Ok(())
 }
