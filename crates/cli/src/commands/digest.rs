@@ -96,7 +96,7 @@ fn input(path: &Path, source: Option<DigestSource>, face: &Face) -> Result<(Inpu
             "{} is neither a slow query log nor a general query log",
             input.name
         ))
-        .hint("if it is one whose beginning is damaged, say which with --source")
+        .hint("if it is one with a damaged beginning, give its kind with --source")
     })?;
     Ok((input, kind))
 }
