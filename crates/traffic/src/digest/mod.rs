@@ -21,7 +21,7 @@ use crate::{Command, Filter, Statement};
 use fingerprint::{Rules, SqlMode, fingerprint, prepared};
 use std::collections::HashMap;
 
-/// How statements are to be summed up.
+/// How statements should be summed up.
 #[derive(Debug)]
 pub struct Options {
     /// How many classes are kept; the others are counted together.
