@@ -4,12 +4,12 @@ SQL SECURITY INVOKER COMMENT '{stamp}'
 BEGIN
   DECLARE told VARCHAR(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;
   IF @evq_mode IS NULL THEN
-    SET told = CONCAT(verb, '() belongs to a connection that has called queue_wait() before');
+    SET told = CONCAT(verb, '() needs a connection that has called queue_wait() before');
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = told;
   END IF;
   IF NOT (IS_USED_LOCK(CONCAT('evq.mode.', CONNECTION_ID())) <=> CONNECTION_ID()) THEN
     SET @evq_mode = NULL, @evq_tag = NULL, @evq_rows = '';
     SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT =
-      'what was owned has been given back: RELEASE_ALL_LOCKS() was called since queue_wait()';
+      'the owned rows were returned to the queue: RELEASE_ALL_LOCKS() was called since queue_wait()';
   END IF;
 END

@@ -42,7 +42,7 @@ pub(crate) fn reach_directory(account: Account, dir: &Path) -> Result<()> {
     match closed_above(account, dir) {
         None => Ok(()),
         Some(closed) => Err(Error::refused(format!(
-            "the server for this does not run as root, and user {} cannot enter {}",
+            "evenkeel runs this server as user {}, not as root, and that user cannot enter {}",
             account.uid,
             closed.display()
         ))
@@ -60,7 +60,7 @@ pub(crate) fn reach_program(account: Account, program: &Path, option: &str) -> R
     match closed_above(account, program) {
         None => Ok(()),
         Some(closed) => Err(Error::refused(format!(
-            "{} does not run as root here, and user {} cannot enter {}",
+            "evenkeel runs {} as user {}, not as root, and that user cannot enter {}",
             program.display(),
             account.uid,
             closed.display()

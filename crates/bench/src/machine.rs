@@ -7,7 +7,7 @@ use evenkeel_server::connect::{Session, quote};
 use std::fs;
 use std::path::Path;
 
-/// Settings that decide how fast a server is; those that it has are told.
+/// Settings that decide how fast a server is; those that it has are reported.
 const SETTINGS: [&str; 24] = [
     "innodb_buffer_pool_size",
     "innodb_flush_log_at_trx_commit",

@@ -90,7 +90,7 @@ impl<R: Repeatable> Repeated<R> {
     pub fn onto(&self, mut page: Page) -> Page {
         if self.runs.len() == 1 {
             page.lead.push(
-                "This was run once, which does not show how much runs differ: --repeat 5 does."
+                "This is one run. It does not show how much runs differ: --repeat 5 does."
                     .to_owned(),
             );
             return page;
@@ -101,8 +101,8 @@ impl<R: Repeatable> Repeated<R> {
         let spread = first.spread;
         let runs = self.runs.len();
         page.lead.push(format!(
-            "This was run {runs} times, and the page is about the one in the middle. All were from {} to {} {}, the \
-             median {}.",
+            "This was run {runs} times, and this page shows the run with the median. The runs had from {} to \
+             {} {}; the median is {}.",
             number(spread.least, 0),
             number(spread.most, 0),
             first.says,

@@ -127,7 +127,7 @@ fn end_of<R: Read + Seek>(reader: &mut BufReader<R>, size: u64) -> Result<End> {
 }
 
 /// MySQL's set as it is; of MariaDB's, the last transaction of each domain, from where a replica
-/// goes on.
+/// continues.
 fn position(executed: &GtidSet) -> Option<String> {
     let lasts = executed.lasts();
     let text = match lasts.is_empty() {

@@ -181,7 +181,7 @@ pub fn body<'a>(event: &'a [u8], format: Option<&Format>) -> &'a [u8] {
     event.get(HEADER..end).unwrap_or_default()
 }
 
-/// Where a log goes on.
+/// Where a log continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotate {
     /// The file's name, without directory.

@@ -14,7 +14,7 @@ pub struct Group {
     /// When it was committed, as truly as it tells, in seconds since 1970. Changes of rows on MariaDB tell
     /// no more than their session did.
     pub time: u32,
-    /// What the clock of the server that wrote the file said meanwhile, where that is told: no session can
+    /// What the clock of the server that wrote the file said meanwhile, if that is known: no session can
     /// set it.
     pub clock: Option<u32>,
     /// The time of its last statement, which replicas keep when they log what they apply.
@@ -23,12 +23,13 @@ pub struct Group {
     pub gtid: Option<Gtid>,
 }
 
-/// A group that has begun and is not complete: what has to be known to go on in the middle of it.
+/// A group that has begun and is not complete: what has to be known to continue in the middle of
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
     /// Position of its first event.
     pub start: u64,
-    /// When it was committed, as far as it told so far, in seconds since 1970.
+    /// When it was committed, as far as is known so far, in seconds since 1970.
     pub time: u32,
     /// The time of its last statement so far.
     pub statement: u32,
@@ -83,7 +84,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Goes on in the middle of a group.
+    /// Continues in the middle of a group.
     #[must_use]
     pub fn resume(unfinished: &Unfinished) -> Self {
         Self {

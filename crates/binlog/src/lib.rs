@@ -10,7 +10,7 @@
 //! Source: the binary log pages of the MySQL internals manual and of the MariaDB knowledge base.
 //!
 //! * [`Header`], [`Format`], [`Rotate`]: single events.
-//! * [`Events`]: the events of a file, with the torn tail that a crash leaves told apart from damage.
+//! * [`Events`]: the events of a file, which distinguish the torn tail that a crash leaves from damage.
 //! * [`Groups`]: which events belong to one transaction, by which GTID, and where it ends.
 //! * [`end_of_file`]: how far a file goes, read from headers alone.
 //! * [`change`]: which table an event changes, as far as it says.

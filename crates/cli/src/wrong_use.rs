@@ -51,7 +51,7 @@ fn said_of_value(error: &clap::Error) -> Option<&Error> {
 /// Returns what is wrong in one sentence, without a full stop.
 pub(crate) fn sentence(error: &clap::Error) -> String {
     if is_hidden(error) {
-        return "a password must be glued to -p: -pSECRET".to_owned();
+        return "a password must follow -p without a space: -pSECRET".to_owned();
     }
     if let Some(text) = wrong_value(error) {
         return text;
@@ -61,7 +61,8 @@ pub(crate) fn sentence(error: &clap::Error) -> String {
     first.trim_start_matches("error: ").to_owned()
 }
 
-/// Returns all that is to be said, for standard error: the sentence, then what the parser suggests.
+/// Returns all that should be said, for standard error: the sentence, then what the parser
+/// suggests.
 pub(crate) fn text(error: &clap::Error) -> String {
     let shown = error.render().to_string();
     if !shown.starts_with("error: ") {
@@ -123,7 +124,7 @@ fn wrong_value(error: &clap::Error) -> Option<String> {
             Some(text) => text,
             // What we say ourselves begins with the value.
             None if other.starts_with(&format!("'{value}'")) => format!("{option}: {other}"),
-            None => format!("{option}: '{value}' makes no sense: {other}"),
+            None => format!("{option}: '{value}' is not valid: {other}"),
         },
     })
 }
@@ -156,7 +157,10 @@ mod tests {
             let words = crate::argv::spell_out(run.map(Into::into).to_vec());
             let mut error = crate::parse(words.clone()).expect_err("a word too many");
             hide_password(&mut error, &words);
-            assert_eq!(sentence(&error), "a password must be glued to -p: -pSECRET");
+            assert_eq!(
+                sentence(&error),
+                "a password must follow -p without a space: -pSECRET"
+            );
             assert_eq!(tips(&error).len(), 2);
             assert!(!text(&error).contains("hunter2"), "{}", text(&error));
         }

@@ -74,7 +74,10 @@ fn an_option_of_the_verb_may_stand_in_a_file() {
     let output = evenkeel("[evenkeel-lock]\nlock = ftwrl\n", &words);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("with what the option files say: "), "{said}");
+    assert!(
+        said.contains("the command line does not fit the options in the option files: "),
+        "{said}"
+    );
     // What is typed wins: the file's value alone would be refused as wrong usage.
     let file = "[evenkeel-lock]\nlock-deadline = never\n";
     let bad = evenkeel(file, &["lock", "-S", "/nonexistent/socket", "--", "true"]);

@@ -32,7 +32,7 @@ pub(crate) fn sleep_until(moment: Instant, stop: &Cancel) -> bool {
     }
 }
 
-/// Hands out the moments at which units are to begin.
+/// Hands out the moments at which units should begin.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     pace: Pace,

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The longest latency that is told apart: an hour, in microseconds.
+/// The longest latency that is distinguished: an hour, in microseconds.
 const LONGEST_US: u64 = 3_600_000_000;
 /// Sessions share this many tallies: enough that they seldom wait for each other.
 const SHARDS: usize = 16;

@@ -1,4 +1,4 @@
-//! What a page is for, told from its type and its tablespace: the same number means one thing to
+//! What a page is for, derived from its type and its tablespace: the same number means one thing to
 //! MariaDB and another to MySQL.
 
 use crate::bytes::be16;

@@ -6,10 +6,10 @@ use std::fs::Metadata;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How large a piece programs are told to read at once: a compressed frame holds about this much.
+/// The read size that programs are given: a compressed frame holds about this much.
 const BLOCK_SIZE: u32 = 64 << 10;
 
-/// Nothing changes behind the kernel's back, so it may believe what it was told for long.
+/// Nothing changes behind the kernel's back, so it may cache what it was given for long.
 pub(crate) const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) fn file_type(kind: Kind) -> FileType {

@@ -1,4 +1,5 @@
-//! Directories that are being listed: a listing goes on where it was, also when names come and go.
+//! Directories that are being listed: a listing continues where it was, also when names come and
+//! go.
 
 use fuser::{Errno, FileHandle, FileType, FopenFlags, INodeNo, ReplyDirectory, ReplyOpen};
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names as the kernel is told of them: name, number, kind.
+/// Names as they are given to the kernel: name, number, kind.
 pub(crate) type Names = Vec<(OsString, u64, FileType)>;
 
 #[derive(Default)]

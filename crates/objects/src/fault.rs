@@ -80,7 +80,7 @@ pub(crate) fn io_error(asked: Asked, error: Fault) -> io::Error {
             format!("another program changed {path} meanwhile")
         }
         Fault::AlreadyExists { path, .. } => format!("{path} exists already"),
-        Fault::NotFound { path, .. } => format!("{path} is not there"),
+        Fault::NotFound { path, .. } => format!("{path} does not exist"),
         _ => cut(&said),
     };
     io::Error::new(kind, text)

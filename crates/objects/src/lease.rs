@@ -62,7 +62,7 @@ struct State {
 struct Now {
     body: Body,
     version: UpdateVersion,
-    /// By a clock that goes on while the machine sleeps.
+    /// By a clock that continues while the machine sleeps.
     renewed_at: Duration,
     lost: bool,
 }

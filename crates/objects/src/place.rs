@@ -57,10 +57,10 @@ impl Place {
         };
         let url: Url = word
             .parse()
-            .map_err(|error| wrong(format!("{word} is no URL ({error})")))?;
+            .map_err(|error| wrong(format!("{word} is not a URL ({error})")))?;
         if !SCHEMES.contains(&url.scheme()) {
             return Err(wrong(format!(
-                "{word}: stores of the kind {}:// are not known",
+                "{word}: {}:// stores are not supported",
                 url.scheme()
             )));
         }
@@ -193,8 +193,9 @@ fn refuse_half_a_key(id: Option<String>, secret: Option<String>) -> Result<()> {
         _ => return Ok(()),
     };
     Err(
-        Error::usage(format!("{there} is set, but {missing} is not"))
-            .hint("set both, or neither and AWS_PROFILE to a profile in ~/.aws/credentials"),
+        Error::usage(format!("{there} is set, but {missing} is not")).hint(
+            "set both; or set neither, and set AWS_PROFILE to a profile in ~/.aws/credentials",
+        ),
     )
 }
 

@@ -83,8 +83,8 @@ impl Shared {
             (prefix, "") => return Path::from(prefix),
             (prefix, name) => format!("{}/{name}", Path::from(prefix)),
         };
-        // As it is: a name with a percent sign is to be found under that name by others too, and
-        // is listed as it was written.
+        // As it is: a name with a percent sign must be found under that name by others too, and is
+        // listed as it was written.
         Path::parse(&whole).unwrap_or_else(|_| Path::from(whole))
     }
 

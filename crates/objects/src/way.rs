@@ -1,5 +1,5 @@
-//! The way to a store. While it cannot be reached, requests are repeated; whoever waits is told so, and a store
-//! that never answered is given up earlier than one that went away.
+//! The way to a store. While it cannot be reached, requests are repeated; this is reported, and a store that
+//! never answered is given up earlier than one that went away.
 
 use async_trait::async_trait;
 use object_store::ClientOptions;

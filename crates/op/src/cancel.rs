@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// A shared request to stop. Clones see the same request.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
-    // 0 = go on, otherwise the signal number. Signal handlers only ever store here.
+    // 0 = continue, otherwise the signal number. Signal handlers only ever store here.
     signal: Arc<AtomicI32>,
 }
 

@@ -57,7 +57,7 @@ impl Living {
         self.0.anchor()
     }
 
-    /// Sets its permissions. Nobody else is to read it: whoever can open it can keep the lock.
+    /// Sets its permissions. No other user may read it: whoever can open it can keep the lock.
     pub fn set_mode(&self, mode: u32) -> Result<()> {
         sys::fchmod(&self.0, Mode::from_raw_mode(mode))
             .map_err(io::Error::from)

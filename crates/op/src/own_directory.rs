@@ -28,7 +28,7 @@ impl OwnDirectory {
     ///
     /// Errors: `Refused` when it is not; those of making and opening.
     pub fn make(path: &Path, mode: u32) -> crate::Result<Self> {
-        let failed = || format!("failed to make {}", path.display());
+        let failed = || format!("failed to create {}", path.display());
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).context(failed)?;
         }
@@ -167,13 +167,13 @@ fn step_by_step(mut at: OwnedFd, below: &Path, flags: OFlags) -> Result<OwnedFd,
 }
 
 /// Makes a directory for what nobody else on this host may read, and opens it; one that is there is closed to
-/// others. What is written in it is to be reached through what is returned. A link on the way is followed only
+/// others. What is written in it should be reached through what is returned. A link on the way is followed only
 /// where nobody but root and this user can have put it there. For root, a directory that belongs to another user
 /// is refused: its owner could lead what is written in it elsewhere.
 ///
 /// Errors: `Refused` then; those of making and closing.
 pub fn make_private(path: &Path) -> crate::Result<OwnDirectory> {
-    let failed = || format!("failed to make {}", path.display());
+    let failed = || format!("failed to create {}", path.display());
     let place = without_links_of_others(path)?;
     if let Some(parent) = place.parent() {
         fs::create_dir_all(parent).context(failed)?;
@@ -282,7 +282,7 @@ fn link_of_others(link: &Path) -> Error {
         "{} is a symbolic link that other users could have put there",
         link.display()
     ))
-    .hint("look who made it, and name the directory it points to")
+    .hint("check who created it, and name the directory that it points to")
 }
 
 /// Whether what `stat` describes is root's or this user's.

@@ -41,7 +41,7 @@ pub enum Event {
     },
     /// Something the user may want to know.
     Note(String),
-    /// Something the user should look at; the operation goes on.
+    /// Something the user should look at; the operation continues.
     Warning(String),
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{Cancel, Progress};
 
-/// Whom an operation tells how far it is, and whether it is to stop.
+/// Whom an operation tells how far it is, and whether it should stop.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
     /// Receives progress events.

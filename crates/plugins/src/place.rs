@@ -30,7 +30,7 @@ impl Place {
     }
 }
 
-/// A file that is to be there.
+/// A file that should be there.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     /// Its name.

@@ -110,8 +110,8 @@ fn ranks_doubled(first: &[f64], second: &[f64]) -> Vec<usize> {
     all.iter().map(rank).collect()
 }
 
-/// Returns how probable it is that `m` of these ranks, drawn blindly, add up to something as far from what is
-/// to be expected as `sum` is.
+/// Returns how probable it is that `m` of these ranks, drawn blindly, add up to something as far from what
+/// should be expected as `sum` is.
 fn two_sided(ranks: &[usize], m: usize, sum: usize) -> f64 {
     let total: usize = ranks.iter().sum();
     // How many ways there are to draw so many ranks with such a sum, by sum; at most 2^120 in all, of which a
@@ -163,8 +163,8 @@ impl Verdict {
     pub fn says(&self, what: &str, more_is_better: bool) -> String {
         let [first, second] = self.medians.map(readable);
         let change = match self.change_percent {
-            Some(percent) if percent >= 0.0 => format!("{percent:.1} % more"),
-            Some(percent) => format!("{:.1} % less", -percent),
+            Some(percent) if percent >= 0.0 => format!("{percent:.1} % higher"),
+            Some(percent) => format!("{:.1} % lower", -percent),
             None => "another value".to_owned(),
         };
         let [n, m] = self.runs;
@@ -174,10 +174,10 @@ impl Verdict {
             let better = (above > below) == more_is_better;
             let word = if better { "better" } else { "worse" };
             return format!(
-                "{what}: B is {word} ({chance}, {n} and {m} runs): {change} in the middle ({first} → {second})."
+                "{what}: B is {word} ({chance}, {n} and {m} runs): the median is {change} ({first} → {second})."
             );
         }
-        let middle = format!("in the middle it is {change} ({first} → {second})");
+        let middle = format!("the median is {change} ({first} → {second})");
         match self.p_least >= LEVEL {
             true => format!(
                 "{what}: no clear difference: {middle}, but {n} and {m} runs are too few to \

@@ -59,7 +59,7 @@ pub(crate) fn unopenable(place: &str, error: &Error) -> Error {
     .hint("the backups are in other files: do not remove those")
 }
 
-/// Makes the error for a store that keeps what it was told to remove.
+/// Makes the error for a store that keeps what it should have removed.
 pub(crate) fn refused(objects: &[String]) -> Error {
     let first = objects.first().map_or("", String::as_str);
     Error::refused(format!(

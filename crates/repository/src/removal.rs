@@ -54,7 +54,7 @@ pub(crate) fn clear_generation(
 }
 
 /// Removes an object, or notes that the store does not allow it: a retention, or credentials that may
-/// not delete, keep nobody from going on.
+/// not delete, keep no run from continuing.
 pub(crate) fn remove_if_allowed(
     store: &dyn Store,
     name: &str,

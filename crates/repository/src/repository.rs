@@ -15,7 +15,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a new repository is to be.
+/// How to create a new repository.
 #[derive(Debug, Clone)]
 pub struct Create {
     /// When it was made; now when `None`.

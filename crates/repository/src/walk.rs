@@ -10,11 +10,11 @@ use evenkeel_op::{Cancel, Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What is told of the maps. Each may end the walk by an error.
+/// What is reported about the maps. Each may end the walk by an error.
 pub(crate) trait Visit {
     /// A record that is used.
     fn record(&mut self, at: RecordRef) -> Result<()>;
-    /// Blocks of a file, by number, none of them told before by the same record.
+    /// Blocks of a file, by number, none of them reported before by the same record.
     fn entries(&mut self, meta: &FileMeta, entries: Vec<(u64, Entry)>) -> Result<()>;
     /// A part of a map that cannot be read, of the file named.
     fn broken(&mut self, file: &str, error: Error) -> Result<()>;
@@ -22,7 +22,7 @@ pub(crate) trait Visit {
 
 pub(crate) struct Walker {
     catalog: Arc<Catalog>,
-    /// Per record: how many blocks, from its first on, were told.
+    /// Per record: how many blocks, from its first on, were reported.
     seen: HashMap<(u32, u64), u64>,
     cancel: Cancel,
 }
@@ -36,8 +36,8 @@ impl Walker {
         }
     }
 
-    /// Walks all files of a live generation; returns how many entries it has. A list that cannot
-    /// be read is an error, a map that cannot is told to `visit`.
+    /// Walks all files of a live generation; returns how many entries it has. A list that cannot be
+    /// read is an error, a map that cannot is reported to `visit`.
     pub(crate) fn generation(&mut self, generation: u32, visit: &mut dyn Visit) -> Result<u64> {
         self.catalog.check_references(generation)?;
         let list = self.catalog.object(generation, ObjectKind::Files, 0)?;

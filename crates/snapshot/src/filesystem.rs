@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The sorts of filesystem that are told apart.
+/// The kinds of filesystem that are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// XFS.

@@ -51,7 +51,7 @@ pub struct Layout {
     /// Bytes that the server writes in one piece, InnoDB's page size: a power of two. 0 means that
     /// it is not known.
     pub page_bytes: u64,
-    /// Raw volumes or single files that are to be frozen instead of a server's files; then `datadir`
+    /// Raw volumes or single files that should be frozen instead of a server's files; then `datadir`
     /// and `dirs` are the directories that these lie in.
     pub volumes: Vec<PathBuf>,
 }

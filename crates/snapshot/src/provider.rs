@@ -23,7 +23,7 @@ pub enum Atomicity {
     /// not, whatever the order of the writes: a server that relies on its syncs recovers from it, one
     /// that does not sync its logs at commit has to be paused.
     Synced,
-    /// Each file has an instant of its own: needs a pause or a splice.
+    /// Each file has a point in time of its own: needs a pause or a splice.
     PerFile,
     /// The files do not change at all.
     Stopped,

@@ -1,4 +1,4 @@
-//! What crosses a connection: numbered frames, so that a new connection goes on where the old one
+//! What crosses a connection: numbered frames, so that a new connection continues where the old one
 //! broke off.
 //!
 //! ```text

@@ -9,9 +9,9 @@
 //!   └── repository ◄── store: objects, locks ────────────────────────┘
 //! ```
 //!
-//! The work is done over there: reading, comparing, hashing, compressing. What crosses the link is
-//! what would be written to the repository, and what little of it is read to compare with. Nothing
-//! over there waits for the link while a lock is held.
+//! The work is done on the other host: reading, comparing, hashing, compressing. What crosses the
+//! link is what would be written to the repository, and what little of it is read to compare with.
+//! Nothing on the other host waits for the link while a lock is held.
 
 mod far;
 mod frame;

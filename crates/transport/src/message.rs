@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Lane {
-    /// What is to be done, and what came of it.
+    /// What should be done, and what came of it.
     Control = 1,
     /// What the repository is asked.
     Ask = 2,
@@ -52,7 +52,7 @@ pub(crate) fn head<'a, T: Deserialize<'a>>(head: &'a [u8]) -> Result<T> {
     serde_json::from_slice(head).context(|| "the other host sent an invalid message")
 }
 
-/// What is to be done on the far side.
+/// What should be done on the far side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Order {
     /// Do what this command line says, and say what came of it.

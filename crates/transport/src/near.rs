@@ -34,7 +34,7 @@ pub struct Near<'a> {
 /// What came of it.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The exit code over there, or the failure.
+    /// The exit code on the other host, or the failure.
     pub result: Result<u8>,
     /// What it cost.
     pub traffic: Traffic,

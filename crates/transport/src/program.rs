@@ -18,7 +18,7 @@ const LEVEL: Compression = Compression::fast();
 pub(crate) struct Program {
     bytes: Arc<Vec<u8>>,
     hash: String,
-    /// Once it was asked for: most runs find it over there.
+    /// Once it was asked for: most runs find it on the other host.
     packed: Mutex<Option<Arc<Vec<u8>>>>,
 }
 

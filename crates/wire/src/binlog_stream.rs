@@ -24,7 +24,7 @@ const SEND_ANNOTATE_ROWS: u16 = 2;
 /// Before each event, where a replica acknowledges: this, and whether it is asked to.
 const SEMI_SYNC: u8 = 0xef;
 const SEMI_SYNC_ASKS: u8 = 1;
-/// A packet of this length goes on in the next one.
+/// A packet of this length continues in the next one.
 const PACKET_MAX: usize = 0xff_ffff;
 /// The stream is read in pieces of this size.
 const READ: usize = 256 << 10;
@@ -107,7 +107,7 @@ impl BinlogStream {
     /// Waits a fraction of a second for the next event.
     ///
     /// Errors: `Unreachable` when the connection is lost or silent, `Failed` with the server's own
-    /// words when it cannot go on, `Refused` when a privilege is missing.
+    /// words when it cannot continue, `Refused` when a privilege is missing.
     pub fn receive(&mut self) -> Result<Received> {
         let Some(packet) = self.packet()? else {
             if self.heard.elapsed() > STREAM_SILENCE {

@@ -53,7 +53,7 @@ enum State {
     Idle,
     /// Rows are still to come.
     Rows,
-    /// Another result is to come.
+    /// Another result follows.
     More,
     /// Nothing that comes can be made sense of.
     Lost,

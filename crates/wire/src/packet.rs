@@ -1,10 +1,10 @@
-//! Packets: three bytes of length, one that counts, the payload. A payload of 16 MiB - 1 goes on in
-//! the next packet.
+//! Packets: three bytes of length, one that counts, the payload. A payload of 16 MiB - 1 continues
+//! in the next packet.
 
 use std::io::{self, Read, Write};
 use std::ops::Range;
 
-/// The longest payload of one packet; one of this length goes on in the next.
+/// The longest payload of one packet; one of this length continues in the next.
 const LONGEST: usize = 0xFF_FFFF;
 /// Length of a packet's header.
 const HEADER: usize = 4;
@@ -139,7 +139,7 @@ impl<S> Packets<S> {
 }
 
 impl<S: Read> Packets<S> {
-    /// Reads the next packet, joined with those it goes on in.
+    /// Reads the next packet, joined with those it continues in.
     ///
     /// Errors: the stream's own; `UnexpectedEof` at its end; `InvalidData` for a packet out of
     /// order or beyond the limit.
@@ -159,7 +159,7 @@ impl<S: Read> Packets<S> {
     }
 
     /// Begins to read the next packet in pieces if its payload is longer than `whole` bytes; else
-    /// it stays where it is, and is to be read as one.
+    /// it stays where it is, and must be read as one.
     pub(crate) fn begin_long(&mut self, whole: usize) -> io::Result<bool> {
         if self.peeked.is_some() {
             return Ok(false);

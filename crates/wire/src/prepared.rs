@@ -18,7 +18,7 @@ const EXECUTE_HEAD: usize = 1 + 4 + 1 + 4;
 pub struct Prepared {
     id: u32,
     parameters: usize,
-    /// Whether the types of its values were told.
+    /// Whether the types of its values were sent.
     is_typed: bool,
     sql: String,
     packet: Vec<u8>,

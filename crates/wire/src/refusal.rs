@@ -3,7 +3,7 @@
 use evenkeel_op::Error;
 use evenkeel_server::connect::ServerNumber;
 
-/// Why a server would not run a statement, as far as somebody goes on after it.
+/// Why a server would not run a statement, as far as somebody continues after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// A row with that key is there.

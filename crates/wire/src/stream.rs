@@ -1,4 +1,4 @@
-//! Streams to a server. None waits for ever, and all see a request to stop.
+//! Streams to a server. None waits forever, and all see a request to stop.
 
 use crate::compressed::Compressed;
 use evenkeel_op::Cancel;
@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How often a silent stream looks whether it is to stop.
+/// How often a silent stream looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
 /// A peer that vanished without a word is noticed in about a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);

@@ -124,7 +124,7 @@ pub fn salvage(request: &Salvage) -> Result<FilesReport> {
         let to = into.join(anchor.strip_prefix(&place.datadir).unwrap_or(anchor));
         let database = to.parent().unwrap_or(&into);
         fs::create_dir_all(database)
-            .context(|| format!("failed to make {}", shown(database).display()))?;
+            .context(|| format!("failed to create {}", shown(database).display()))?;
         let old = root_of(&place.datadir, anchor);
         // Nothing can be kept of a table whose own file is none: the others are.
         let salvaged = match salvage::check(anchor, &old) {
@@ -419,7 +419,7 @@ mod tests {
                 );
                 let why = match what {
                     "link" => "symbolic link",
-                    _ => "no regular file",
+                    _ => "not a regular file",
                 };
                 assert!(told.contains(why), "{what}, {name}: {told}");
                 assert_eq!(report.tables[1].rows, 3, "{what}, {name}");

@@ -42,7 +42,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Wrong> {
         let (token, len) = if rest.starts_with("x'") || rest.starts_with("X'") {
             let (inside, len) =
                 quoted(&rest[1..], '\'').ok_or_else(|| wrong("a quote is not closed"))?;
-            let bytes = bytes(&inside).ok_or_else(|| wrong("these are no bytes"))?;
+            let bytes = bytes(&inside).ok_or_else(|| wrong("this is not a string of bytes"))?;
             (Token::Bytes(bytes), 1 + len)
         } else if next == '\'' || next == '`' {
             let (inside, len) = quoted(rest, next).ok_or_else(|| wrong("a quote is not closed"))?;
@@ -57,13 +57,13 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, Wrong> {
             // A number ends before what is no letter.
             let ends = !rest[len..].starts_with(is_word);
             let token = ends.then(|| number(&rest[..len])).flatten();
-            (token.ok_or_else(|| wrong("this is no number"))?, len)
+            (token.ok_or_else(|| wrong("this is not a number"))?, len)
         } else if is_word(next) {
             let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             (Token::Word(rest[..len].to_owned()), len)
         } else {
             let sign = SIGNS.into_iter().find(|sign| rest.starts_with(sign));
-            let sign = sign.ok_or_else(|| wrong("this sign means nothing here"))?;
+            let sign = sign.ok_or_else(|| wrong("this character has no meaning here"))?;
             (Token::Sign(sign), sign.len())
         };
         tokens.push((at, token));

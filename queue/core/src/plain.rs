@@ -38,7 +38,9 @@ impl Directory {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let descriptor = sys::open(path, flags, Mode::empty()).map_err(|why| match why {
-            Errno::NOTDIR | Errno::LOOP => other("it is no directory, or a symbolic link to one"),
+            Errno::NOTDIR | Errno::LOOP => {
+                other("it is not a directory, or is a symbolic link to one")
+            }
             why => why.into(),
         })?;
         Ok(Self {
@@ -65,7 +67,7 @@ impl Directory {
 fn open_at(above: BorrowedFd<'_>, path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = sys::openat(above, path, flags, Mode::empty()).map_err(|why| match why {
-        Errno::LOOP => other("it is a symbolic link, and none is followed"),
+        Errno::LOOP => other("it is a symbolic link, which evenkeel does not follow"),
         // A socket.
         Errno::NXIO => other(NOT_REGULAR),
         why => why.into(),
@@ -77,7 +79,7 @@ fn open_at(above: BorrowedFd<'_>, path: &Path) -> io::Result<File> {
     }
 }
 
-const NOT_REGULAR: &str = "it is no regular file";
+const NOT_REGULAR: &str = "it is not a regular file";
 
 fn other(what: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, what)

@@ -37,14 +37,14 @@ impl Anchor {
 
     pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
         if bytes.len() < 36 || bytes[..8] != MAGIC {
-            return Err("this is no table of the queue engine");
+            return Err("this is not a table of the queue engine");
         }
         let body = bytes.len() - 4;
         if bytes[body..] != crc32c::crc32c(&bytes[..body]).to_le_bytes() {
-            return Err("the checksum of the table's file does not fit");
+            return Err("the checksum of the table's file does not match");
         }
         if bytes[8..12] != VERSION.to_le_bytes() {
-            return Err("the table is of a version that is not known here: use a newer plugin");
+            return Err("the table is of an unknown version: use a newer plugin");
         }
         if bytes[12..16] != (body as u32 - 32).to_le_bytes() {
             return Err("the table's file has another length");

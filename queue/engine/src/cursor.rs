@@ -156,7 +156,7 @@ impl Cursor {
                 Ok(())
             }
             None => Err(Fault::misuse(
-                "ALTER TABLE cannot give a queue's rows to another engine, as consumers go on meanwhile. Stop them, \
+                "ALTER TABLE cannot give a queue's rows to another engine, because consumers keep running meanwhile. Stop them, \
                  CREATE TABLE the other one, INSERT INTO it SELECT * FROM the queue in a connection that has called no \
                  queue_wait(), then DROP TABLE the queue",
             )),

@@ -95,11 +95,11 @@ fn or_not_at_all() {
     let running = mariadb_10_11().start(&scratch.join("data"), &SMALL);
     let program = Evenkeel::new(env!("CARGO_BIN_EXE_evenkeel-under-test"));
     for (name, load, said) in [
-        ("silent", LOAD.to_owned(), "not understood"),
+        ("silent", LOAD.to_owned(), "is not understood"),
         (
             "local",
             format!("{}{LOAD}", OPENING.replace("+00:00", "+02:00")),
-            "sets what load does not",
+            "settings that load does not support",
         ),
     ] {
         let dir = scratch.join(name);

@@ -208,7 +208,7 @@ fn case(server: TestServer) {
         why(&ended)
     );
     assert!(
-        why(&ended).contains("a foreign key leads"),
+        why(&ended).contains("a foreign key refers"),
         "{}",
         why(&ended)
     );
@@ -249,14 +249,18 @@ fn keys_follow_their_columns(site: &Site) {
     ] {
         let why = why(&site.written_between(&[sql]));
         assert!(why.contains("was written to since"), "{sql}: {why}");
-        assert_eq!(why.contains("a foreign key leads"), follows, "{sql}: {why}");
+        assert_eq!(
+            why.contains("a foreign key refers"),
+            follows,
+            "{sql}: {why}"
+        );
     }
     let partly = [
         "SET SESSION binlog_row_image = 'MINIMAL'",
         "UPDATE d.place SET note = 'newer'",
     ];
     let why = why(&site.written_between(&partly));
-    assert!(why.contains("a foreign key leads"), "{why}");
+    assert!(why.contains("a foreign key refers"), "{why}");
 }
 
 /// What is deleted from a system-versioned table has an end, and is logged as an update.
@@ -275,7 +279,7 @@ fn keys_follow_what_becomes_history() {
     }
     next_second(&mut session);
     let why = why(&site.written_between(&["DELETE FROM d.dated WHERE id = 2"]));
-    assert!(why.contains("a foreign key leads"), "{why}");
+    assert!(why.contains("a foreign key refers"), "{why}");
 }
 
 #[test]

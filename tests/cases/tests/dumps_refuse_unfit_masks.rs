@@ -64,24 +64,27 @@ const REFUSED: [(&[&str], &str); 31] = [
     (&["d.p.born=year"], "d.p.born is in a unique key"),
     (
         &["d.g.last=hash"],
-        "d.g.last is computed with in a unique key",
+        "d.g.last is in an expression of a unique key",
     ),
     // What is joined has to stay so.
     (
         &["d.p.mail=hash"],
-        "from d.c.mail to d.p.mail, and they are not masked alike",
+        "from d.c.mail to d.p.mail, but they are not masked in the same way",
     ),
     (
         &["d.c.mail=hash"],
-        "from d.c.mail to d.p.mail, and they are not masked alike",
+        "from d.c.mail to d.p.mail, but they are not masked in the same way",
     ),
-    (&["d.c.mail=hash", "d.p.mail=email"], "not masked alike"),
+    (
+        &["d.c.mail=hash", "d.p.mail=email"],
+        "not masked in the same way",
+    ),
     (&["d.p.id=shape"], "from d.c.p to d.p.id"),
     // What is computed shows what it is computed from.
-    (&["d.g.whole=hash"], "d.g.whole is computed by the server"),
+    (&["d.g.whole=hash"], "d.g.whole is a generated column"),
     (
         &["d.g.whole=hash", "d.g.first=hash"],
-        "d.g.whole is computed by the server",
+        "d.g.whole is a generated column",
     ),
     (&["d.parts.n=shape"], "d.parts.n decides which partition"),
     (&["d.parts.n=null"], "d.parts.n decides which partition"),
@@ -173,9 +176,13 @@ fn on_mariadb_10_11() {
             (
                 "CREATE TABLE d.o (e INT PRIMARY KEY, mail VARCHAR(30), FOREIGN KEY (mail) REFERENCES p (mail))",
                 &["d\\.[pco]\\.mail=hash"],
-                "not masked alike",
+                "not masked in the same way",
             ),
-            ("DROP TABLE d.o", &["d.c.mail=hash"], "not masked alike"),
+            (
+                "DROP TABLE d.o",
+                &["d.c.mail=hash"],
+                "not masked in the same way",
+            ),
         ],
     );
 }
@@ -187,7 +194,7 @@ fn on_mysql_8_0_15() {
         &[(
             "CREATE TABLE d.x (a VARCHAR(50), UNIQUE KEY ((LOWER(a))))",
             &["d.x.a=hash"],
-            "d.x.a is computed with in a unique key",
+            "d.x.a is in an expression of a unique key",
         )],
     );
 }
@@ -220,7 +227,7 @@ fn keys_that_others_may_read() {
             &running,
             &masks,
             &[&flag],
-            "others than its owner",
+            "users other than its owner",
         );
     }
     // Root could read it, and so could its owner.
@@ -231,7 +238,7 @@ fn keys_that_others_may_read() {
         &running,
         &masks,
         &[&flag],
-        "is not this user's own",
+        "belongs to another user",
     );
     std::fs::remove_file(&key).unwrap();
     write_key(&key, 1);
@@ -241,7 +248,7 @@ fn keys_that_others_may_read() {
         &running,
         &masks,
         &[&flag],
-        "a key has 32 at least",
+        "a key must have 32 to",
     );
     std::fs::remove_file(&key).unwrap();
     std::fs::create_dir(&key).unwrap();

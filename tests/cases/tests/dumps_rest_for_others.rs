@@ -92,10 +92,13 @@ fn while_many_statements_run() {
         };
         let (thread, notes) = begin(&running, scratch.join("d"), throttle);
         let why = heard(&notes, "resting");
-        assert!(why.contains("statements of others, more than 3"), "{why}");
+        assert!(
+            why.contains("statements of other sessions, more than 3"),
+            "{why}"
+        );
         assert!(!thread.is_finished());
         session.run("SELECT RELEASE_LOCK('busy')").unwrap();
-        heard(&notes, "going on");
+        heard(&notes, "resuming");
         let report = thread
             .join()
             .unwrap()
@@ -141,7 +144,7 @@ fn while_the_replica_is_behind() {
         .unwrap()
         .run("START SLAVE SQL_THREAD")
         .unwrap();
-    heard(&notes, "going on");
+    heard(&notes, "resuming");
     let report = thread
         .join()
         .unwrap()

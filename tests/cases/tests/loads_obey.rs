@@ -97,7 +97,7 @@ fn accounts_without_power_insert() {
         refused.message()
     );
     let ended = done(as_lo(&["--definer=drop", "--verify"]));
-    assert!(ended.said.contains("by INSERT"), "{}", ended.said);
+    assert!(ended.said.contains("with INSERT"), "{}", ended.said);
     assert_eq!(ended.answer["resumed"], true);
     assert_eq!(ended.answer["differs"], serde_json::json!([]));
     assert_eq!(local_infile(&target).as_deref(), Some("OFF"));

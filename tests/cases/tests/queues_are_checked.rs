@@ -53,7 +53,10 @@ fn case(host: Host) {
     let said = check(&mut session);
     assert_eq!(said.last(), Some(&pair("error", "Corrupt")), "{said:?}");
     let (_, why) = &said[0];
-    assert!(why.contains("the checksum of a row does not fit"), "{why}");
+    assert!(
+        why.contains("the checksum of a row does not match"),
+        "{why}"
+    );
     assert!(why.contains("evenkeel queue salvage"), "{why}");
 }
 

@@ -395,7 +395,7 @@ fn these_are_no_conditions(session: &mut Session) {
         ("SELECT queue_wait('q:vb = \\'\\0\\'', 0)", "zero byte"),
         (
             "SELECT queue_wait('q:vb = X\\'0\\'', 0)",
-            "these are no bytes",
+            "this is not a string of bytes",
         ),
     ] {
         refused(session, sql, because);

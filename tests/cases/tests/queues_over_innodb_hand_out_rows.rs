@@ -115,7 +115,7 @@ fn owners(site: &OverInnoDb) {
     assert_eq!(site.wait(&mut other, &["mails"], 0.0), Ok(Some(1)));
     other.run("SELECT RELEASE_ALL_LOCKS()").unwrap();
     assert_eq!(ids(&mut one, "mails"), [6]);
-    refused(site.end(&mut other), "given back");
+    refused(site.end(&mut other), "were returned to the queue");
     assert_eq!(ids(&mut other, "mails"), [6]);
     owners_read_their_rows_alone(site, &mut one);
 }

@@ -105,7 +105,7 @@ fn a_stream_that_is_not_whole_is_no_backup() {
     let sent = |how: &str| format!("{WHOLE}\n{how} $here/stream");
     case.fails(&sent("head -c 5000000"), "the stream");
     case.fails(&sent("head -c -1"), "in the middle of a chunk");
-    case.fails(&sent("tail -c +2"), "no chunk begins");
+    case.fails(&sent("tail -c +2"), "there is no chunk");
     // Without its last chunk, the end of the last file.
     case.fails(&sent("head -c -29"), "ends before 'xtrabackup_info'");
     let flip = "perl -0777 -pe 'substr($_, 5000000, 1) ^= \"\\x01\"'";

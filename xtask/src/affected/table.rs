@@ -127,7 +127,7 @@ mod tests {
         let paths = table.everything.iter().chain(table.packages.keys());
         for path in paths.chain(table.cases.keys()) {
             let is_there = crate::root().join(path).exists();
-            assert!(is_there, "{TABLE}: {path} is not there");
+            assert!(is_there, "{TABLE}: {path} does not exist");
         }
         for name in table.packages.values().flatten() {
             assert!(workspace.package(name).is_some(), "{TABLE}: no {name}");

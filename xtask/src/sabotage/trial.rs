@@ -55,7 +55,7 @@ pub(super) fn run(entry: &Entry, tree: &Tree, target: &Path, stop: &Stop) -> Res
     let log = target.join("sabotage.logs");
     fs::create_dir_all(&log)?;
     let log = log.join(format!("{}.log", entry.name));
-    let out = File::create(&log).with_context(|| format!("failed to make {}", log.display()))?;
+    let out = File::create(&log).with_context(|| format!("failed to create {}", log.display()))?;
     let once = |effort: &str| {
         let mut command = command(entry, tree.path(), target);
         command.env("EVENKEEL_EFFORT", effort);

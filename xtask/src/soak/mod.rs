@@ -107,7 +107,8 @@ fn try_one(root: &Path, entry: &Entry, seed: u64, room: &Path, stop: &Stop) -> R
     let logs = room.join("logs");
     fs::create_dir_all(&logs)?;
     let path = logs.join(format!("{}.log", entry.to_string().replace("::", ".")));
-    let out = File::create(&path).with_context(|| format!("failed to make {}", path.display()))?;
+    let out =
+        File::create(&path).with_context(|| format!("failed to create {}", path.display()))?;
     let mut command = command(root, entry, seed);
     command.stdout(out.try_clone()?).stderr(out);
     // Somebody may commit while others run.

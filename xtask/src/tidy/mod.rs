@@ -2,6 +2,7 @@
 
 mod circles;
 mod code;
+mod columns;
 mod files;
 mod flavours;
 mod layers;
@@ -45,6 +46,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
         let Some(text) = &file.text else { continue };
         found.extend(text::check(&file.path, text));
         found.extend(words::check(&file.path, text));
+        found.extend(columns::check(&file.path, text));
         if file.path.ends_with(".rs") {
             found.extend(code::check(&file.path, text));
             found.extend(flavours::check(&file.path, text));

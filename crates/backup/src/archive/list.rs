@@ -42,7 +42,7 @@ pub struct TimelineList {
     pub segments: usize,
     /// Bytes of the log.
     pub bytes: u64,
-    /// From where it goes on, where another server was before.
+    /// From where it continues, where another server was before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub follows: Vec<Link>,
     /// What is missing in between.

@@ -49,7 +49,7 @@ pub struct ArchiveRequest {
     pub server: ConnectOptions,
     /// Ends when everything is archived that the server had written when the run began.
     pub until_current: bool,
-    /// Goes on behind logs that the server has deleted, instead of failing.
+    /// Continues behind logs that the server has deleted, instead of failing.
     pub allow_gap: bool,
     /// A segment is finished when it holds so many bytes of the log.
     pub rotate_bytes: u64,
@@ -85,11 +85,11 @@ pub struct ArchiveReport {
     pub reconnected: u64,
     /// Gaps that were allowed.
     pub gaps: Vec<Gap>,
-    /// From where the timeline goes on, as this run found: what is archived of another server.
+    /// From where the timeline continues, as this run found: what is archived of another server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follows: Option<Link>,
-    /// Why the timeline that this run began does not go on from what is archived of another server,
-    /// with which it has transactions in common.
+    /// Why the timeline that this run began does not continue from what is archived of another
+    /// server, with which it has transactions in common.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub does_not_follow: Option<String>,
 }
@@ -162,7 +162,7 @@ struct Archiver<'a> {
     said: Option<Instant>,
 }
 
-/// Where to go on.
+/// Where to continue.
 struct Attached {
     pending: Pending,
 }
@@ -240,8 +240,8 @@ impl Archiver<'_> {
         self.begin(source, &known, first, seam)
     }
 
-    /// Looks whether the server's log goes on from what is archived of another. That this cannot be
-    /// told does not keep the log from being archived.
+    /// Looks whether the server's log continues from what is archived of another. That this cannot
+    /// be told does not keep the log from being archived.
     fn seam(&self, source: &Source, own: Option<&Timeline>) -> Result<Seam> {
         match seam::find(source, &self.logs, own, self.run.cancel) {
             Ok(seam) => Ok(seam),
@@ -300,8 +300,8 @@ impl Archiver<'_> {
         })
     }
 
-    /// Notes from where the timeline goes on. It comes before the log: whoever finds one without the
-    /// other finds a log that goes on from nothing.
+    /// Notes from where the timeline continues. It comes before the log: whoever finds one without
+    /// the other finds a log that continues from nothing.
     fn follow(&mut self, link: Link) -> Result<()> {
         let home = (self.report.source.as_str(), self.report.timeline.as_str());
         self.writer.follow(home, &link)?;

@@ -60,7 +60,7 @@ impl Pending {
         }
     }
 
-    /// Goes on behind a segment.
+    /// Continues behind a segment.
     pub(super) fn behind(last: &SegmentHeader) -> Result<Self> {
         let end = Place {
             file: last.file.clone(),
@@ -123,7 +123,7 @@ impl Pending {
         if let Some(group) = self.groups.step(event, format)? {
             match (&group.gtid, &mut self.gtids) {
                 (Some(gtid), Some(gtids)) => gtids.add(gtid),
-                // What has no name cannot be told apart elsewhere.
+                // What has no name cannot be recognized elsewhere.
                 _ => self.gtids = None,
             }
             let seen = &mut self.seen;
@@ -143,7 +143,7 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes what waits as a segment; the next one goes on behind it.
+    /// Takes what waits as a segment; the next one continues behind it.
     pub(super) fn take(&mut self) -> Option<(SegmentHeader, Vec<u8>)> {
         self.since.take()?;
         let seen = std::mem::take(&mut self.seen);

@@ -1,5 +1,5 @@
-//! Where a server's log goes on from what is archived of another: after that one died, and this one
-//! took over.
+//! Where a server's log continues from what is archived of another: after that one died, and this
+//! one took over.
 //!
 //! Nothing but the servers' GTIDs says so. The new server has to have executed everything that is
 //! archived, and its logs still have to hold everything that is not. MySQL's GTIDs are unique in the
@@ -19,7 +19,7 @@ use evenkeel_repository::logs::{Link, Logs, Place, Timeline};
 pub(super) enum Seam {
     /// Nothing of a server that has anything to do with this one.
     None,
-    /// It goes on from there.
+    /// It continues from there.
     Link(Link),
     /// It does not, although they have transactions in common.
     Torn {
@@ -41,7 +41,7 @@ struct End<'a> {
 }
 
 /// Looks among all archived timelines of other servers for the one that goes furthest and that this
-/// server goes on from. `own` is the server's own timeline, when there is one.
+/// server continues from. `own` is the server's own timeline, when there is one.
 pub(super) fn find(
     source: &Source,
     logs: &Logs,
@@ -90,7 +90,7 @@ pub(super) fn find(
 }
 
 /// Whether a timeline's end is worth looking at for one that is there: nothing links them yet, or that
-/// server went on where this one was not archived.
+/// server continued where this one was not archived.
 fn is_news(end: &End<'_>, own: Option<&Timeline>, own_end: Option<&End<'_>>) -> bool {
     let Some(own) = own else {
         return true;
@@ -242,8 +242,8 @@ fn disagrees(
         .map(|gtid| format!("its logs from {file} on do not contain {gtid}")))
 }
 
-/// Returns the file with which an archive of a server begins whose log goes on at `file`: an earlier
-/// one if a generation of that server is there. Nothing where that is not known.
+/// Returns the file with which an archive of a server begins whose log continues at `file`: an
+/// earlier one if a generation of that server is there. Nothing where that is not known.
 pub(super) fn first_needed(
     repository: &Repository,
     source: &Source,

@@ -44,7 +44,7 @@ pub struct BackupRequest {
     pub level: i32,
     /// Threads that read, hash and compress.
     pub workers: usize,
-    /// Go on when a page is corrupt.
+    /// Continue when a page is corrupt.
     pub keep_corrupt: bool,
     /// The hot-copy tool, where it is not one of the usual names.
     pub engine_tool: Option<PathBuf>,
@@ -142,7 +142,7 @@ pub enum LockWish {
 /// What becomes of the applier of a replica while its files are frozen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplierWish {
-    /// It goes on.
+    /// It continues.
     GoesOn,
     /// It stands; this program starts it again if we do not live to do it.
     Stop(Program),

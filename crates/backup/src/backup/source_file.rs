@@ -1,4 +1,4 @@
-//! What a snapshot is told of a server's files.
+//! What a snapshot needs to know about a server's files.
 
 use evenkeel_server::files::FoundFile;
 use evenkeel_snapshot::SourceFile;

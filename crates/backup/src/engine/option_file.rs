@@ -20,7 +20,7 @@ impl OptionFile {
     /// Writes what a tool needs to reach the server.
     pub(crate) fn of(connect: &ConnectOptions) -> Result<Self> {
         let memory = rustix::fs::memfd_create("evenkeel-client", MemfdFlags::CLOEXEC)
-            .context(|| "failed to make a file in memory")?;
+            .context(|| "failed to create a file in memory")?;
         // Born for everybody to write; such a file the tools do not read.
         rustix::fs::fchmod(&memory, Mode::RUSR | Mode::WUSR)
             .context(|| "failed to set the mode of a file in memory")?;

@@ -1,4 +1,5 @@
-//! Prepares what a tool once copied: crash recovery up to the copy's instant, by the tool itself.
+//! Prepares what a tool once copied: crash recovery up to the copy's point in time, by the tool
+//! itself.
 //!
 //! A server of the same version would recover most of it by itself when it starts. But the copy of a
 //! table that was made or renamed meanwhile lies under a name that only the tool puts right, so no

@@ -110,7 +110,7 @@ impl Wanted {
         }
         let maker = found.server();
         Err(Error::refused(format!(
-            "{} is for {maker} {}, the data is of {}",
+            "{} is for {maker} {}, but the data is from {}",
             tool.program.display(),
             tool.version,
             self.shown()

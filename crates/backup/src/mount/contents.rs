@@ -18,7 +18,7 @@ const FILES_KEPT: usize = 512;
 const AHEAD: u64 = 4 << 20;
 /// One read in this many bytes brings everything: what lies together was stored together.
 const STRIDE: u64 = 256 << 10;
-/// A read that begins so near to where the last one ended goes on from it: the kernel asks for
+/// A read that begins so near to where the last one ended continues from it: the kernel asks for
 /// several pieces at once, in any order.
 const NEAR: u64 = 512 << 10;
 /// Who reads ahead, and how much may wait for them.

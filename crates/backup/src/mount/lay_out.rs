@@ -36,11 +36,12 @@ pub(super) fn lay_out(
         let path = files.join(&listed.path);
         match &listed.what {
             What::Directory(Some(_)) => entries::make_dir(&path)?,
-            // Of no generation: what leads to directories is to be entered by all, whatever the umask is.
+            // Of no generation: what leads to directories should be entered by all, whatever the umask
+            // is.
             What::Directory(None) => {
                 entries::make_dir(&path)?;
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).context(|| {
-                    format!("failed to make {} readable for everyone", path.display())
+                    format!("failed to create {} readable for everyone", path.display())
                 })?;
             }
             What::File(record) => {

@@ -170,7 +170,7 @@ fn writable(
     };
     if !resumed {
         if let (Some(tool), Some(data)) = (&tool, mount.report.roots.get(DATA_ROOT)) {
-            // Before anybody is told that it is there.
+            // Before its existence is reported.
             if let Err(error) = prepare(tool, data, run) {
                 let _ = mount.end();
                 return Err(error);
@@ -222,7 +222,7 @@ fn refuse_bad_place(mountpoint: &Path) -> Result<()> {
                 .hint("the mount would hide its contents: give an empty directory")),
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(absent("directory", mountpoint).hint(format!("make it: mkdir {place}")))
+            Err(absent("directory", mountpoint).hint(format!("create it: mkdir {place}")))
         }
         Err(error) => Err(error).context(|| format!("failed to read {place}")),
     }

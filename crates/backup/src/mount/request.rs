@@ -1,4 +1,4 @@
-//! What is to be mounted, and what came of it.
+//! What should be mounted, and what came of it.
 
 use crate::facts::{DATA_ROOT, Facts};
 use crate::restore::start_options;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct MountRequest {
     /// The repository.
     pub repository: Location,
-    /// Where its files are to be seen: an empty directory.
+    /// Where its files should be seen: an empty directory.
     pub mountpoint: PathBuf,
     /// Only generations of this source: its name, its host, or the name of its directory.
     pub source: Option<String>,
@@ -92,7 +92,7 @@ pub struct MountReport {
     pub writable: bool,
     /// The directory that takes what is written.
     pub scratch: Option<PathBuf>,
-    /// Whether that goes on from an earlier mount.
+    /// Whether that continues from an earlier mount.
     pub resumed: bool,
     /// Whether a dead mount was taken away first.
     pub healed: bool,

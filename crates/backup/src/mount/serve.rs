@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often it looks whether it is to end.
+/// How often it looks whether it should end.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long [`Mount::end`] waits for whoever still uses it.
 const END_MAX: Duration = Duration::from_secs(60);

@@ -4,7 +4,7 @@ use crate::archive::Place;
 use evenkeel_binlog::number_of;
 use evenkeel_repository::logs::Timeline;
 
-/// A generation that may be the base, and the history that goes on from it.
+/// A generation that may be the base, and the history that continues from it.
 pub(super) struct Base {
     pub(super) generation: u32,
     pub(super) at: Place,

@@ -1,4 +1,4 @@
-//! Finds the generation to begin with, the history that goes on from it, and where to stop.
+//! Finds the generation to begin with, the history that continues from it, and where to stop.
 
 use super::base::{Base, order};
 use super::log::{self, ArchivedFile};
@@ -38,8 +38,8 @@ pub struct PointPlan {
 /// between. Reads the archive up to there; behind a time a bounded stretch more.
 ///
 /// Errors: `Refused` for a point before the first generation, beyond the archive's end or behind a
-/// gap, where no archived log goes on from a generation, and for a time that is two places in the log
-/// unless `go_back` says which.
+/// gap, where no archived log continues from a generation, and for a time that is two places in the
+/// log unless `go_back` says which.
 pub fn find(
     repository: &Location,
     named: Option<u32>,
@@ -55,7 +55,7 @@ pub fn find(
     if known.is_empty() {
         return Err(
             Error::refused("no binary log is archived in this repository")
-                .hint("without them you can restore only generations as they are: remove --to")
+                .hint("without binary logs you can restore a generation only as it is: remove --to")
                 .hint(format!(
                     "archive them from now on: 'evenkeel binlog archive {}'",
                     opened.place()
@@ -134,7 +134,7 @@ fn too_early(oldest: &Manifest) -> Error {
     )
 }
 
-/// Finds the history that goes on from a generation.
+/// Finds the history that continues from a generation.
 fn base(
     repository: &Repository,
     manifest: &Manifest,

@@ -2,9 +2,9 @@
 //!
 //! A session may say that it is any time, and clocks are set. The first transaction that says it is of
 //! the point or later is then no proof that those before it are all: what is behind it is read on, until
-//! the clock of the server that wrote the log has gone on by [`LOOK_SECONDS`] since, or to the archive's
-//! end. No session sets that clock; where a log does not show it, as MariaDB's when only rows change,
-//! the beginnings of files stand for it.
+//! the clock of the server that wrote the log has continued by [`LOOK_SECONDS`] since, or to the
+//! archive's end. No session sets that clock; where a log does not show it, as MariaDB's when only rows
+//! change, the beginnings of files stand for it.
 
 use super::reached::Reached;
 use super::transaction::Transaction;
@@ -29,7 +29,7 @@ pub(super) struct Look {
     by_files: Span,
 }
 
-/// How far something went on that tells the time.
+/// How far something continued that tells the time.
 #[derive(Default)]
 struct Span {
     from: Option<u32>,
@@ -65,7 +65,7 @@ impl Look {
         } else if time + STRAGGLES_SECONDS < self.least {
             let count = self.last.as_ref().map_or(0, |(_, count)| *count);
             self.last = Some((reached.clone(), count + 1));
-            // Now it has to go on from here.
+            // Now it has to continue from here.
             (self.by_clock, self.by_files) = Default::default();
             return;
         }

@@ -4,7 +4,7 @@ use super::transaction::Transaction;
 use super::unmade::{Unmade, Why};
 use crate::archive::Place;
 
-/// So many statements are told that read files: whoever has more has a habit, and is told enough.
+/// So many statements that read files are listed: a longer list would say nothing more.
 const TOLD: usize = 50;
 
 /// How far is applied, and what is on the way there.
@@ -40,10 +40,10 @@ impl Reached {
         }
     }
 
-    /// Goes on behind a transaction of this leg.
+    /// Continues behind a transaction of this leg.
     pub(super) fn add(&mut self, transaction: Transaction, unmade: Vec<Unmade>, leg: usize) {
         for one in unmade {
-            // Of those that are left out each is told: somebody has to run them.
+            // Each of those that are left out is listed: someone must run them.
             if one.why == Why::Library || self.unmade.len() < TOLD {
                 self.unmade.push(one);
             }

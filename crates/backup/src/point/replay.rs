@@ -70,7 +70,7 @@ pub(crate) struct Means {
     zone: Option<String>,
 }
 
-/// Finds them for files of `owner` at `places`; `None` where nothing is to be applied.
+/// Finds them for files of `owner` at `places`; `None` where nothing needs to be applied.
 ///
 /// Errors: `Refused` for a time zone that is not known here, and for a place or a program that the account
 /// does not reach.
@@ -192,8 +192,8 @@ fn relay_name(number: u64) -> String {
     format!("{RELAY}.{number:06}")
 }
 
-/// Writes the files up to the end of the last transaction that is to be applied: of events behind it
-/// an applier does not say that it has come by them.
+/// Writes the files up to the end of the last transaction that should be applied: of events behind
+/// it an applier does not say that it has come by them.
 fn write_relay_logs(
     replay: &Replay,
     last: &Transaction,
@@ -362,7 +362,7 @@ impl Words {
         }
     }
 
-    /// The applier is told a source that nobody will ever ask.
+    /// The applier gets a source that it never contacts.
     fn change(&self, file: &str, position: u64) -> String {
         let file = quote(file);
         if self.new {
@@ -371,7 +371,7 @@ impl Words {
                  SOURCE_AUTO_POSITION = 0, RELAY_LOG_FILE = {file}, RELAY_LOG_POS = {position}"
             );
         }
-        // What a replica was told of its source stays true until it is told something else.
+        // A replica's settings for its source stay valid until they are changed.
         let gtid = match self.use_gtid {
             true => ", MASTER_USE_GTID = no",
             false => ", MASTER_AUTO_POSITION = 0",

@@ -30,7 +30,7 @@ pub struct PointReport {
     pub unmade: Vec<Unmade>,
 }
 
-/// Where the log of one server goes on from that of another.
+/// Where the log of one server continues from that of another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Seam {
     /// The server that was before.

@@ -16,7 +16,7 @@ pub enum TimesGoBack {
     Refuse,
     /// Stop before the first transaction that is of the point or later.
     First,
-    /// Go on behind the last one that is earlier.
+    /// Continue behind the last one that is earlier.
     Last,
 }
 

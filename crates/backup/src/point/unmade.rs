@@ -7,7 +7,7 @@
 use crate::archive::Place;
 use serde::Serialize;
 
-/// How much of a statement is told.
+/// How much of a statement is shown.
 const TOLD: usize = 300;
 
 /// Why a statement did not make what it made on the source.
@@ -33,7 +33,7 @@ pub struct Unmade {
 
 /// Tells a statement that will not make what it made.
 pub(super) fn why(text: &[u8]) -> Option<Why> {
-    // Most are told by this alone.
+    // Most are recognized by this alone.
     let has = |word: &[u8]| {
         let is_first = |byte: u8| byte.eq_ignore_ascii_case(&word[0]);
         let mut parts = text.windows(word.len());
@@ -54,7 +54,7 @@ pub(super) fn why(text: &[u8]) -> Option<Why> {
     reads.then_some(Why::File)
 }
 
-/// Returns as much of a statement as is told.
+/// Returns the part of a statement that is shown.
 pub(super) fn told(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut told: String = text.chars().take(TOLD).collect();

@@ -36,7 +36,7 @@ pub(super) struct Walk<'a> {
     pub(super) known: Option<GtidSet>,
     /// Which leg is walked.
     leg: usize,
-    /// Why a leg does not go on from those before.
+    /// Why a leg does not continue from those before.
     pub(super) wrong: Option<Error>,
     seams: Vec<Seam>,
 }
@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Takes what comes next; returns whether to go on.
+    /// Takes what comes next; returns whether to continue.
     pub(super) fn take(&mut self, item: Item) -> Result<bool> {
         let (transaction, clock, unmade) = match item {
             Item::Executed(set) => return Ok(self.executed(set)),
@@ -157,7 +157,7 @@ impl<'a> Walk<'a> {
         Ok(self.step(transaction, clock, unmade))
     }
 
-    /// Takes a transaction; returns whether to go on.
+    /// Takes a transaction; returns whether to continue.
     fn step(&mut self, transaction: Transaction, clock: Option<u32>, unmade: Vec<Unmade>) -> bool {
         if self.look.is_some() {
             return self.look_on(transaction, clock, unmade);

@@ -213,7 +213,7 @@ fn work(
             dress::dress(open.file.as_fd(), &open.path, &open.meta, request.owner)?;
         }
         if open.reader.leaf_count() >= FLUSHED_MIN_LEAVES {
-            // Full, or ended by a failure that is told elsewhere: the end flushes everything.
+            // Full, or ended by a failure that is reported elsewhere: the end flushes everything.
             let _ = flush.try_send(open);
         }
     }

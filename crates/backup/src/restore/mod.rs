@@ -189,7 +189,7 @@ fn plan(request: &RestoreRequest, run: Run<'_>) -> Result<Plan> {
     })
 }
 
-/// Finds what a replay needs besides the files; `None` where nothing is to be applied.
+/// Finds what a replay needs besides the files; `None` where nothing needs to be applied.
 fn means(
     request: &RestoreRequest,
     facts: &Facts,
@@ -270,7 +270,7 @@ fn replay(plan: &Plan, request: &RestoreRequest, run: Run<'_>) -> Result<()> {
     let staged = |(id, root): (&String, &Staging)| (id.clone(), root.place().to_owned());
     let places: BTreeMap<String, PathBuf> = plan.roots.iter().map(staged).collect();
     let all = || plan.roots.values();
-    // The server is to find everything where it is until then, and nothing anywhere else.
+    // The server must find everything where it is until then, and nothing anywhere else.
     entries::relink(plan, Where::Target, Where::Staged)?;
     all().try_for_each(Staging::unhold_all)?;
     fail::fail_point!("point::unheld");

@@ -96,7 +96,7 @@ pub fn plan_onto(request: &OntoRequest) -> Result<OntoPlan> {
     let size = content.meta().size;
     if kind == Kind::Device && bytes_target < size {
         return Err(Error::refused(format!(
-            "{} has {}, {name} needs {}",
+            "{} has {}, but {name} needs {}",
             request.target.display(),
             units::bytes(bytes_target),
             units::bytes(size)
@@ -158,7 +158,8 @@ fn find(reader: &Reader, facts: &Facts, wanted: Option<&str>) -> Result<(String,
     )))
 }
 
-/// Opens what is to be overwritten, if nobody uses it. A device stays claimed as long as it is open.
+/// Opens what should be overwritten, if nobody uses it. A device stays claimed as long as it is
+/// open.
 fn open(target: &Path, kind: Kind) -> Result<File> {
     let hint = "unmount it, stop the program that uses it, or name another";
     let file = match kind {
@@ -178,7 +179,7 @@ fn open(target: &Path, kind: Kind) -> Result<File> {
 }
 
 /// Writes. Where it ends early, the target is neither what it was nor what it should be; the same
-/// command again goes on.
+/// command again continues.
 pub fn onto(plan: OntoPlan, run: Run<'_>) -> Result<OntoReport> {
     let begun = Instant::now();
     let mut report = plan.report.clone();
@@ -198,7 +199,7 @@ pub fn onto(plan: OntoPlan, run: Run<'_>) -> Result<OntoReport> {
         ))
     })?;
     file.sync_all()
-        .context(|| format!("failed to bring {} to disk", path.display()))?;
+        .context(|| format!("failed to sync {}", path.display()))?;
     run.progress.end();
     report.executed = true;
     report.bytes_written = written.load(Ordering::Relaxed);

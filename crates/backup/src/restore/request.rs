@@ -26,7 +26,7 @@ pub struct RestoreRequest {
     pub owner: Option<(u32, u32)>,
     /// The hot-copy tool that prepares what it copied, where it is not one of the usual names.
     pub engine_tool: Option<PathBuf>,
-    /// The point in time to go on to; the generation must be the one that it was found for.
+    /// The point in time to continue to; the generation must be the one that it was found for.
     pub replay: Option<Replay>,
 }
 

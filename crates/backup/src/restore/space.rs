@@ -64,7 +64,7 @@ fn refuse_if_short(need: &Need, free: Option<u64>) -> Result<()> {
         return Ok(());
     };
     let error = Error::refused(format!(
-        "{} needs {}, {} has {} free",
+        "{} needs {}, but {} has only {} free",
         need.roots.join(" and "),
         units::bytes(need.bytes),
         need.at.display(),

@@ -84,7 +84,7 @@ pub(crate) fn leads_nowhere_else(facts: &Facts) -> Result<()> {
     system_tablespace(&facts.settings, &facts.roots, &roots.collect()).map(drop)
 }
 
-/// What a server is told of its system tablespace.
+/// The setting of a server's system tablespace.
 struct SystemTablespace {
     spec: String,
     /// Whether its files are named by their whole paths.
@@ -92,8 +92,8 @@ struct SystemTablespace {
 }
 
 /// Returns the files of a system tablespace as they are named now. Where all have plain names, a home
-/// directory is enough. Else all get their whole paths: a server that was told the old ones would take
-/// the original files, or whatever else the repository names.
+/// directory is enough. Else all get their whole paths: a server with the old ones would take the
+/// original files, or whatever else the repository names.
 fn system_tablespace(
     settings: &BTreeMap<String, String>,
     was: &BTreeMap<String, String>,

@@ -88,9 +88,10 @@ const LOOKS: u32 = 10;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 /// Keeps of what an image seems to lack what a walk does not find now either. For an image that is
-/// point-in-time consistent, on a server where DDL goes on: a table that was there before and after may have
-/// been under another name in between, by a RENAME and another one back. One look that finds it is enough:
-/// then the rules by which files are found do not leave it out, and at the image's instant it was not there.
+/// point-in-time consistent, on a server where DDL continues: a table that was there before and after may
+/// have been under another name in between, by a RENAME and another one back. One look that finds it is
+/// enough: then the rules by which files are found do not leave it out, and at the image's point in time it
+/// was not there.
 pub(crate) fn keep_lacking(
     lacking: &mut Vec<String>,
     files: &ServerFiles,
@@ -128,8 +129,8 @@ pub(crate) fn of_files(
     }
 }
 
-/// Asks a server for its tables on a session of its own. Where DDL goes on it may have to wait for some, by
-/// default for a year.
+/// Asks a server for its tables on a session of its own. Where DDL continues it may have to wait for some,
+/// by default for a year.
 pub(crate) fn listed_now(options: &ConnectOptions, limits: &Limits) -> Result<ServerTables> {
     let mut session = Session::open(options)?;
     let wait_s = limits.deadline.as_secs().max(1);

@@ -159,8 +159,8 @@ fn unseen_tables_are_recorded_by_their_definitions() {
     assert_eq!(stopped.map(|record| record.tables), Some(1));
 }
 
-/// The server's own tool copies an instant that is over when the files are looked at: a table of the first
-/// look may have been dropped before it, and be there again since.
+/// The server's own tool copies a point in time that is over when the files are looked at: a table of the
+/// first look may have been dropped before it, and be there again since.
 #[test]
 fn a_copys_record_has_no_table_that_did_not_come() {
     let (_dir, files) = made(&[("s/a.frm", &frm(12)), ("s/again.frm", &frm(12))]);

@@ -51,7 +51,7 @@ fn bootable(repository: &Repository, generation: u32, engine_tool: Option<&Path>
         return Err(Error::refused(format!(
             "generation {generation} holds volumes, not a server's files: there is nothing to start"
         ))
-        .hint("without --boot every byte is still verified"));
+        .hint("without --boot, verify still checks every byte"));
     }
     restore::preparer(&facts, engine_tool)?;
     restore::leads_nowhere_else(&facts)?;
@@ -63,7 +63,7 @@ fn bootable(repository: &Repository, generation: u32, engine_tool: Option<&Path>
         "generation {generation} has tables in {place}, and crash recovery opens them at that \
          path: a server started on a scratch copy would write to the originals"
     ))
-    .hint("without --boot every byte is still verified")
+    .hint("without --boot, verify still checks every byte")
     .hint(format!(
         "to prove it, restore and start a server on a host where that path is free: evenkeel \
          restore --map-root {id}={place}"
@@ -236,7 +236,7 @@ const QUIET_OPTIONS: [&str; 6] = [
     "--read-only=ON",
     // Nobody reads it, and without it MySQL starts in half the processor time.
     "--performance-schema=OFF",
-    // MySQL 5.7 ends at once when this meets a damaged page; CHECK TABLE is to find it.
+    // MySQL 5.7 ends at once when this meets a damaged page; CHECK TABLE must find it.
     "--innodb-buffer-pool-load-at-startup=OFF",
 ];
 

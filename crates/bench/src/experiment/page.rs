@@ -17,14 +17,14 @@ pub fn page(report: &ExperimentReport, about: About) -> Page {
         1 => "once: trust only large differences".to_owned(),
         more => format!("{more} times, in turn, in random order"),
     };
-    let mut lead = vec![format!("{} Each way was run {runs}.", report.did)];
+    let mut lead = vec![format!("{} Each variant was run {runs}.", report.did)];
     lead.extend(report.found.iter().cloned());
     let mut parts = Vec::new();
     for metric in &report.metrics {
         parts.push(bars(report, metric).into());
     }
     parts.push(Part::Heading(
-        "Medians, and in brackets the least and the most".to_owned(),
+        "Medians, with minimum and maximum in brackets".to_owned(),
     ));
     parts.push(Part::Table(table(report)));
     let left_out = report.arms.iter();

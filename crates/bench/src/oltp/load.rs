@@ -88,7 +88,7 @@ impl Piece {
     }
 }
 
-/// Makes the tables and fills them; goes on where an earlier load was interrupted.
+/// Makes the tables and fills them; continues where an earlier load was interrupted.
 ///
 /// Errors: `Usage` for no tables or rows; `Refused` when there are more rows than that.
 pub fn load(

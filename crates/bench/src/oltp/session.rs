@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 const RANGE: u32 = 100;
 /// Rows asked for by their keys.
 const POINTS: u32 = 10;
-/// Different failures that are told apart.
+/// Kinds of failures that are distinguished.
 const FAILURES_TOLD: usize = 20;
 
 /// The statements of each table, by their place here.

@@ -86,7 +86,7 @@ impl Ground {
         self.at("crashed").join(name)
     }
 
-    /// Removes the copy of a crashed data directory, and itself unless it is to stay.
+    /// Removes the copy of a crashed data directory, and itself unless it must stay.
     pub(super) fn forget(&self, crashed: &Crashed) -> Result<()> {
         remove_any(&self.copy())?;
         match self.is_kept {

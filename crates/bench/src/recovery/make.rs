@@ -123,7 +123,7 @@ impl Crashed {
         launch.run_parent = ground.run_dir();
         launch.extra_args = PLAIN.map(str::to_owned).to_vec();
         if self.binary.abilities().log_error_verbosity {
-            // Its steps are told by notes.
+            // Its steps are reported as notes.
             launch = launch.arg("--log-error-verbosity=3");
         }
         launch

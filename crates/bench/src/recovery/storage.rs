@@ -48,7 +48,7 @@ impl Storage {
         })
     }
 
-    /// Returns where the data directory is to be read and written.
+    /// Returns where the data directory should be read and written.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -82,7 +82,7 @@ impl Storage {
                 Err(error) if error.kind() == ErrorKind::Busy && Instant::now() < until => {
                     std::thread::sleep(TRY);
                 }
-                // Joined only when it is gone: it would wait for ever.
+                // Joined only when it is gone: it would wait forever.
                 Err(error) => return Err(error),
                 Ok(()) => return slow.join(),
             }

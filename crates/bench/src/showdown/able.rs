@@ -69,7 +69,7 @@ impl<'a> Able<'a> {
         missing.map(|program| format!("not installed: {program}"))
     }
 
-    /// The shell looks where it will look when it is to be run.
+    /// The shell looks where it will look when it should be run.
     fn is_installed(&self, program: &str) -> bool {
         let bin = self.request.server.path.parent().unwrap_or(Path::new("/"));
         let program = program.replace("{bin}", &bin.display().to_string());

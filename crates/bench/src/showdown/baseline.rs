@@ -108,7 +108,7 @@ impl Baseline {
     }
 }
 
-/// Copies all files to a new directory, and waits until they are on disk: nothing of it is to be written
+/// Copies all files to a new directory, and waits until they are on disk: nothing of it must be written
 /// while something is measured.
 fn copy(from: &Path, to: &Path, cancel: &Cancel) -> Result<()> {
     let mut buffer = vec![0; 1 << 20];

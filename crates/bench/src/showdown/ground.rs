@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 pub(super) const SERVER: Duration = Duration::from_secs(600);
 /// Marks directories of ours: a later run removes those that nobody works in.
 const PREFIX: &str = "evenkeel-showdown-";
-/// How long a filesystem may stay in use after the last process that was told to go.
+/// How long a filesystem may stay in use after the last process was told to end.
 const BUSY: Duration = Duration::from_secs(15);
 /// The number of a subvolume's top directory.
 const SUBVOLUME: u64 = 256;

@@ -128,7 +128,7 @@ pub(super) fn with(
     })
 }
 
-/// Fails when nobody wants to go on, or nobody can.
+/// Fails when nobody wants to continue, or nobody can.
 fn go_on(servers: &mut Servers, run: Run<'_>) -> Result<()> {
     run.cancel.check()?;
     servers.check()

@@ -56,7 +56,7 @@ pub struct Method {
     pub restore: Option<String>,
     /// What it leaves.
     pub leaves: Leaves,
-    /// Whether each backup goes on from the last one, in the same directory.
+    /// Whether each backup continues from the last one, in the same directory.
     pub is_incremental: bool,
     /// From which server.
     pub from: From,

@@ -55,7 +55,7 @@ use std::time::{Duration, Instant};
 
 /// Measures all methods.
 ///
-/// A method that fails is told in the report, and the others go on.
+/// A method that fails is reported, and the others continue.
 ///
 /// Errors: `Usage` without the undisturbed server among the methods; `Refused` when there is too little
 /// space, or no right to make a filesystem; `Busy` when another run works there; those of a server that

@@ -57,7 +57,7 @@ fn bars(
 #[must_use]
 pub fn page(report: &ShowdownReport, about: About) -> Page {
     let mut parts = vec![
-        Part::Heading("What the server's clients felt".to_owned()),
+        Part::Heading("How the backup affected the server's clients".to_owned()),
         Part::Table(load_table(report)),
     ];
     parts.push(throughput(report).into());
@@ -71,7 +71,7 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
         .into(),
     );
     parts.push(over_time(report).into());
-    parts.push(Part::Heading("What it left behind".to_owned()));
+    parts.push(Part::Heading("The backups".to_owned()));
     parts.push(Part::Table(backup_table(report)));
     let missing = missing(report);
     if !missing.is_empty() {
@@ -80,16 +80,14 @@ pub fn page(report: &ShowdownReport, about: About) -> Page {
     parts.push(
         bars(
             report,
-            "How long a restore takes, until a server greets",
+            "How long a restore takes, until a server greets a client",
             "restore time, s",
             |method| method.restore_s,
         )
         .into(),
     );
     if !report.verdict.bars.is_empty() {
-        parts.push(Part::Heading(
-            "What evenkeel's own backup is to reach".to_owned(),
-        ));
+        parts.push(Part::Heading("Goals for evenkeel's own backup".to_owned()));
         parts.push(Part::Table(goals(report)));
     }
     parts.push(Part::Heading("What was run".to_owned()));
@@ -130,7 +128,7 @@ fn headline(report: &ShowdownReport) -> Vec<Fact> {
     ]
 }
 
-/// What the server's clients felt.
+/// How the backup affected the server's clients.
 fn load_table(report: &ShowdownReport) -> Table {
     let mut table = Table::new(&[
         "method",
@@ -163,7 +161,7 @@ fn load_table(report: &ShowdownReport) -> Table {
     table
 }
 
-/// What it left behind.
+/// The backups.
 fn backup_table(report: &ShowdownReport) -> Table {
     let mut table = Table::new(&[
         "method",
@@ -212,7 +210,9 @@ fn missing(report: &ShowdownReport) -> Vec<String> {
         let name = &method.method;
         match &method.state {
             State::Measured => method.outlasts.then(|| {
-                format!("{name}: its backup outlasted the measurement, and ended without load")
+                format!(
+                    "{name}: its backup took longer than the measurement, and finished without load"
+                )
             }),
             State::LeftOut(why) => Some(format!("{name} is left out: {why}")),
             State::Failed(why) => Some(format!("{name} FAILED: {why}")),
@@ -299,7 +299,7 @@ fn rules(report: &ShowdownReport) -> Vec<String> {
              backup first in each round, and incremental ones afterwards.",
             match report.every_s > 0.0 {
                 true => format!(
-                    "as soon as it has ended and {} s have passed since it began",
+                    "as soon as it has ended, but not before {} s after its start",
                     report.every_s
                 ),
                 false => "as soon as it has ended".to_owned(),
@@ -308,18 +308,19 @@ fn rules(report: &ShowdownReport) -> Vec<String> {
         "Response times are New-Order's. A stall is the longest time without a commit. Processor time is that of the backup's processes, not of \
          the server."
             .to_owned(),
-        "The last backup of each round was restored: files until a server started on them greeted a client, \
-         preparing them and bringing them to the disk included (mariadb-backup leaves that to the kernel, so `sync` \
-         follows it); rows into an empty server that ran already. Then TPC-C's twelve conditions were \
-         checked on it."
+        "The last backup of each round was restored. For files, the time ends when a server that was started \
+         on them greets a client; it includes preparing the files and syncing them to disk (mariadb-backup \
+         leaves syncing to the kernel, so `sync` follows it). For rows, the time is for loading them into an \
+         empty server that was already running. Then TPC-C's twelve conditions were checked on the restored \
+         server."
             .to_owned(),
-        "Server, load, backups and what they write share one machine. Backups lie outside of the server's \
-         filesystem where that was made for the measurement. No caches are emptied."
+        "Server, load, backups and what they write share one machine. If the server's filesystem was \
+         created for the measurement, backups are outside of it. No caches are emptied."
             .to_owned(),
     ];
     if !report.is_specified {
         rules.push(
-            "The tables are smaller than the specification's: this is a look at whether it works."
+            "The tables are smaller than the specification's: this shows only that it works."
                 .to_owned(),
         );
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const POLL: Duration = Duration::from_millis(5);
 /// How the kernel counts processor time for programs, per second, on every machine.
 const TICKS: f64 = 100.0;
-/// What is told of a command that failed.
+/// What is reported about a command that failed.
 const LINES: usize = 8;
 
 /// How a command ended.
@@ -24,7 +24,7 @@ pub(super) struct Ended {
     pub(super) failure: Option<String>,
 }
 
-/// Runs a command in a shell. `watch` is asked all the time whether to go on.
+/// Runs a command in a shell. `watch` is asked all the time whether to continue.
 ///
 /// Errors: those of `watch`, after all of it was killed; `Failed` when it takes longer than allowed.
 pub(super) fn run(

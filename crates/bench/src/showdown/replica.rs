@@ -73,7 +73,7 @@ fn wait(session: &mut Session, abilities: &Abilities, run: Run<'_>) -> Result<()
                     .map(|(number, text)| format!("{number}: {text}"))
             });
             return Err(Error::failed(
-                told.unwrap_or_else(|| "it says nothing".to_owned()),
+                told.unwrap_or_else(|| "the replica reports no error".to_owned()),
             ));
         }
         std::thread::sleep(Duration::from_millis(50));

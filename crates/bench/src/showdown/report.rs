@@ -110,7 +110,7 @@ pub struct Standing {
     pub leaves: Leaves,
     /// Whether it is evenkeel's backup of files.
     pub is_ours: bool,
-    /// Whether each backup goes on from the last one.
+    /// Whether each backup continues from the last one.
     pub is_incremental: bool,
     /// The backup, as it was run first.
     pub command: Option<String>,

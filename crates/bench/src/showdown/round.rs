@@ -9,7 +9,7 @@ use super::{NONE, replica, restore, serve};
 use crate::machine;
 use evenkeel_op::{Error, ErrorKind, Result, Run};
 
-/// Runs it. What fails is told in the round.
+/// Runs it. Failures are recorded in the round.
 ///
 /// Errors: an interruption only.
 pub(super) fn of(

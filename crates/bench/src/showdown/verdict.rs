@@ -8,7 +8,7 @@ use super::report::Standing;
 use evenkeel_report::compare::{self, LEVEL, Spread};
 use serde::Serialize;
 
-/// The share of the undisturbed throughput that evenkeel's backup of files is to leave, in percent.
+/// The share of the undisturbed throughput that evenkeel's backup of files must leave, in percent.
 const BAR_PERCENT: f64 = 95.0;
 /// What evenkeel's backup of files promises.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +55,7 @@ struct Runner<'a> {
 /// The best one beside the others.
 struct Race<'a> {
     first: Runner<'a>,
-    /// The next best, or whoever it cannot be told from.
+    /// The next best, or the one that it cannot be distinguished from.
     rival: Option<Runner<'a>>,
     /// What the test says of the two.
     told: Option<compare::Verdict>,
@@ -112,7 +112,7 @@ impl<'a> Race<'a> {
         told.map_or("too many rounds to compare".to_owned(), chance)
     }
 
-    /// How probable its result is by chance, where that can be told.
+    /// How probable its result is by chance, if that is known.
     fn p(&self) -> Option<f64> {
         let told = self.told.as_ref().filter(|told| told.p_least < LEVEL);
         told.map(|told| told.p)
@@ -369,7 +369,7 @@ mod tests {
             verdict.says[0].contains("no clear winner (p = 0."),
             "{verdict:?}"
         );
-        // What was promised goes by the medians, and the chance is told beside it.
+        // What was promised goes by the medians, and the chance is shown beside it.
         let held: Vec<bool> = verdict.bars.iter().map(|bar| bar.held).collect();
         assert_eq!(held, [true, true, false]);
         assert!(verdict.bars[1].p.is_some_and(|p| p > LEVEL), "{verdict:?}");

@@ -134,7 +134,7 @@ impl Part {
     }
 }
 
-/// Makes the tables and fills them; goes on where an earlier load was interrupted.
+/// Makes the tables and fills them; continues where an earlier load was interrupted.
 ///
 /// Errors: `Usage` for a scale that is none; `Refused` when there are rows of another scale, and for
 /// what the server refuses.

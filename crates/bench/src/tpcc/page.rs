@@ -39,9 +39,10 @@ pub fn page(report: &TpccReport, about: About) -> Page {
         let told = failures.map(|(told, times)| format!("{}: {told}", units::count(times, "time")));
         parts.push(Part::Points(std::iter::once(lost).chain(told).collect()));
     }
-    parts.push(Part::Heading("How far it is TPC-C".to_owned()));
+    parts.push(Part::Heading("How this differs from TPC-C".to_owned()));
     parts.push(Part::Text(
-        "The transactions and tables are those of TPC-C 5.11. This is no audited tpmC:".to_owned(),
+        "The transactions and tables are those of TPC-C 5.11. This is not an audited tpmC:"
+            .to_owned(),
     ));
     parts.push(Part::Points(report.deviations.clone()));
     Page {

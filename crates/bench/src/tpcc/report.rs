@@ -290,7 +290,7 @@ fn deviations(
     let mut all = faults.map_or(Vec::new(), Faults::told);
     all.extend([
         "not audited".to_owned(),
-        "deliveries are done at once, not deferred".to_owned(),
+        "deliveries are executed at once, not deferred".to_owned(),
     ]);
     if request.keying != Keying::Specified {
         all.push("no keying or think times, and each transaction uses any warehouse".to_owned());
@@ -303,7 +303,7 @@ fn deviations(
     }
     if scale != loaded {
         all.push(format!(
-            "only the first {} of {} in the tables used",
+            "only the first {} of {} in the tables are used",
             scale.warehouses,
             units::count(loaded.warehouses, "warehouse")
         ));
@@ -317,7 +317,7 @@ fn deviations(
     }
     if !scale.is_specified() {
         all.push(format!(
-            "{} items and {} customers a district: a look at whether it works, not a measurement",
+            "{} items and {} customers a district: this shows only that it works, and is not a measurement",
             scale.items, scale.customers
         ));
     }

@@ -19,7 +19,7 @@ Examples:
 All connections see the data as of one point in time; writes are paused for a moment to get there.
 The directory is a dump once it contains manifest.json, which lists the files of each table. --resume
 continues an interrupted dump at a new point in time: it keeps the files of tables that, according to
-the binary log, nobody wrote to (this needs REPLICATION SLAVE), and reads the others again. Exit codes:
+the binary log, were not written to (this needs REPLICATION SLAVE), and reads the others again. Exit codes:
 1 also if a table was altered during the dump; 11 another dump is writing there; 15 timed out waiting
 for the lock.";
 

@@ -211,7 +211,7 @@ pub enum Verb {
     Check(Box<Check>),
     /// Archive binary logs for point-in-time restores.
     Binlog(Binlog),
-    /// Forget the generations that no keep rule keeps.
+    /// Forget generations that the keep rules do not keep, or that you name.
     Forget(Forget),
     /// Free the space of blocks and files that no generation needs.
     Prune(Prune),

@@ -194,7 +194,7 @@ Examples:
 A generation is kept if any rule keeps it. Without --execute the plan is only shown. Any generation can be
 forgotten; the others stay complete. `prune` frees the space.";
 
-/// Forget the generations that no keep rule keeps.
+/// Forget generations that the keep rules do not keep, or that you name.
 #[derive(Args, Debug)]
 #[command(after_help = FORGET)]
 pub struct Forget {

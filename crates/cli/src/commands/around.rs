@@ -12,11 +12,11 @@ use std::io::stderr;
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
-/// So many letters of a failure are told: the kernel starts no program with a longer variable, and another host may
-/// have written it.
+/// So many letters of a failure are passed on: the kernel starts no program with a longer variable, and another
+/// host may have written it.
 const MESSAGE_MAX: usize = 4000;
 
-/// Runs `work`, and what is to be run before and after it. Returns the exit code.
+/// Runs `work`, and what should be run before and after it. Returns the exit code.
 pub(super) fn run(verb: &Verb, face: &Face, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
     let Some(hooks) = Hooks::of(verb) else {
         return work();
@@ -41,7 +41,8 @@ pub(super) fn run(verb: &Verb, face: &Face, work: impl FnOnce() -> Result<u8>) -
     }
 }
 
-/// Who is told of a run that ends before it began: its file of metrics, and its command for failures.
+/// What is notified of a run that ends before it began: its file of metrics, and its command for
+/// failures.
 #[derive(Debug)]
 pub struct Onlookers {
     watch: Option<Watch>,
@@ -74,7 +75,7 @@ impl Onlookers {
     }
 }
 
-/// The commands, and of what they are told.
+/// The commands, and what they are passed.
 #[derive(Debug)]
 struct Hooks {
     around: Around,

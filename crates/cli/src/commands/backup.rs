@@ -53,7 +53,7 @@ pub(super) fn run_here_or_there(
     })
 }
 
-/// Tells how it ended before it is answered, so that the answer can say that it was not told.
+/// Tells how it ended before it is answered, so that the answer can say that it was not reported.
 fn tell(watch: &Watch, ended: &Result<(u8, BackupAnswer)>, face: &Face) -> Result<()> {
     match ended {
         Ok((code, answer)) => {

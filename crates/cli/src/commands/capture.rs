@@ -90,7 +90,7 @@ fn filter(args: &args::Capture) -> Result<Filter> {
 fn options(args: &args::Capture) -> Result<Options> {
     if !TEXTS.contains(&args.max_text) {
         return Err(Error::usage("--max-text is out of range").hint(
-            "give from 64 bytes to 64M; each statement that is not answered yet may take as much",
+            "give a size from 64 bytes to 64M; each unanswered statement may take that much memory",
         ));
     }
     Ok(Options {

@@ -89,8 +89,10 @@ fn request(args: &Dump) -> Result<Request> {
             (args.resume, "--resume"),
         ];
         if let Some((_, flag)) = given.into_iter().find(|(is_given, _)| *is_given) {
-            return Err(Error::usage(format!("{flag} does not go with --output -"))
-                .hint("a script is SQL, and can be piped through a compressor"));
+            return Err(
+                Error::usage(format!("{flag} cannot be used with --output -"))
+                    .hint("a script is SQL, and can be piped through a compressor"),
+            );
         }
     }
     Ok(Request {

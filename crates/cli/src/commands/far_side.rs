@@ -71,7 +71,7 @@ fn obey(far: &Far, words: Vec<Vec<u8>>, place: String, face: &Face) -> Result<u8
             .because(wrong_use::failure(&error))
     })?;
     let far_face = Face::far(&cli, face.signals().clone(), far.clone(), place);
-    // What is over there for the other side is here for us.
+    // What is remote for the other side is local for us.
     let (cli, _) = settings::with_files_here(cli, &words)?;
     super::run(&cli.verb, &far_face)
 }

@@ -71,7 +71,9 @@ fn add(args: &KeysAdd, face: &Face) -> Result<u8> {
     let change = match (&args.recipient, &args.new_passphrase_file) {
         (Some(recipient), _) => KeyChange::Add(recipient.clone(), role),
         (None, Some(path)) => KeyChange::AddPassphrase(settings::passphrase_in(path)?),
-        (None, None) => return Err(Error::usage("nobody is named").hint("--recipient age1…")),
+        (None, None) => {
+            return Err(Error::usage("no recipient was given").hint("--recipient age1…"));
+        }
     };
     let repository = Repository::open(place)?;
     let plan = repository.plan_keys(&change)?;

@@ -81,7 +81,7 @@ fn into(text: &str) -> Result<(String, String)> {
     let both = text.split_once('=');
     let both = both.filter(|(old, new)| !old.is_empty() && !new.is_empty());
     let (old, new) = both.ok_or_else(|| {
-        Error::usage(format!("'{text}' are not two databases"))
+        Error::usage(format!("'{text}' is not of the form OLD=NEW"))
             .hint("write --into shop=shop_copy: the dump's name, and the new one")
     })?;
     Ok((old.to_owned(), new.to_owned()))
@@ -97,7 +97,7 @@ fn collation(text: &str) -> Result<(String, String)> {
     text.split_once('=')
         .and_then(|(old, new)| Some((name(old)?, name(new)?)))
         .ok_or_else(|| {
-            Error::usage(format!("'{text}' are not two collations"))
+            Error::usage(format!("'{text}' is not of the form OLD=NEW"))
                 .hint("write --collation utf8mb4_0900_ai_ci=utf8mb4_unicode_520_ci")
         })
 }

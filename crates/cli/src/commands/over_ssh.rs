@@ -18,7 +18,8 @@ use std::time::Duration;
 /// another.
 const STALL_SHARE: u32 = 3;
 
-/// Runs the verb over there and returns its exit code. Where answers are kept, the document comes over too.
+/// Runs the verb on the other host and returns its exit code. Where answers are kept, the document comes
+/// over too.
 pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face) -> Result<u8> {
     if !face.keeps_answers() {
         let mut print = |text: String| face.print(text.as_bytes());
@@ -43,7 +44,7 @@ pub(super) fn run(verb: &Verb, remote: &Remote, words: &[OsString], face: &Face)
     run_telling(verb, remote, &words, face, &mut print)
 }
 
-/// Does the same, and hands what is answered over there to `tell`.
+/// Does the same, and hands the other host's answer to `tell`.
 fn run_telling(
     verb: &Verb,
     remote: &Remote,
@@ -128,8 +129,9 @@ fn storage_class(verb: &Verb) -> Option<&str> {
     }
 }
 
-/// Opens an encrypted repository here, where its keys are, and adds what the work over there needs
-/// of them to the words. They go over the link, as a password does: no command line shows them.
+/// Opens an encrypted repository here, where its keys are, and adds what the work on the other host
+/// needs of them to the words. They go over the link, as a password does: no command line shows
+/// them.
 fn with_keys(verb: &Verb, mut words: Vec<OsString>, face: &Face) -> Result<Vec<OsString>> {
     let (repository, reads) = match verb {
         Verb::Backup(args) => {
@@ -140,7 +142,7 @@ fn with_keys(verb: &Verb, mut words: Vec<OsString>, face: &Face) -> Result<Vec<O
                 return Ok(words);
             }
             let repository = Repository::open_or_create(&place)?;
-            // It cannot be done from over there: nobody replaces keys across a link.
+            // It cannot be done from the other host: nobody replaces keys across a link.
             repository.finish_key_change()?;
             (repository, false)
         }
@@ -189,7 +191,7 @@ fn patience(loss: Duration) -> Patience {
     }
 }
 
-/// The repository of a verb, and what may be done to it from over there.
+/// The repository of a verb, and what may be done to it from the other host.
 fn repository(verb: &Verb) -> Option<(&Path, Access)> {
     match verb {
         Verb::Backup(args) => Some((&args.repository, Access::Append)),

@@ -13,7 +13,7 @@ const LOOK: Timespec = Timespec {
     tv_nsec: 100_000_000,
 };
 
-/// A pipe that ends when the run is to end.
+/// A pipe that ends when the run should end.
 pub(super) struct Piped {
     from: File,
     cancel: Cancel,

@@ -10,7 +10,7 @@ use evenkeel_op::{Error, Result};
 use evenkeel_repository::{Forget, Prune, Repository};
 use std::time::Duration;
 
-/// Whether anything is to be forgotten or freed after the backup.
+/// Whether anything should be forgotten or freed after the backup.
 #[must_use]
 pub(super) fn is_wanted(args: &Backup) -> bool {
     args.keep.is_any() || args.prune

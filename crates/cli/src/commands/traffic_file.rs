@@ -44,7 +44,7 @@ impl TrafficFile {
             Error::usage(format!(
                 "{name} is neither a slow query log, nor a general query log, nor captured packets"
             ))
-            .hint("if it is a log whose beginning is damaged, name its kind with --source")
+            .hint("if it is a log with a damaged beginning, give its kind with --source")
         })?;
         let opened = Opened::new(input, kind, TimeZone::system(), ports)?;
         Ok(Self {

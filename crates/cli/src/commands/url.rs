@@ -30,7 +30,7 @@ fn trained(args: &UrlTrain, face: &Face) -> Result<u8> {
     let begun = Instant::now();
     if args.output.exists() {
         return Err(
-            Error::usage(format!("{} is there already", args.output.display()))
+            Error::usage(format!("{} already exists", args.output.display()))
                 .hint("name another file: codes made with a table can only be read with it"),
         );
     }

@@ -96,7 +96,7 @@ fn place(args: &Verify, face: &Face) -> Result<Location> {
     settings::unlock(face.repository(&args.repository)?, &args.keys, "verify")
 }
 
-/// What is to be started, and where; looked at as far as it can be.
+/// What should be started, and where; looked at as far as it can be.
 fn proof(args: &Verify, face: &Face) -> Result<BootRequest> {
     let repository = Repository::open(place(args, face)?)?;
     let generation = generation(args, &repository)?;

@@ -8,7 +8,7 @@ use evenkeel_server::option_file::DefaultsSpec;
 use evenkeel_server::stopped::{Place, StoppedServer};
 use std::path::Path;
 
-/// Finds the data directory that is meant, and what its server is told; what was passed over is
+/// Finds the data directory that is meant, and its server's settings; what was passed over is
 /// shown.
 pub fn stopped_server(typed: &DataDirectory, face: &Face) -> Result<StoppedServer> {
     let server = StoppedServer::find(&place(typed))?;

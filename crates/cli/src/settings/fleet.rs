@@ -25,7 +25,7 @@ const VERBS: [&str; 6] = [
 pub struct FleetMember {
     /// Its name in the list.
     pub name: String,
-    /// What is to be done for it.
+    /// What should be done for it.
     pub words: Vec<OsString>,
 }
 

@@ -44,7 +44,7 @@ fn made_for(place: Location, typed: &Keys, to: &EncryptTo) -> Result<Location> {
     Ok(place.encrypted_for(encrypt(to)?))
 }
 
-/// Returns for whom a new repository is to be encrypted.
+/// Returns for whom a new repository must be encrypted.
 pub fn encrypt(typed: &EncryptTo) -> Result<Encrypt> {
     let passphrase = typed.encrypt_passphrase_file.as_deref();
     Ok(Encrypt {

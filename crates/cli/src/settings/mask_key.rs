@@ -31,7 +31,7 @@ pub fn mask_key(path: &Path) -> Result<MaskKey> {
         .context(|| format!("failed to read the key file {}", path.display()))?;
     if key.len() < LENGTH_MIN || key.len() as u64 > LENGTH_MAX {
         return Err(Error::usage(format!(
-            "the key file {} has {} bytes: a key has {LENGTH_MIN} at least, and {LENGTH_MAX} at most",
+            "the key file {} has {} bytes: a key must have {LENGTH_MIN} to {LENGTH_MAX} bytes",
             path.display(),
             key.len().min(LENGTH_MAX as usize + 1)
         ))
@@ -51,15 +51,17 @@ fn is_closed(file: &File, path: &Path) -> Result<()> {
     }
     if found.uid() != geteuid().as_raw() {
         return Err(Error::usage(format!(
-            "the key file {shown} is not this user's own, and its owner could read the masked values back"
+            "the key file {shown} belongs to another user, who could recover the masked values"
         ))
-        .hint(format!("chown it to the user who runs this: chown $(id -un) {shown}")));
+        .hint(format!(
+            "chown it to the user who runs this: chown $(id -un) {shown}"
+        )));
     }
     if found.mode() & 0o077 != 0 {
         return Err(Error::usage(format!(
-            "others than its owner may read or change the key file {shown}"
+            "users other than its owner can read or change the key file {shown}"
         ))
-        .hint(format!("make it the owner's alone: chmod 600 {shown}")));
+        .hint(format!("let only its owner use it: chmod 600 {shown}")));
     }
     Ok(())
 }

@@ -112,7 +112,7 @@ pub fn with_files_here(typed: Cli, words: &[OsString]) -> Result<(Cli, Vec<OsStr
     let (before, after) = words.split_at(at + 1);
     let whole = [before, &extra, after].concat();
     let parsed = crate::parse(whole.clone()).map_err(|error| {
-        Error::usage("with what the option files say")
+        Error::usage("the command line does not fit the options in the option files")
             .because(wrong_use::failure(&error))
             .hint(format!(
                 "'evenkeel settings --for {verb}' shows what comes from where"

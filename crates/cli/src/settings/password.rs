@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 
-/// Returns the words of a verb for another host, where there is no terminal: a password that is to
+/// Returns the words of a verb for another host, where there is no terminal: a password that should
 /// be asked for is asked for here.
 pub fn with_password(verb: &Verb, words: &[OsString]) -> Result<Vec<OsString>> {
     let connection = match verb {

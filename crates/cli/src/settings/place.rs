@@ -17,7 +17,7 @@ pub fn is_url(word: &Path) -> bool {
     word.to_str().is_some_and(Place::is_url)
 }
 
-/// Returns what may be told to others of a place: a URL without the secrets that one may hold, which is a name with a
+/// Returns what others may be shown of a place: a URL without the secrets that one may hold, which is a name with a
 /// password, and what stands behind a question mark.
 pub fn shown_place(word: &Path) -> String {
     let text = word.display().to_string();

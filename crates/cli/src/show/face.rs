@@ -174,7 +174,7 @@ impl Face {
         self.json
     }
 
-    /// Returns whether nothing is to be said unless it fails.
+    /// Returns whether nothing needs to be said unless it fails.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.quiet
@@ -190,7 +190,7 @@ impl Face {
         self.progress.event(Event::Warning(text.to_owned()));
     }
 
-    /// Says what went wrong beside the work, which goes on, and what to do about it.
+    /// Says what went wrong beside the work, which continues, and what to do about it.
     pub fn warn_of(&self, begin: &str, error: &Error) {
         let mut text = format!("{begin}{}", error.chain());
         for hint in error.hints() {

@@ -54,9 +54,9 @@ impl fmt::Display for Why {
         match self {
             Self::Checksum => f.write_str("the checksum does not match"),
             Self::TornLsn => f.write_str("header and trailer have different LSNs"),
-            Self::PageNumber(found) => write!(f, "it says it is page {found}"),
-            Self::SpaceId(found) => write!(f, "it says it belongs to tablespace {found}"),
-            Self::Header => f.write_str("its header contradicts itself"),
+            Self::PageNumber(found) => write!(f, "its header says page {found}"),
+            Self::SpaceId(found) => write!(f, "its header says tablespace {found}"),
+            Self::Header => f.write_str("its header fields contradict each other"),
             Self::Length(got) => write!(f, "it ends after {got} bytes"),
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// MariaDB from 10.8.
 const FORMAT_PHYS: u32 = 0x5068_7973;
 /// The same with encrypted records, in newer maintenance releases (10.11.19 for one). Before them
-/// the format was the plain one, and told by what follows the creator's name.
+/// the format was the plain one, and recognized by what follows the creator's name.
 const FORMAT_ENCRYPTED: u32 = 0xf09f_979d;
 /// Where MariaDB says how records are encrypted: key id (4, 0 for not at all), key version (4),
 /// what the key is derived from (16), nonce (4).

@@ -1,4 +1,4 @@
-//! A tablespace whose first page is damaged: what it must have been, told from the pages behind it.
+//! A tablespace whose first page is damaged: its former contents, derived from the pages after it.
 
 use super::{
     FULL_CRC32_MARKER, SpaceFormat, crypt_data_offset, has_crypt_data, read_classic,

@@ -24,8 +24,8 @@ impl Bucket {
     pub(super) fn begin(store: &Arc<dyn Store>, leftover: Leftover) -> Result<Self> {
         let shown = store.place();
         if leftover == Leftover::GoOn {
-            return Err(Error::usage(format!("--resume goes on in directories, and {shown} is none"))
-                .hint("objects are written once: there is no journal of what is whole. Start over with --overwrite-unfinished"));
+            return Err(Error::usage(format!("--resume works only in a directory, and {shown} is not one"))
+                .hint("a dump in an object store has no journal of its complete files: start again with --overwrite-unfinished"));
         }
         let failed = || format!("failed to use {shown}");
         // Before anything else: whoever else is writing there must not lose a file.
@@ -45,7 +45,7 @@ impl Bucket {
         };
         let has = |name: &str| names.iter().any(|found| found == name);
         if has(MANIFEST) {
-            return Err(Error::usage(format!("{shown} holds a dump already"))
+            return Err(Error::usage(format!("{shown} already holds a dump"))
                 .hint("choose another place, or remove this one"));
         }
         let foreign = names.iter().any(|name| name != LOCK);

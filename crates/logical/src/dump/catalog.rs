@@ -13,7 +13,7 @@ use evenkeel_server::connect::{Session, quote};
 use evenkeel_server::options::ConnectOptions;
 use std::collections::HashMap;
 
-/// Engines whose reads see the instant of the snapshot.
+/// Engines whose reads see the point in time of the snapshot.
 const TRANSACTIONAL: [&str; 3] = ["InnoDB", "ROCKSDB", "TokuDB"];
 
 impl Table {
@@ -130,7 +130,7 @@ impl Look {
 
     /// Returns the tables, the largest first.
     ///
-    /// Errors: `Usage` when a table has a condition and is not there, or a column is to be masked in a way
+    /// Errors: `Usage` when a table has a condition and is not there, or a column must be masked in a way
     /// that does not suit it.
     pub(super) fn tables(&self, filter: &Filter) -> Result<Vec<Table>> {
         let databases = self.objects.databases.iter();

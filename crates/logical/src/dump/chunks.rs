@@ -73,8 +73,8 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Goes on where an earlier life ended: after the ranges that were handed out, of which those that
-    /// are not `done` come again.
+    /// Continues where an earlier life ended: after the ranges that were handed out, of which those
+    /// that are not `done` come again.
     pub(super) fn go_on(&mut self, ranges: Vec<Range>, after: Position, done: &BTreeSet<u32>) {
         self.position = after;
         self.number = ranges.last().map_or(0, |range| range.number + 1);

@@ -241,7 +241,7 @@ fn refuse_touched(
         let why = match () {
             () if written.logged.contains_key(&name) => "the table was written to since",
             () if reached.contains(&name) => {
-                "a foreign key leads to a table that was written to since, and may have changed rows"
+                "a foreign key refers to a table that was written to since, and may have changed rows"
             }
             () if written.noticed.contains(&name) => {
                 "InnoDB reports writes to the table, but the binary log does not"

@@ -29,11 +29,11 @@ pub const MANIFEST_SCHEMA: &str = "evenkeel/dump-directory/1";
 pub struct Manifest {
     /// [`MANIFEST_SCHEMA`].
     pub schema: String,
-    /// The instant that the dump shows, in UTC.
+    /// The point in time that the dump shows, in UTC.
     pub taken_at: String,
     /// Whose contents these are.
     pub server: ServerEntry,
-    /// Where in the binary log the instant is.
+    /// Where in the binary log the point in time is.
     pub coordinates: Coordinates,
     /// Whether all tables with transactions are known to be from one point in time.
     pub one_view: bool,
@@ -105,7 +105,7 @@ pub struct TableEntry {
     pub file: String,
     /// Its storage engine.
     pub engine: String,
-    /// Whether its rows are those of the dump's instant: its engine has transactions.
+    /// Whether its rows are those of the dump's point in time: its engine has transactions.
     pub at_instant: bool,
     /// The columns that files of rows hold, in order: all but generated ones. Where all are generated,
     /// the first of them.
@@ -352,7 +352,7 @@ fn no_dump(place: &Place) -> Error {
         return Error::usage(format!("{shown} holds an unfinished dump"))
             .hint("wait for it, or resume it: dump --resume");
     }
-    Error::usage(format!("{shown} holds no dump"))
+    Error::usage(format!("{shown} does not contain a dump"))
         .hint(format!("give the directory that has a {MANIFEST}"))
 }
 

@@ -19,7 +19,7 @@
 //! | `throttle` | rests while the server has too much to do |
 //! | `sum` | rows as a number that no order changes, to compare by |
 //! | `manifest` | what is in the directory |
-//! | `journal` | what was written so far, for whoever goes on |
+//! | `journal` | what was written so far, for whoever continues |
 //! | `kept`, `untouched`, `statement`, `cascades`, `shapes` | what of it the new view shows too, proved by the binary log |
 
 mod bucket;
@@ -113,7 +113,7 @@ pub struct Report {
     pub history_left_out: Vec<String>,
     /// What became of what was there, when a dump was resumed.
     pub resumed: Option<Resumed>,
-    /// What was masked; none: nothing was to be.
+    /// What was masked; none: nothing.
     pub masked: Option<Masked>,
 }
 
@@ -378,7 +378,7 @@ pub fn stream(
 }
 
 /// Takes a snapshot between two equal looks at what there is: nothing was made, dropped or changed
-/// around the instant, so what was looked at is what the snapshot sees.
+/// around the point in time, so what was looked at is what the snapshot sees.
 fn one_instant(
     options: &ConnectOptions,
     (session, mut before): (&mut Session, Look),

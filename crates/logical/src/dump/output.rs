@@ -158,7 +158,7 @@ impl Local {
         if dir.join(MANIFEST).exists() {
             // It ended while we looked; its mark was gone, and ours is of no use.
             let _ = std::fs::remove_file(&path);
-            return Err(Error::usage(format!("{shown} holds a dump already")));
+            return Err(Error::usage(format!("{shown} already holds a dump")));
         }
         match leftover {
             Leftover::Refuse if has(MARK) => {
@@ -206,7 +206,7 @@ impl Local {
     fn make_dir(&self, name: &str) -> Result<()> {
         let path = self.path(name);
         std::fs::create_dir_all(&path)
-            .context(|| format!("failed to make {}", shown(&path).display()))
+            .context(|| format!("failed to create {}", shown(&path).display()))
     }
 
     /// Writes a small file.
@@ -243,7 +243,7 @@ fn names_to_take(dir: &Path) -> Result<Vec<OsString>> {
     let names = names_in(dir).context(|| format!("failed to list {shown}"))?;
     let has = |name: &str| names.iter().any(|found| found == name);
     if has(MANIFEST) {
-        return Err(Error::usage(format!("{shown} holds a dump already"))
+        return Err(Error::usage(format!("{shown} already holds a dump"))
             .hint("choose another directory, or remove this one"));
     }
     if !names.is_empty() && !has(MARK) {

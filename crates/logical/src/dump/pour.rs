@@ -18,7 +18,7 @@ pub(super) struct Poured {
 
 /// Where rows go.
 pub(super) trait Taker {
-    /// Is told that a row is about to be added.
+    /// Is called before a row is added.
     fn row(&mut self, poured: &mut Poured) -> Result<()>;
 
     /// Takes what was gathered; returns false when no more is wanted.

@@ -28,7 +28,7 @@ pub(super) struct Snapshot {
     pub(super) connections: Vec<Connection>,
     pub(super) coordinates: Coordinates,
     pub(super) held: Held,
-    /// Whether all connections are known to see the same instant.
+    /// Whether all connections are known to see the same point in time.
     pub(super) one_view: bool,
     /// When it was, in UTC.
     pub(super) started: String,
@@ -103,14 +103,15 @@ fn without_lock(
     let quiet = before == after;
     if !quiet && connections.len() > 1 {
         return Err(Error::failed(
-            "somebody wrote while the connections took their views, and no lock held them off",
+            "another session wrote while the connections opened their read views, and no lock prevented it",
         )
-        .hint("use --lock auto, or --threads 1, which needs no lock, or keep writers away"));
+        .hint("use --lock auto, or --threads 1, which needs no lock, or stop all writes meanwhile"));
     }
     let one_view = connections.len() == 1;
     if !one_view {
         progress.warn(
-            "without a lock, all tables are from one point in time only if nobody wrote".to_owned(),
+            "without a lock, all tables are from one point in time only if no other session wrote"
+                .to_owned(),
         );
     }
     Ok(Snapshot {

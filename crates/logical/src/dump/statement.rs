@@ -24,7 +24,7 @@ const FAR_REACHING: [&str; 8] = [
     "package",
     "event",
 ];
-/// How much of a statement is told.
+/// How much of a statement is shown.
 const TOLD: usize = 40;
 
 /// What names mean on a server.

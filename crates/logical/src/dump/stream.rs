@@ -24,7 +24,7 @@ use std::time::Duration;
 const HELD: usize = 64 << 20;
 /// The most that one of them may hold.
 const HELD_EACH: usize = 8 << 20;
-/// How often who waits for a turn looks whether it is to stop.
+/// How often who waits for a turn looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
 /// What is made before rows.
 const BEFORE: [Phase; 3] = [Phase::Accounts, Phase::Databases, Phase::Sequences];
@@ -133,7 +133,7 @@ struct Shared<'a, 'o> {
     moved: Condvar,
     /// Locked only by whose turn it is.
     out: Mutex<&'a mut Out<'o>>,
-    /// How large a range is to be, and how much of it may wait.
+    /// How large a range should be, and how much of it may wait.
     range_bytes: u64,
     held: usize,
     throttle: &'a Throttle,
@@ -243,7 +243,7 @@ impl<'a> Shared<'a, '_> {
         }
     }
 
-    /// Waits for a turn; false when all are to stop.
+    /// Waits for a turn; false when all should stop.
     fn wait(&self, ticket: u64) -> Result<bool> {
         let mut guard = locked(&self.waiting);
         loop {

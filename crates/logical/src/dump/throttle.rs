@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// How long an answer of the server holds.
 const FRESH: Duration = Duration::from_secs(1);
-/// How often who rests looks whether it is to stop.
+/// How often who rests looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
 /// How long a dump rests in one go before it gives up: its view keeps the server from clearing old
 /// rows all the while.
@@ -35,7 +35,7 @@ struct Watcher {
     asked: Option<Instant>,
     /// Why to rest, as of then.
     reason: Option<String>,
-    /// The reason was told.
+    /// The reason was reported.
     told: bool,
     /// When all readers began to rest, as far as is known.
     since: Option<Instant>,
@@ -105,9 +105,9 @@ impl Throttle {
         Reading(&self.reading)
     }
 
-    /// Waits until there is nothing to rest for, or all are to stop.
+    /// Waits until there is nothing to rest for, or all must stop.
     ///
-    /// Errors: those of the sessions; `Failed` after an hour without a chance to go on.
+    /// Errors: those of the sessions; `Failed` after an hour without a chance to continue.
     pub(super) fn wait(
         &self,
         stop: &AtomicBool,
@@ -159,7 +159,7 @@ impl Watcher {
             let others = running.unwrap_or(0).saturating_sub(own + 1);
             if others > most {
                 return Ok(Some(format!(
-                    "the server runs {others} statements of others, more than {most}"
+                    "the server runs {others} statements of other sessions, more than {most}"
                 )));
             }
         }
@@ -186,7 +186,7 @@ impl Watcher {
             if let Some(since) = self.since.take() {
                 self.rested += since.elapsed();
                 progress.note(format!(
-                    "going on after {}",
+                    "resuming after {}",
                     units::duration(since.elapsed())
                 ));
             }

@@ -86,8 +86,8 @@ pub(super) fn all(
         .collect())
 }
 
-/// Returns how large a range is to be: as large as asked for, but where there is little to read, small enough that each
-/// thread has some of it.
+/// Returns how large a range should be: as large as asked for, but where there is little to read, small enough that
+/// each thread has some of it.
 fn range_bytes(wanted: u64, all_bytes: u64, threads: usize) -> u64 {
     let share = all_bytes / (threads.max(1) as u64 * RANGES_PER_THREAD);
     wanted.min(share.max(RANGE_MIN))

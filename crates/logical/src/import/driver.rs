@@ -45,7 +45,7 @@ pub(super) struct Known {
     pub(super) last_line: u64,
     /// Rows on lines before this are there.
     done_before: u64,
-    /// Whether each of its statements is there wholly or not at all, and can be told.
+    /// Whether each of its statements is there completely or not at all, and which is known.
     pub(super) exact: bool,
     pub(super) later: Option<Later>,
 }
@@ -418,7 +418,7 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "{name} has rows, and no unique key, no transactions or no numbers of the file's own: which of the file's rows are among them cannot be told"
+            "{name} has rows, and it has no unique key or no transactions, or the file has no ids for its rows: evenkeel cannot tell which of the file's rows are already in it"
         ))
         .hint(format!(
             "pass --done {name}=LINE if its rows before that line are loaded, or empty it and pass --done {name}=1"

@@ -1,4 +1,4 @@
-//! How an import ended that did not reach the file's end, and how to go on.
+//! How an import ended that did not reach the file's end, and how to continue.
 
 use super::batch::Batch;
 use super::driver::{ALL, Driver};
@@ -6,8 +6,8 @@ use super::work::Failure;
 use evenkeel_op::{Error, ErrorKind};
 use std::collections::BTreeMap;
 
-/// Puts the error together: the line, the server's words, and how to go on. `error` is what stopped
-/// the reader of the file, if it was not one of the connections.
+/// Puts the error together: the line, the server's words, and how to continue. `error` is what
+/// stopped the reader of the file, if it was not one of the connections.
 pub(super) fn failed(driver: &Driver<'_>, error: Option<Error>) -> Error {
     let (mut failures, dropped) = driver.pool.leftovers();
     if let Some(error) = error {

@@ -65,7 +65,7 @@ impl Files {
     pub(super) fn open(&self, named: &[u8]) -> Result<Input> {
         if self.open.len() >= DEPTH {
             return Err(Error::failed(format!(
-                "files name one another {DEPTH} deep, and it may not be more"
+                "files that run other files can be nested {DEPTH} deep, not deeper"
             )));
         }
         let above = self.open.last().and_then(|file| file.path.as_deref());
@@ -82,12 +82,12 @@ impl Files {
         let file = open_at_once(&path).map_err(failed)?;
         let facts = fstat(&file).map_err(|error| failed(error.into()))?;
         if !file.metadata().map_err(failed)?.is_file() {
-            return Err(Error::failed(format!("{shown} is no file of statements")));
+            return Err(Error::failed(format!("{shown} is not a regular file")));
         }
         let identity = Some((facts.st_dev, facts.st_ino));
         if self.open.iter().any(|one| one.identity == identity) {
             return Err(Error::failed(format!(
-                "{shown} runs itself, and would never end"
+                "{shown} runs itself, so the import would never end"
             )));
         }
         Ok(Input {
@@ -118,7 +118,7 @@ impl Files {
     }
 }
 
-/// Opens a file. A pipe without a writer would be waited for, for ever.
+/// Opens a file. A pipe without a writer would be waited for, forever.
 fn open_at_once(path: &Path) -> std::io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     Ok(open(path, flags, Mode::empty())?.into())

@@ -15,7 +15,7 @@ pub(super) struct Later {
     pub(super) indexes: Vec<Vec<u8>>,
     /// The statement that adds foreign keys.
     pub(super) foreign_key: Option<Vec<u8>>,
-    /// How the definition's text is to be read, as SET has it.
+    /// How the definition's text should be read, as SET has it.
     pub(super) reading: String,
     /// Where the table's definition is.
     pub(super) at: At,

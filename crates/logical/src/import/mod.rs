@@ -13,7 +13,7 @@
 //! | `files`, `places`, `obey` | the files that are run, one within the other, and the clients' commands in them |
 //! | `driver`, `later` | the file from its first statement to its last; indexes that come after rows |
 //! | `session`, `transactions` | what the file sets, and what it may take back |
-//! | `end` | how an import ended, and how to go on |
+//! | `end` | how an import ended, and how to continue |
 
 mod batch;
 mod classify;
@@ -59,7 +59,7 @@ pub struct Report {
     pub already_there: u64,
     /// Tables that got rows so.
     pub tables: u64,
-    /// Statements and commands that failed, where it went on.
+    /// Statements and commands that failed, where it continued.
     pub failed: u64,
     /// The first of them.
     pub failures: Vec<FailedStatement>,
@@ -69,7 +69,7 @@ pub struct Report {
 
 /// Imports a file. What was run before an error stays.
 ///
-/// Errors: `Partial` names the line of the statement that failed and says how to go on;
+/// Errors: `Partial` names the line of the statement that failed and says how to continue;
 /// `Unreachable`, `Refused`, `LockTimeout` and interruptions keep their kinds; `Failed` when nothing
 /// was run.
 pub fn import(
@@ -140,5 +140,5 @@ pub fn import(
 
 fn panicked() -> Error {
     Error::failed("a thread of the import panicked")
-        .hint("this is a fault of evenkeel: what it said before, and the statement at that place, show it")
+        .hint("this is a bug in evenkeel: report it with the messages above and the statement at that place")
 }

@@ -9,10 +9,10 @@ use evenkeel_wire::Refusal;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// After how many bytes of the file progress is told.
+/// After how many bytes of the file progress is reported.
 const TOLD: u64 = 256 << 10;
 
-/// How it goes on after a command.
+/// How it continues after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// With what comes next in the file.
@@ -112,7 +112,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Returns whether it goes on after an error: the server refused a statement, or we did.
+    /// Returns whether it continues after an error: the server refused a statement, or we did.
     fn forgives(&self, error: &Error) -> bool {
         self.request.force && (Refusal::of(error).is_some() || error.kind() == ErrorKind::Failed)
     }
@@ -122,7 +122,7 @@ impl Driver<'_> {
         command: Command,
         splitter: &mut Splitter<Ahead>,
     ) -> Result<Next> {
-        // What a file that was named says is told by itself.
+        // What a named file says is reported by itself.
         let files = self.files.depth();
         match self.obey(command, splitter) {
             Err(error) if self.files.depth() == files => match self.forgives(&error) {
@@ -159,7 +159,7 @@ impl Driver<'_> {
             Command::Source(named) => return self.source(&named, splitter),
             Command::Refused(why) if !skipped => {
                 return Err(Error::failed(why).hint(
-                    "take the line out of the file, or import it with the mariadb or mysql client",
+                    "remove the line from the file, or import the file with the mariadb or mysql client",
                 ));
             }
             Command::Refused(_) | Command::Delimiter(_) | Command::Nothing => true,

@@ -1,7 +1,7 @@
 //! Where in which file something stands.
 //!
 //! A file may have others run in the middle of it. Lines are counted through all of them, as they are read, so
-//! that a single number says how far an import has come; people are told the file and its own line.
+//! that a single number says how far an import has come; messages name the file and its own line.
 
 use evenkeel_op::{Error, Result};
 
@@ -39,7 +39,7 @@ impl Places {
     pub(super) fn enter(&mut self, from: u64, name: String) -> Result<usize> {
         if self.names.len() >= FILES {
             return Err(Error::refused(format!(
-                "the file has more than {FILES} files run"
+                "the file runs more than {FILES} files"
             )));
         }
         let above = self.parts.last().map_or(0, |(_, file, _)| *file);

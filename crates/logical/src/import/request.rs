@@ -18,7 +18,7 @@ pub struct Request {
     pub done: Vec<(String, u64)>,
     /// Run the files that the file names.
     pub source: bool,
-    /// Go on after statements that the server refuses, and commands that are not obeyed.
+    /// Continue after statements that the server refuses, and commands that are not obeyed.
     pub force: bool,
     /// Leave comments out of what is stored.
     pub skip_comments: bool,

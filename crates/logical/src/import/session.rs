@@ -32,7 +32,7 @@ impl Driver<'_> {
             if !self.bound && !self.keeps_transactions()? {
                 self.main.run("SET autocommit = 1")?;
             }
-            // A transaction left open would lock others out of what it has touched, for ever.
+            // A transaction left open would lock others out of what it has touched, forever.
             self.note(b"SET autocommit = 1");
             self.note_transaction();
         }
@@ -95,7 +95,7 @@ impl Driver<'_> {
         }
         let [mode, checks, characters, database] = &cells[..] else {
             return Err(Error::failed(
-                "the server does not say how the session is set",
+                "the server does not report the session's settings",
             ));
         };
         let has = |word: &str| mode.split(',').any(|one| one == word);
@@ -118,7 +118,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Notes that what is at hand failed, and that it goes on.
+    /// Notes that what is at hand failed, and that it continues.
     pub(super) fn note_forgiven(&mut self, error: Error) -> Result<()> {
         self.tell_forgiven();
         self.list(self.at, &error);
@@ -129,7 +129,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Tells what failed on the connections, where it goes on.
+    /// Tells what failed on the connections, where it continues.
     pub(super) fn tell_forgiven(&mut self) {
         if !self.request.force {
             return;

@@ -15,7 +15,7 @@ const PIECE: usize = 512 << 10;
 const AHEAD: usize = 4;
 /// What some editors put in front of UTF-8.
 const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
-/// How often a silent source looks whether it is to stop.
+/// How often a silent source looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
 
 /// A file of statements.

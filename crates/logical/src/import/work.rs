@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// How many bytes of statements may wait and run; one statement may be longer.
 const HELD: usize = 32 << 20;
-/// How often who waits looks whether it is to stop.
+/// How often who waits looks whether it should stop.
 const TICK: Duration = Duration::from_millis(200);
 /// How often a transaction that others got in the way of is tried.
 pub(super) const TRIES: usize = 10;
@@ -30,7 +30,7 @@ pub(super) struct Failure {
     pub(super) at: At,
     pub(super) table: Option<usize>,
     pub(super) error: Box<Error>,
-    /// Whether the statement on that line is to be run again; definitions that were put off are
+    /// Whether the statement on that line should be run again; definitions that were put off are
     /// made anyway.
     pub(super) again: bool,
 }
@@ -41,7 +41,7 @@ pub(super) enum Job {
     Rows(Batch),
     /// A definition that was put off.
     Index {
-        /// How its text is to be read, as SET has it.
+        /// How its text should be read, as SET has it.
         reading: String,
         sql: Vec<u8>,
         at: At,
@@ -79,7 +79,7 @@ struct State {
     closed: bool,
     stopped: bool,
     failures: Vec<Failure>,
-    /// Failures after which it went on, and that nobody has been told of.
+    /// Failures after which it continued, and that have not been reported.
     forgiven: Vec<Failure>,
     counts: Counts,
 }
@@ -90,7 +90,7 @@ pub(super) struct Pool {
     changed: Condvar,
     /// Whether rows that are there already are no error.
     pub(super) resumed: bool,
-    /// Whether a statement that the server refuses is left out, and told.
+    /// Whether a statement that the server refuses is left out and reported.
     pub(super) forgives: bool,
     pub(super) threads: usize,
     pub(super) cancel: Cancel,
@@ -203,7 +203,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Says that no more work comes, or that what waits is to be dropped.
+    /// Says that no more work comes, or that what waits should be dropped.
     pub(super) fn close(&self, drop_rest: bool) {
         let mut state = self.state();
         state.closed = true;
@@ -211,7 +211,7 @@ impl Pool {
         self.changed.notify_all();
     }
 
-    /// Returns what says so when the thread that has it panics: the others would wait for it for ever.
+    /// Returns what says so when the thread that has it panics: the others would wait for it forever.
     pub(super) fn alarm(&self) -> Alarm<'_> {
         Alarm(self)
     }
@@ -246,7 +246,7 @@ impl Pool {
         all
     }
 
-    /// Notes a failure, if it is one to go on after; else returns it.
+    /// Notes a failure, if it is one to continue after; else returns it.
     fn forgive(&self, failure: Failure) -> Result<(), Failure> {
         if !self.forgives || is_grave(&failure.error) {
             return Err(failure);

@@ -1,5 +1,5 @@
-//! Everything that is not rows, phase by phase. What fails once the rows are in is told at the end,
-//! and the rest goes on.
+//! Everything that is not rows, phase by phase. What fails once the rows are loaded is reported at
+//! the end, and the rest continues.
 
 use super::request::Request;
 use super::source::Source;
@@ -269,19 +269,19 @@ fn by_table(statements: Vec<Statement>) -> VecDeque<Vec<Statement>> {
 
 fn title(phase: Phase) -> &'static str {
     match phase {
-        Phase::Accounts => "making accounts",
-        Phase::Databases => "making databases",
-        Phase::Sequences => "making sequences",
-        Phase::Tables => "making tables",
-        Phase::Indexes => "making indexes",
-        Phase::ForeignKeys => "making foreign keys",
-        Phase::Histograms => "making histograms",
-        Phase::Routines => "making routines",
-        Phase::ViewPlaceholders => "making room for views",
+        Phase::Accounts => "creating accounts",
+        Phase::Databases => "creating databases",
+        Phase::Sequences => "creating sequences",
+        Phase::Tables => "creating tables",
+        Phase::Indexes => "creating indexes",
+        Phase::ForeignKeys => "creating foreign keys",
+        Phase::Histograms => "creating histograms",
+        Phase::Routines => "creating routines",
+        Phase::ViewPlaceholders => "creating placeholders for views",
         Phase::Grants => "granting privileges",
-        Phase::Views => "making views",
-        Phase::Triggers => "making triggers",
-        Phase::Events => "making events",
+        Phase::Views => "creating views",
+        Phase::Triggers => "creating triggers",
+        Phase::Events => "creating events",
         Phase::Wake => "waking events",
     }
 }

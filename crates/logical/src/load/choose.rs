@@ -176,8 +176,8 @@ fn keys_that_lead_away(objects: &Objects, left_out: &[ObjectName]) -> Vec<String
                 let home = home.unwrap_or_else(|| database.name.clone());
                 if gone.contains(&(&*home, &*name)) {
                     warnings.push(format!(
-                        "{}.{} has a foreign key to {home}.{name}, which is left out: it takes new \
-                         rows only where that table is",
+                        "{}.{} has a foreign key to {home}.{name}, which is left out: the \
+                         server rejects new rows until that table exists",
                         database.name, table.name
                     ));
                 }

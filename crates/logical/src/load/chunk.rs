@@ -99,8 +99,8 @@ pub(super) fn check(chunk: &Chunk) -> Result<String> {
 
 fn damaged(chunk: &Chunk, how: &str) -> Error {
     Error::failed(format!("{} is damaged: {how}", chunk.path.display())).hint(
-        "nothing of this file was loaded: bring it back from a copy and run the same command again, \
-         which goes on from here",
+        "nothing of this file was loaded: restore the file from a copy and run the same \
+         command again, which resumes here",
     )
 }
 

@@ -211,7 +211,7 @@ fn try_all(
             Ok(()) => {
                 let made = runner.table(&object.name)?;
                 for what in lost(&tried.sql, made.as_bytes()) {
-                    let text = format!("{object}: this server does not keep {what}");
+                    let text = format!("{object}: this server does not preserve {what}");
                     found.lost.push(text);
                 }
                 runner.run(&dropped)?;

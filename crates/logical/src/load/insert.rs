@@ -80,7 +80,11 @@ impl Kind {
 }
 
 fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
-    let wrong = || Error::failed("a row has another number of cells than the table has columns");
+    let wrong = || {
+        Error::failed(
+            "the number of cells in a row differs from the number of columns in the table",
+        )
+    };
     let line = line.strip_suffix(b"\n").ok_or_else(wrong)?;
     let mut kinds = kinds.iter();
     out.push(b'(');
@@ -101,7 +105,7 @@ fn row(line: &[u8], kinds: &[Kind], out: &mut Vec<u8>) -> Result<()> {
             (Kind::Number, digits) => {
                 // In quotes it would be a member's text.
                 if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-                    return Err(Error::failed("a member of an ENUM or SET is no number"));
+                    return Err(Error::failed("a member of an ENUM or SET is not a number"));
                 }
                 out.extend_from_slice(digits);
                 continue;
@@ -176,7 +180,7 @@ pub(super) fn of_statements(
                 run(whole)?;
             } else if !is_set_already(&set) {
                 return Err(Error::failed(format!(
-                    "a file of rows sets what load does not: {set}"
+                    "a file of rows has settings that load does not support: {set}"
                 )));
             }
         } else {

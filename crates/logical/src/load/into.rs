@@ -25,23 +25,21 @@ pub(super) fn names(
         if !objects.databases.iter().any(|one| one.name == *old) {
             return Err(match left_out.iter().any(|one| one.database == *old) {
                 true => Error::usage(format!(
-                    "--into {old}={name} is for a database that other options leave out"
+                    "--into {old}={name} names a database that other options leave out"
                 ))
-                .hint(format!("leave this --into out, or load {old} too")),
+                .hint(format!("remove this --into, or load {old} too")),
                 false => no_database(old, objects),
             });
         }
         sound(name)?;
         if new.insert(old.clone(), name.clone()).is_some() {
-            return Err(
-                Error::usage(format!("--into says twice what becomes of {old}"))
-                    .hint("a database is loaded once: run load again for another copy"),
-            );
+            return Err(Error::usage(format!("--into names {old} twice"))
+                .hint("a database is loaded once: run load again for another copy"));
         }
     }
     if request.accounts && !new.is_empty() {
         return Err(Error::usage(
-            "--users does not go with --into: grants name databases by patterns",
+            "--users cannot be used with --into: grants name databases by patterns",
         )
         .hint("load without --users, and grant what the copy needs"));
     }
@@ -62,7 +60,7 @@ pub(super) fn names(
 fn sound(name: &str) -> Result<()> {
     let wrong = |why: &str| {
         Err(
-            Error::usage(format!("no database can be called '{name}': {why}"))
+            Error::usage(format!("'{name}' cannot be the name of a database: {why}"))
                 .hint("write --into OLD=NEW"),
         )
     };
@@ -70,12 +68,12 @@ fn sound(name: &str) -> Result<()> {
     match () {
         () if name.is_empty() => wrong("it is empty"),
         () if name.chars().count() > LONGEST => wrong("it has more than 64 characters"),
-        () if name.ends_with(' ') => wrong("it ends in a blank"),
+        () if name.ends_with(' ') => wrong("it ends with a space"),
         () if name.contains('\0') || name.chars().any(|one| one > '\u{ffff}') => {
-            wrong("it has a character that names cannot have")
+            wrong("it has a character that is not allowed in names")
         }
         () if SYSTEM.iter().any(own) || own(&state::SCHEMA) => {
-            wrong("that is the server's own, or load's")
+            wrong("the server or load uses that name")
         }
         () => Ok(()),
     }
@@ -91,7 +89,7 @@ pub(super) fn kept(session: &mut Session, request: &Request) -> Result<()> {
     };
     match session.value("SELECT @@lower_case_table_names")?.as_deref() {
         Some("1") => Err(Error::usage(format!(
-            "this server writes names in lower case, and --into says {name}"
+            "this server stores names in lower case, but --into gives {name}"
         ))
         .hint(format!("write {}", name.to_lowercase()))),
         _ => Ok(()),

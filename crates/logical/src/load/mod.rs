@@ -8,7 +8,7 @@
 //! | `into` | which schema is loaded under which name |
 //! | `foreign` | directories that other programs wrote |
 //! | `target` | sessions, what is in the way, `local_infile` |
-//! | `lost` | what the target reads and does not keep, told of too |
+//! | `lost` | what the target reads and does not keep, also reported |
 //! | `fits` | what the target cannot hold, said before anything is made |
 //! | `state` | how far it has come, in the target |
 //! | `queue` | who loads which chunk |
@@ -79,7 +79,7 @@ pub struct Report {
     pub rows: u64,
     /// Bytes of these rows before they were packed; of another program's packed files, as they are.
     pub bytes: u64,
-    /// Which instant of its server's binary log the dump shows.
+    /// Which point in time of its server's binary log the dump shows.
     pub coordinates: Coordinates,
     /// Files of rows.
     pub chunks: u64,
@@ -125,7 +125,7 @@ pub fn plan(options: &ConnectOptions, request: &Request) -> Result<Plan> {
 ///
 /// Errors: `Usage` for what is no dump; `Refused` for what the server cannot hold, has already, or
 /// does not allow, before anything was made; `Busy` while another load is at work there; `Failed`
-/// names the file or the table. After an error the same request goes on from where it was.
+/// names the file or the table. After an error the same request continues from where it was.
 pub fn load(
     options: &ConnectOptions,
     request: &Request,
@@ -201,8 +201,8 @@ fn tell(session: &mut Session, source: &mut Source, progress: &dyn Progress) -> 
     }
     if source.foreign && foreign::settle(session, &mut source.objects)? {
         progress.warn(
-            "the dump does not say the sql_mode of its programs, nor the time zone of its events: \
-             they get this server's"
+            "the dump does not contain the sql_mode of its stored programs or the time zone \
+             of its events: they get this server's"
                 .to_owned(),
         );
     }
@@ -243,8 +243,8 @@ fn resumed(session: &mut Session, source: &Source, request: &Request) -> Result<
             "another load on this server is unfinished",
         )
         .hint(format!(
-            "run it again as it was run: it goes on from where it was. To give it up, drop what it \
-             made and the database {}",
+            "run it again with the same options to resume it. To abandon it, drop \
+             what it created and the database {}",
             state::SCHEMA
         ))),
         other => Ok(other),

@@ -104,7 +104,7 @@ impl Source {
             match found {
                 Err(error) => wrong.push(format!("{shown}: {error}")),
                 Ok(found) if found != chunk.bytes_stored => wrong.push(format!(
-                    "{shown}: it has {found} bytes, and was written with {}",
+                    "{shown}: it has {found} bytes, but was written with {}",
                     chunk.bytes_stored
                 )),
                 Ok(_) => {}

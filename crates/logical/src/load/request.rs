@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How rows get into the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Method {
-    /// LOAD DATA LOCAL where the server allows it or lets itself be told to, else INSERT.
+    /// LOAD DATA LOCAL if the server allows it or lets load enable it, otherwise INSERT.
     #[default]
     Auto,
     /// LOAD DATA LOCAL or not at all.

@@ -112,9 +112,9 @@ fn way(
     };
     match target::open_the_way(session, method, progress)? {
         Way::Insert if sends => Err(Error::refused(
-            "rows of this dump go in by LOAD DATA LOCAL only, and local_infile is off",
+            "rows of this dump can be loaded only with LOAD DATA LOCAL, but local_infile is off",
         )
-        .hint("switch local_infile on, and load without --method insert")),
+        .hint("turn local_infile on, and load without --method insert")),
         way => Ok(way),
     }
 }
@@ -167,7 +167,7 @@ pub(super) fn missing(source: &Source, taken: &BTreeMap<u64, (u64, String)>) -> 
         let foreign = source.foreign.then_some(table.rows).flatten();
         if let Some(rows) = foreign.filter(|rows| *rows != came) {
             all.push(Error::failed(format!(
-                "{} has {} in the files of the dump, and {rows} when it was made",
+                "{} has {} in the files of the dump, but had {rows} when the dump was made",
                 table.shown(),
                 units::count(came, "row")
             )));
@@ -270,9 +270,9 @@ impl Shared<'_> {
             Some(holder) if holder == self.keeper => Ok(()),
             _ => Err(Error::new(
                 ErrorKind::Unreachable,
-                "the session that keeps other loads away was lost",
+                "the session that holds this load's lock was lost",
             )
-            .hint("run the same command again: it goes on from here")),
+            .hint("run the same command again: it resumes here")),
         }
     }
 
@@ -352,7 +352,7 @@ impl Shared<'_> {
                 "it has {} instead of {wanted}",
                 units::count(there, "row")
             ))
-            .hint("somebody else writes to it; the next run empties it and loads it again"));
+            .hint("another session writes to it; the next run empties it and loads it again"));
         }
         connection.run("START TRANSACTION")?;
         for chunk in &table.chunks {

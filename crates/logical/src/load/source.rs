@@ -112,7 +112,7 @@ impl Table {
     }
 }
 
-/// What is to be loaded.
+/// What should be loaded.
 #[derive(Debug)]
 pub(super) struct Source {
     /// What this load is called in the target: the same source, loaded in the same way.
@@ -126,7 +126,7 @@ pub(super) struct Source {
     pub(super) warnings: Vec<String>,
     /// The largest first.
     pub(super) tables: Vec<Table>,
-    /// Which instant of the binary log it shows.
+    /// Which point in time of the binary log it shows.
     pub(super) coordinates: Coordinates,
     /// Another program wrote it.
     pub(super) foreign: bool,
@@ -135,7 +135,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Returns whether old rows of system-versioned tables are to be loaded.
+    /// Returns whether old rows of system-versioned tables must be loaded.
     pub(super) fn has_history(&self) -> bool {
         self.tables.iter().any(Table::has_history)
     }

@@ -95,7 +95,7 @@ impl State {
                 "{SCHEMA} on this server was written by another version of evenkeel"
             ))
             .hint(format!(
-                "finish that load with the evenkeel that began it, or drop the database {SCHEMA} and load again with --replace"
+                "finish that load with the version of evenkeel that began it, or drop the database {SCHEMA} and load again with --replace"
             )));
         }
         let sql = format!(

@@ -70,12 +70,9 @@ pub(super) fn take_history(connection: &mut Connection) -> Result<()> {
 }
 
 fn no_binlog(error: Error) -> Error {
-    Error::new(
-        error.kind(),
-        "this account may not leave the binary log out",
-    )
-    .because(error)
-    .hint("give it SUPER, BINLOG ADMIN or SYSTEM_VARIABLES_ADMIN, or load without --no-binlog")
+    Error::new(error.kind(), "this account may not turn off the binary log")
+        .because(error)
+        .hint("give it SUPER, BINLOG ADMIN or SYSTEM_VARIABLES_ADMIN, or load without --no-binlog")
 }
 
 /// Returns what is in the way: objects of the load that are there already, of whatever kind. A table
@@ -153,12 +150,12 @@ fn kind_of(word: &str) -> Kind {
 pub(super) fn refuse(found: &[ObjectName]) -> Error {
     let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
     Error::refused(format!(
-        "{} of the dump's objects are on this server already: {}",
+        "{} of the dump's objects already exist on this server: {}",
         found.len(),
         listed(&shown)
     ))
     .hint("leave them out with --exclude, or let --replace show what it would drop")
-    .hint("or load them beside these, into another database: --into OLD=NEW")
+    .hint("or load them beside the existing ones, into another database: --into OLD=NEW")
 }
 
 /// Returns the statement that drops an object.
@@ -207,11 +204,11 @@ pub(super) fn open_the_way(
             if method == Method::LoadData {
                 return Err(Error::refused("local_infile is off on this server")
                     .because(error)
-                    .hint("switch it on, or load with --method insert"));
+                    .hint("turn it on, or load with --method insert"));
             }
             progress.warn(
-                "local_infile is off and this account may not switch it on: rows go in by \
-                 INSERT, which is slower"
+                "local_infile is off and this account may not turn it on: rows are \
+                 loaded with INSERT, which is slower"
                     .to_owned(),
             );
             Ok(Way::Insert)

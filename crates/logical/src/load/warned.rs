@@ -232,8 +232,8 @@ pub(super) fn clean(connection: &mut Connection, warnings: u16, error_values: u6
     let is_text = said.iter().any(|row| row[1] == NO_TEXT);
     let error = match is_text {
         true => error.hint(
-            "texts whose bytes are none of their character set can be stored, and no statement stores them again: \
-             repair them where they come from, or dump that column as bytes",
+            "a table can hold texts with bytes that are not valid in their character set, but no statement can insert them again: \
+             repair them on the source, or dump that column as bytes",
         ),
         false => error,
     };

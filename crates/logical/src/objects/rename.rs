@@ -87,14 +87,14 @@ fn of_database(database: &mut Database, names: &Names, told: &mut Vec<String>) {
 fn sentence(object: &ObjectName, doubt: &Doubt) -> String {
     let why = match doubt {
         Doubt::Qualifier(chain) => {
-            format!("has {chain}, which may be a column of something called like the database")
+            format!("has {chain}, which may be a column of something with the database's name")
         }
         Doubt::Case(name) => {
-            format!("names {name}, which is the database on servers that do not tell case")
+            format!("names {name}, which is the database on servers that ignore the case of names")
         }
         Doubt::Literal(name) => format!("has {name} in a literal"),
         Doubt::Itself(name) => format!("has a statement about the database {name} itself"),
         Doubt::Unread => "is not understood".to_owned(),
     };
-    format!("{object} {why}: it stays as it is; check whether that is right")
+    format!("{object} {why}: it is unchanged; check whether it is correct")
 }

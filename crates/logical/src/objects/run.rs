@@ -44,7 +44,7 @@ impl<'a> Runner<'a> {
             };
             let done = sql.map_or(Ok(()), |sql| session.run(&sql));
             done.context(|| {
-                format!("utf8mb4 means another collation here, and {wanted} where this comes from")
+                format!("utf8mb4 has another default collation here than on the source, which uses {wanted}")
             })?;
         }
         Ok(Self {
@@ -65,12 +65,12 @@ impl<'a> Runner<'a> {
                 let sql = std::str::from_utf8(&statement.sql).map_err(|_| {
                     let written = &statement.settings.character_set_client;
                     Error::failed(format!(
-                        "its text is in {written}, which cannot be sent here"
+                        "its definition is in {written}, which evenkeel cannot send"
                     ))
                 })?;
                 self.run_as_meant(sql)
             })
-            .context(|| format!("failed to make {}", statement.object))
+            .context(|| format!("failed to create {}", statement.object))
     }
 
     /// MySQL takes a collation that is its own default for one that nobody named, and puts the session's default in its
@@ -115,7 +115,9 @@ impl<'a> Runner<'a> {
                     self.session.run(&sql.replace(FORGOTTEN_MODE, ""))?;
                 }
                 Err(error) if error.kind() == ErrorKind::Failed => {
-                    return Err(error).context(|| "this server cannot be set as it was made under");
+                    return Err(error).context(
+                        || "this server does not accept the settings that it was created with",
+                    );
                 }
                 done => done?,
             }

@@ -51,7 +51,7 @@ impl Selection {
         Regex::new(&format!("^(?:{text})$")).map_err(|error| {
             Error::usage(format!("'{text}' is not a regular expression"))
                 .because(error)
-                .hint("a pattern matches SCHEMA.NAME in whole: 'shop\\.order.*'")
+                .hint("a pattern must match the complete SCHEMA.NAME: 'shop\\.order.*'")
         })
     }
 
@@ -135,8 +135,9 @@ impl Unmatched {
         match self.include.as_slice() {
             [] => Ok(()),
             some => Err(
-                Error::usage(format!("nothing matches --table '{}'", some.join("', '")))
-                    .hint("a pattern matches SCHEMA.NAME in whole: 'shop\\.orders', 'shop\\..*'"),
+                Error::usage(format!("nothing matches --table '{}'", some.join("', '"))).hint(
+                    "a pattern must match the complete SCHEMA.NAME: 'shop\\.orders', 'shop\\..*'",
+                ),
             ),
         }
     }
@@ -144,7 +145,9 @@ impl Unmatched {
     /// Returns warnings of what is left out and is not there.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
         self.exclude.iter().map(|text| {
-            format!("nothing matches --exclude '{text}': a pattern matches SCHEMA.NAME in whole")
+            format!(
+                "nothing matches --exclude '{text}': a pattern must match the complete SCHEMA.NAME"
+            )
         })
     }
 }

@@ -59,7 +59,7 @@ impl Phase {
     ];
 }
 
-/// How statements are to come out.
+/// How statements should come out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendering {
     /// What becomes of definers.
@@ -103,7 +103,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             // An engine that is not there is an error, never another engine. A key may be added by a copy of the
-            // table, which stores each row again: zeros and dates are to stay what they are.
+            // table, which stores each row again: zeros and dates must stay what they are.
             sql_mode: "NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES".to_owned(),
             character_set_client: "utf8mb4".to_owned(),
             collation_connection: None,

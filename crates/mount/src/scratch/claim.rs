@@ -1,4 +1,5 @@
-//! Whose a scratch directory is: claimed before anything is put there, told by a marker afterwards.
+//! Whose a scratch directory is: claimed before anything is put there, and recognized by a marker
+//! afterwards.
 
 use super::map;
 use evenkeel_op::boot::boot_id;
@@ -63,7 +64,7 @@ pub struct Scratch {
 /// What was found in a directory that was claimed.
 #[derive(Debug)]
 pub enum Claim {
-    /// Nothing, or what may go: files are to be laid out.
+    /// Nothing, or what may go: files must be laid out.
     Fresh(Scratch),
     /// The scratch of the same owner, to resume.
     Resumed(Scratch),
@@ -71,7 +72,7 @@ pub enum Claim {
 
 impl Scratch {
     /// Claims a directory, which is empty or was a scratch; it is made if need be. A scratch that
-    /// was to be thrown away is. One that is to be kept is only given to its owner.
+    /// should be thrown away is. One that should be kept is only given to its owner.
     pub fn claim(dir: &Path, owner: Owner) -> Result<Claim> {
         let dir =
             std::path::absolute(dir).context(|| format!("failed to resolve {}", dir.display()))?;
@@ -101,7 +102,7 @@ impl Scratch {
             // The top of what is shown: to be entered by all, whatever the umask is.
             fs::create_dir_all(control.join("files"))
                 .and_then(|()| rustix::fs::chmod(control.join("files"), SHOWN).map_err(Into::into))
-                .context(|| "failed to make a scratch")?;
+                .context(|| "failed to create a scratch")?;
         }
         let table = File::options()
             .read(true)
@@ -136,7 +137,7 @@ impl Scratch {
         self.control.anchor()
     }
 
-    /// Returns the directory in which the files are to be laid out.
+    /// Returns the directory in which the files should be laid out.
     #[must_use]
     pub fn files(&self) -> PathBuf {
         self.control().join("files")
@@ -167,7 +168,7 @@ impl Scratch {
         self.table_end += map::granules(size);
         self.table
             .set_len(self.table_end)
-            .context(|| "failed to make a map")?;
+            .context(|| "failed to create a map")?;
         map::adopt(path, at, origin, size).map_err(|error| {
             let place = path.display();
             let failed = Error::failed(format!("failed to mark {place} as missing"));
@@ -266,13 +267,13 @@ fn refuse_strangers(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What somebody wrote into a scratch that is to be kept is not thrown away because of another.
+/// What somebody wrote into a scratch that should be kept is not thrown away because of another.
 fn refuse_others(dir: &Path, was: &Owner, now: &Owner, state: State, boot: &str) -> Result<()> {
     let place = dir.display();
     let away = format!("if it is not needed any more: rm -r {place}");
     if was.of != now.of || !now.kept {
         return Err(Error::refused(format!(
-            "{place} holds writes to {}, and is to be kept",
+            "{place} holds writes to {}, and must be kept",
             was.of
         ))
         .hint("name another scratch directory, or mount that one again with the same options")

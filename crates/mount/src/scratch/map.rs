@@ -63,7 +63,7 @@ impl Map {
             numbers.collect::<Result<Vec<u64>, _>>().unwrap_or_default()
         });
         let Some([at, origin, size]) = numbers.as_deref() else {
-            return Err(io::Error::other(format!("{ATTRIBUTE} makes no sense")));
+            return Err(io::Error::other(format!("{ATTRIBUTE} is not valid")));
         };
         Self::read(table, (*at, *origin, *size), length).map(Some)
     }

@@ -18,7 +18,7 @@ pub(super) struct Node {
     name: OsString,
     /// Whether it still has its name.
     linked: bool,
-    /// How often the kernel was told its number.
+    /// How often its number was given to the kernel.
     lookups: u64,
     pub(super) kind: FileType,
     pub(super) names: BTreeMap<OsString, u64>,
@@ -155,7 +155,7 @@ impl Nodes {
         Ok(self.path(parent)?.join(name))
     }
 
-    /// Notes that the kernel was told a number.
+    /// Notes that a number was given to the kernel.
     pub(super) fn told(&mut self, number: u64) {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.lookups += 1;

@@ -270,7 +270,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Makes something, gives it to its maker, and returns what the kernel is told of it.
+    /// Makes something, gives it to its maker, and returns what is given to the kernel.
     fn make(
         &self,
         (parent, name): (u64, &OsStr),

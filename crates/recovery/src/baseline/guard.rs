@@ -42,7 +42,7 @@ pub(super) fn put_up(place: &Place, datadir: &Path) -> Result<()> {
 /// none, the words go.
 pub(super) fn take_down(datadir: &Path, system_space: &Path) -> Result<()> {
     let there = datadir.join(SYSTEM_SPACE);
-    let failed = || format!("failed to name {}", there.display());
+    let failed = || format!("failed to move the new files to {}", there.display());
     if system_space.exists() {
         fs::rename(system_space, &there).context(failed)?;
     } else if tree::holds(&there, STOPPER.as_bytes()) {

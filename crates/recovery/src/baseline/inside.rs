@@ -1,8 +1,8 @@
 //! A data directory that is a mount point cannot be exchanged: its entries are, one by one.
 //!
 //! Each step can be done again. An entry has left when it is in `replaced`, and has arrived when it
-//! is no longer in `coming`; what leaves and has the name of something that arrives is told apart by
-//! that. From the first step to the last no server starts on what is there: see `guard`.
+//! is no longer in `coming`; what leaves and has the name of something that arrives is distinguished
+//! by that. From the first step to the last no server starts on what is there: see `guard`.
 
 use super::guard::{self, SYSTEM_SPACE, held};
 use super::store::Store;
@@ -22,7 +22,7 @@ pub(super) fn replaced(store: &Store) -> PathBuf {
     store.place.work("replaced")
 }
 
-/// Returns the names that are to leave a data directory: all but our own, the filesystem's, and the
+/// Returns the names that should leave a data directory: all but our own, the filesystem's, and the
 /// server's logs for people.
 pub(super) fn leaving(store: &Store, logs: &[PathBuf]) -> Result<Vec<OsString>> {
     let mut names = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn move_all(store: &Store, leaving: &[OsString]) -> Result<()> {
     fail::fail_point!("baseline::inside::guarded");
     match fs::create_dir(&replaced) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(error).context(|| format!("failed to make {}", replaced.display()));
+            return Err(error).context(|| format!("failed to create {}", replaced.display()));
         }
         _ => {}
     }

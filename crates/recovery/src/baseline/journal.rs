@@ -57,7 +57,7 @@ pub(super) struct Journal {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Server {
     pub(super) service: Service,
-    /// Whether it is to be started when all is done.
+    /// Whether it should be started when all is done.
     pub(super) start: bool,
     pub(super) start_deadline: Duration,
     socket: Option<PathBuf>,
@@ -98,7 +98,7 @@ impl Server {
 }
 
 impl Journal {
-    /// Reads the journal; `None` when no rollback is going on.
+    /// Reads the journal; `None` when no rollback is in progress.
     pub(super) fn read(place: &Place) -> Result<Option<Self>> {
         if !place.exists() {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Journal {
         write_json(&place.dir().join(JOURNAL), self)
     }
 
-    /// Goes on to another phase.
+    /// Continues to another phase.
     pub(super) fn enter(&mut self, phase: Phase, place: &Place) -> Result<()> {
         self.phase = phase;
         self.write(place)

@@ -13,7 +13,7 @@
 //! | copy | everywhere | has to be stopped |
 //!
 //! At any moment one of two states is whole: the one that was there, until [`journal`] says that
-//! the swap has begun; the baseline, from then on, since every step goes on from wherever it was
+//! the swap has begun; the baseline, from then on, since every step continues from wherever it was
 //! interrupted. Whoever gets the lock next does that: see [`heal`].
 
 mod attributes;
@@ -88,7 +88,7 @@ impl Method {
     }
 }
 
-/// What is to be rolled back, to where, and how.
+/// What should be rolled back, to where, and how.
 #[derive(Debug, Clone)]
 pub struct RollbackRequest {
     /// Whose data directory.

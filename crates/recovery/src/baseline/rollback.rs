@@ -62,7 +62,7 @@ struct Way<'a> {
 /// Rolls a data directory back to a baseline, which stays. Stops the server and starts it again.
 ///
 /// When it fails before the swap, what was there is there still, and the server runs again; after it,
-/// the next command that changes anything goes on.
+/// the next command that changes anything continues.
 pub fn rollback(request: &RollbackRequest, run: Run) -> Result<RollbackReport> {
     let begun = Instant::now();
     let Begun {
@@ -300,11 +300,11 @@ impl Way<'_> {
             return Ok(());
         }
         Err(Error::refused(format!(
-            "the baseline has {} more than the data directory, and {} are free",
+            "the baseline needs {} more than the data directory, but only {} are free",
             evenkeel_op::units::bytes(needed),
             evenkeel_op::units::bytes(free)
         ))
-        .hint("make room first"))
+        .hint("free some space first"))
     }
 
     /// Undoes what was done before the swap.

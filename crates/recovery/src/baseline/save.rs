@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What is to be saved, under which name.
+/// What should be saved, under which name.
 #[derive(Debug, Clone)]
 pub struct SaveRequest {
     /// Whose data directory.
@@ -55,7 +55,7 @@ pub struct SaveReport {
     pub seconds: f64,
     /// What was repaired before.
     pub healed: Option<String>,
-    /// What is to be known of it.
+    /// What should be known of it.
     pub notes: Vec<String>,
 }
 
@@ -80,7 +80,7 @@ pub fn save(request: &SaveRequest, run: Run) -> Result<SaveReport> {
     refuse_copy_of_running(way, &subject)?;
     let notes = notes(&mut subject)?;
     let made = store.place.work("new");
-    fs::create_dir(&made).context(|| format!("failed to make {}", made.display()))?;
+    fs::create_dir(&made).context(|| format!("failed to create {}", made.display()))?;
     fail::fail_point!("baseline::save::begun");
     let taken = take(&store, &mut subject, way, &made, request, run);
     let (baseline, pause) = match taken {
@@ -217,7 +217,7 @@ fn freeze(
     making.make(datadir, to, |_, _| Ok(()))
 }
 
-/// Looks at what the server has and what is left out, and says what is to be known of it.
+/// Looks at what the server has and what is left out, and says what should be known of it.
 fn notes(subject: &mut Subject) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let Some(server) = &mut subject.server else {

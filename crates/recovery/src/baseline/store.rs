@@ -5,7 +5,7 @@
 //! .evenkeel-baselines/                    inside it, when it is a mount point
 //!     EVENKEEL-BASELINES                  says whose it is, and of which data directory
 //!     lock                                held (flock) by the one run there may be
-//!     rollback.json                       a rollback that is going on: see `journal`
+//!     rollback.json                       a rollback that is continuing: see `journal`
 //!     kept/NAME/baseline.json             what is known of it
 //!     kept/NAME/files/                    its files: a tree or a subvolume
 //!     kept/NAME/stamps                    of a copy: see `stamps`
@@ -215,7 +215,7 @@ impl Store {
     /// Gives what is whole its name; one that had it before is deleted.
     pub(super) fn name(&self, unfinished: &Path, name: &str) -> Result<()> {
         let path = self.place.kept(name);
-        let failed = || format!("failed to name {}", shown(&path).display());
+        let failed = || format!("failed to move the new files to {}", shown(&path).display());
         let swap = |flags| rustix::fs::renameat_with(CWD, unfinished, CWD, &path, flags);
         match swap(RenameFlags::EXCHANGE) {
             Ok(()) => {}
@@ -312,7 +312,7 @@ fn make(dir: &Path, datadir: &Path) -> Result<OwnDirectory> {
 fn make_directory(path: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(error).context(|| format!("failed to make {}", shown(path).display()))
+            Err(error).context(|| format!("failed to create {}", shown(path).display()))
         }
         _ => Ok(()),
     }
@@ -345,7 +345,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Brings the names in a directory to disk.
 pub(super) fn sync_directory(directory: &Path) -> Result<()> {
     disk::sync_directory(directory)
-        .context(|| format!("failed to bring {} to disk", shown(directory).display()))
+        .context(|| format!("failed to sync {}", shown(directory).display()))
 }
 
 /// Whether something is mounted on a directory, be it another directory of the same filesystem.

@@ -40,8 +40,8 @@ pub(super) struct Amount {
 }
 
 impl Making<'_> {
-    /// Makes `to`, which must not exist, from the directory `from`; `seen` is told of each file that
-    /// was made: its path in the tree without marks, and the source.
+    /// Makes `to`, which must not exist, from the directory `from`; `seen` is called for each file
+    /// that was made: its path in the tree without marks, and the source.
     pub(super) fn make(
         &self,
         from: &Path,
@@ -160,8 +160,8 @@ pub(super) fn open_to_read(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens a file that is to be rewritten, or creates it: a regular file with no other name, and no symbolic
-/// link, whatever its owner puts there.
+/// Opens a file that should be rewritten, or creates it: a regular file with no other name, and no
+/// symbolic link, whatever its owner puts there.
 pub(super) fn open_to_write(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -216,7 +216,7 @@ pub(super) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Resu
 
 /// Makes a directory with the attributes of another one; one that is there gets them.
 pub(super) fn make_directory(source: &Path, target: &Path) -> Result<()> {
-    let failed = || format!("failed to make {}", target.display());
+    let failed = || format!("failed to create {}", target.display());
     match DirBuilder::new().mode(0o700).create(target) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(error).context(failed);
@@ -308,7 +308,7 @@ pub(super) fn unmarked(name: &OsStr) -> Result<OsString> {
 pub(super) fn sync(directory: &Path) -> Result<()> {
     File::open(directory)
         .and_then(|open| Ok(rustix::fs::syncfs(open)?))
-        .context(|| format!("failed to bring {} to disk", directory.display()))
+        .context(|| format!("failed to sync {}", directory.display()))
 }
 
 /// Deletes a file, a tree or a subvolume; what is gone already is fine. Follows no symbolic link.

@@ -15,7 +15,8 @@ pub(super) enum Bound {
     Unknown,
     /// The log does not grow.
     Fixed(u64),
-    /// A running server goes on writing: it is asked again when a page is beyond what it said last.
+    /// A running server continues writing: it is asked again when a page is beyond what it said
+    /// last.
     Moving {
         known: AtomicU64,
         server: Mutex<Asked>,

@@ -23,7 +23,7 @@ const PLANNED: &str = "planned";
 const HEALED: &str = "healed";
 const REFUSED: &str = "refused";
 
-/// What is to be done about damaged pages.
+/// What should be done about damaged pages.
 pub(super) struct HealPlan {
     report: HealReport,
     /// The work of each planned page, by its place in the report.

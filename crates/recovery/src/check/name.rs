@@ -243,11 +243,11 @@ fn why(raw: &Raw) -> String {
         }
         What::Torn => "header and trailer have different LSNs: two versions in one page".to_owned(),
         What::PageNumber => {
-            format!("it says it is page {found}: it was written in the wrong place")
+            format!("its header says page {found}: it was written in the wrong place")
         }
-        What::SpaceId => format!("it says it belongs to tablespace {found}, not {expected}"),
+        What::SpaceId => format!("its header says tablespace {found}, not {expected}"),
         What::FirstPage(why) => format!("none of its pages could be checked: {why}"),
-        What::Header => "its header contradicts itself".to_owned(),
+        What::Header => "its header fields contradict each other".to_owned(),
         What::CutOff => format!("the file ends after {found} of the page's {expected} bytes"),
         What::FutureLsn => format!(
             "its LSN {found} is after the redo log's end {expected}: the page is newer than this \

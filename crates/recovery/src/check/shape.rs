@@ -1,4 +1,4 @@
-//! How the pages of a file look: told from its first page or, where that is damaged, from the others.
+//! How the pages of a file look: derived from its first page or, if that is damaged, from the others.
 
 use super::source::Source;
 use evenkeel_innodb::doublewrite::Area;
@@ -15,7 +15,7 @@ pub(super) enum Shape {
         format: SpaceFormat,
         /// The number of the file's first page.
         first_page: u32,
-        /// The first page is damaged: the format was told from the others.
+        /// The first page is damaged: the format was derived from the others.
         guessed: bool,
     },
     /// There is nothing to check yet, for this reason.

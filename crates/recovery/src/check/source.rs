@@ -32,7 +32,8 @@ impl OpenFile {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         let size = metadata.len();
-        // The kernel's own reading ahead would bring what is not told from what was there before.
+        // The kernel's own reading ahead would bring what cannot be distinguished from what was
+        // there before.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         Ok(Self {
             dense: metadata.blocks() * 512 >= size,

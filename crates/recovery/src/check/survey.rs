@@ -183,8 +183,8 @@ fn place_later(files: &[Subject], format: SpaceFormat) {
     }
 }
 
-/// Reads where a stopped server's log ends. A log that cannot be read is told, not fatal: everything
-/// else can be checked without.
+/// Reads where a stopped server's log ends. A log that cannot be read is reported, but not fatal:
+/// everything else can be checked without.
 fn add_redo(ground: &mut Ground, mut files: Vec<PathBuf>) {
     let number = |path: &PathBuf| {
         let name = path.file_name()?.to_str()?;

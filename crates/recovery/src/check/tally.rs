@@ -6,7 +6,7 @@ use evenkeel_innodb::{Kind, PageHeader};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 
-/// Findings that are kept in memory and told one by one; beyond that they are counted.
+/// Findings that are kept in memory and reported one by one; beyond that they are counted.
 const TOLD_MAX: usize = 1000;
 /// Notices of which no more are kept: they must not take the place of damage.
 const NOTICES_MAX: usize = 100;

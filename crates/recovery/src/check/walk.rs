@@ -1,4 +1,4 @@
-//! Files with pages in directories that need not be a server's: told by their names.
+//! Files with pages in directories that need not be a server's: recognized by their names.
 
 use super::named::refuse_other_files;
 use evenkeel_op::paths::unreadable;
@@ -100,8 +100,8 @@ pub(super) fn number(name: &str) -> u64 {
     name[name.len() - digits..].parse().unwrap_or(0)
 }
 
-/// Whether a name ends in a number and is nothing else. That of a spare file of the log goes on behind it; that of
-/// a table which is called like a log has an extension.
+/// Whether a name ends in a number and is nothing else. That of a spare file of the log continues behind it; that
+/// of a table which is called like a log has an extension.
 fn is_numbered(name: &str, stem: &str) -> bool {
     name.strip_prefix(stem)
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! One read, and who is told of its end.
+//! One read, and what is notified of its end.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ pub(super) const JOB_BYTES: u64 = 1 << 20;
 /// How much is asked for at a time.
 pub(super) const READ_BYTES: usize = 128 << 10;
 
-/// A range of a file that is to be read once.
+/// A range of a file that should be read once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Job {
     /// The file.
@@ -37,7 +37,7 @@ pub(super) fn jobs(
         })
 }
 
-/// Is told of each job's end, and says whether to go on.
+/// Is notified of each job's end, and says whether to continue.
 pub(super) trait Sink {
     /// Takes how many bytes were read, or why not. `depth` is how many reads may be under way.
     fn done(&mut self, job: usize, outcome: io::Result<u64>, depth: usize);

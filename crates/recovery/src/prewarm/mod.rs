@@ -7,7 +7,7 @@
 //!
 //! A server that recovers from a crash reads in a single thread and waits for each read. What the
 //! page cache holds by then costs it nothing; here hundreds of reads wait side by side. Nothing is
-//! written, nothing is connected to, and what cannot be read is told and left out: at worst the
+//! written, nothing is connected to, and what cannot be read is reported and left out: at worst the
 //! server reads it itself.
 
 mod buffer_pool;

@@ -32,7 +32,7 @@ pub(super) struct Step {
     pub(super) jobs: Vec<Job>,
 }
 
-/// What to read, and what is to be said about it.
+/// What to read, and what should be said about it.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) steps: Vec<Step>,

@@ -12,9 +12,9 @@ const CLOSING_RECORD_BYTES: u64 = 64;
 /// How the server ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redo {
-    /// It was shut down: nothing is to be applied.
+    /// It was shut down: nothing needs to be applied.
     Clean,
-    /// It crashed: so many bytes of redo log are to be applied.
+    /// It crashed: so many bytes of redo log must be applied.
     Crashed {
         /// From the checkpoint to the end of the log.
         bytes: u64,

@@ -55,8 +55,8 @@ impl Ring {
         if !wanted.iter().all(|code| probe.is_supported(*code)) {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        // The kernel's own number is four for each processor. Older ones cannot be told; then it is
-        // merely slower there.
+        // The kernel's own number is four for each processor. Older ones cannot be configured; then
+        // it is merely slower there.
         let workers = DEPTH_MAX as u32;
         let _ = ring
             .submitter()

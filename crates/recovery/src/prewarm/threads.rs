@@ -19,7 +19,7 @@ const STACK_BYTES: usize = 256 << 10;
 struct Queue<'a> {
     jobs: &'a [Job],
     next: AtomicUsize,
-    /// Readers that may go on: those of a lower number.
+    /// Readers that may continue: those of a lower number.
     depth: AtomicUsize,
     stop: AtomicBool,
 }

@@ -61,7 +61,7 @@ pub struct Table {
 pub enum Cell {
     /// Words.
     Text(String),
-    /// A number as it is to be read, set to the right.
+    /// A number as it must be read, set to the right.
     Number(String),
     /// A verdict that is good news.
     Good(String),

@@ -9,7 +9,7 @@ use plotters::coord::cartesian::Cartesian2d;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// More lines than these in one plane cannot be told from each other.
+/// More lines than these in one plane cannot be distinguished.
 const TOGETHER_MAX: usize = 4;
 /// The height of a plane: of a single one, and of one among others.
 const HEIGHTS: [u32; 2] = [300, 92];
@@ -156,7 +156,7 @@ impl<'a> Sheet<'a> {
     }
 }
 
-/// Draws an event: a line when it happened, a band while it went on.
+/// Draws an event: a line when it happened, a band while it continued.
 fn mark(chart: &mut Chart<'_, '_>, plot: &Plot, number: usize, event: &Event) -> Option<()> {
     if !event.ends().all(|end| plot.x.has(end)) {
         return Some(());
@@ -206,7 +206,7 @@ fn line(chart: &mut Chart<'_, '_>, plot: &Plot, series: &Series) -> Option<()> {
     });
     chart.draw_series(spreads).ok()?;
     if path.len() <= MARKS_MAX {
-        // A ring and a disc are told from each other also where there is no line.
+        // A ring and a disc can be distinguished even if there is no line.
         let style = match series.is_dashed {
             true => stroke,
             false => colour.filled(),

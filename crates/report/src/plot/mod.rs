@@ -25,7 +25,7 @@ pub struct Plot {
     pub note: String,
 }
 
-/// Something that happened, or went on for a while.
+/// Something that happened, or continued for a while.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// What it was, in a few words.

@@ -1,5 +1,5 @@
-//! The archived binary logs: objects that are written once, told by their names and lengths. Only what
-//! was forgotten of a timeline is rewritten, and each side forgets for itself.
+//! The archived binary logs: objects that are written once, recognized by their names and lengths.
+//! Only what was forgotten of a timeline is rewritten, and each side forgets for itself.
 
 use super::run::{Run, Sides};
 use crate::fault::store_failed;
@@ -34,7 +34,7 @@ pub(super) fn copy(sides: &Sides<'_>, run: &Run<'_>) -> Result<u64> {
         let joins = first.is_none_or(|first| there.iter().any(|other| other.name == first.name));
         for one in found {
             let is_mark = one.name == logs::FORGOTTEN;
-            // What the other side has of older ones goes on without a gap.
+            // What the other side has of older ones continues without a gap.
             if is_mark && joins && !there.is_empty() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Which generations are to be copied.
+//! Which generations should be copied.
 
 use super::request::{Chosen, CopyTo};
 use crate::catalog::Catalog;

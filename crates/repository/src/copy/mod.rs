@@ -72,7 +72,7 @@ impl Repository {
             Access::Writer => return Err(crypt::no_reader()),
             Access::Locked => return Err(crypt::no_key()),
         }
-        // What opens this one is not asked of one that is to be in clear.
+        // What opens this one is not asked of one that should be in clear.
         let place = match how.decrypt {
             true => Location::on(to.store()),
             false => to.clone(),

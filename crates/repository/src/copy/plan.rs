@@ -15,7 +15,7 @@ use evenkeel_op::{Cancel, Context, Error, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Objects of one generation that are to be sent.
+/// Objects of one generation that should be sent.
 #[derive(Debug)]
 pub(super) struct Part {
     pub(super) generation: u32,
@@ -139,8 +139,8 @@ impl Part {
     }
 }
 
-/// Whether a pack that was rewritten over there has every block that this side's still has. Without
-/// a reader's key nobody can tell.
+/// Whether a pack that was rewritten in the copy has every block that this side's still has.
+/// Without a reader's key nobody can tell.
 fn covers(there: &Catalog, source: &Catalog, one: &Expected) -> Result<bool> {
     if source.keys.access() < Access::Reader {
         return Ok(false);

@@ -148,7 +148,7 @@ impl FileMeta {
 /// An entry of a generation, as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileRecord {
-    /// What the caller told.
+    /// What the caller gave.
     #[serde(flatten)]
     pub meta: FileMeta,
     /// Identity that a file keeps from generation to generation; part of its map records.

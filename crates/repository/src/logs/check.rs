@@ -29,7 +29,7 @@ pub(crate) fn check(
             false => Default::default(),
         };
         let (mut missing, mut errors) = gaps(&folder);
-        // An archiver may have gone on since the list was begun.
+        // An archiver may have continued since the list was begun.
         if missing.iter().any(|gap| gap.why.is_none()) {
             folder = Folder::read(logs, &source, &timeline)?;
             (missing, errors) = gaps(&folder);

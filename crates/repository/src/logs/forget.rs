@@ -90,9 +90,9 @@ impl Repository {
         Ok(self.head()?.sequence)
     }
 
-    /// Forgets what the plan says and returns the bytes freed. Busy if the repository has changed
-    /// since the plan was made. A cancelled run has done part of its work and no harm; so has one whose
-    /// store refuses to remove something, which is told when all else is done.
+    /// Forgets what the plan says and returns the bytes freed. Busy if the repository has changed since
+    /// the plan was made. A cancelled run has done part of its work and no harm; so has one whose store
+    /// refuses to remove something, which is reported when all else is done.
     pub fn perform_forget_logs(
         &self,
         plan: &ForgetLogsPlan,
@@ -153,7 +153,7 @@ impl Repository {
     }
 }
 
-/// What is to be done about one timeline.
+/// What should be done about one timeline.
 fn step(folder: &Folder, asked: Option<&ForgetLogs>) -> Option<ForgottenLogs> {
     let mut before = match &folder.forgotten {
         Some(Forgotten::Before(place)) => Some(place.clone()),

@@ -75,8 +75,8 @@ pub struct SegmentHeader {
     /// GTID of the last of them that has one.
     pub last_gtid: Option<String>,
     /// All transactions that its server had executed at its end, as the server writes it: who cannot
-    /// read the log knows by it whether another server goes on from there. Not where that is not known:
-    /// without GTIDs, and in segments of programs that did not look.
+    /// read the log knows by it whether another server continues from there. Not where that is not
+    /// known: without GTIDs, and in segments of programs that did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtids: Option<String>,
     /// The time of the last statement in the last transaction, which replicas keep.

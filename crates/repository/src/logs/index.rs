@@ -1,5 +1,5 @@
-//! What there is of archived logs, told by the names of segments and the headers of those that begin
-//! a file.
+//! What there is of archived logs, derived from the names of segments and the headers of those that
+//! begin a file.
 
 use super::handle::Logs;
 use super::header::{Place, SegmentHeader};
@@ -120,7 +120,7 @@ pub struct Timeline {
     pub segments: Vec<Segment>,
     /// What is missing between them, and before the first if that was not forgotten.
     pub gaps: Vec<Gap>,
-    /// From where it goes on, where another server was before.
+    /// From where it continues, where another server was before.
     pub follows: Vec<Link>,
 }
 
@@ -149,7 +149,7 @@ pub(super) struct Folder {
     /// Names that are no segment's.
     pub(super) others: Vec<Listed>,
     pub(super) forgotten: Option<Forgotten>,
-    /// From where it goes on, and the names of the objects that say so.
+    /// From where it continues, and the names of the objects that say so.
     pub(super) links: Vec<(String, Link)>,
     /// What is wrong with its mark or its links.
     pub(super) damage: Option<Error>,
@@ -267,7 +267,8 @@ impl Logs {
         for (source, id) in self.folders(source)? {
             let mut folder = Folder::read(self, &source, &id)?;
             let (mut gaps, mut errors) = folder.gaps(self);
-            // A list is no instant: one that was added meanwhile may show, and the one before it not.
+            // A list is not made at one point in time: one that was added meanwhile may show, and the
+            // one before it not.
             if gaps.iter().any(|gap| gap.why.is_none()) || !errors.is_empty() {
                 folder = Folder::read(self, &source, &id)?;
                 (gaps, errors) = folder.gaps(self);
@@ -288,8 +289,8 @@ impl Logs {
         Ok(all)
     }
 
-    /// Does the same by names alone: what is missing is not told, no key is needed, and what was forgotten
-    /// and is there all the same counts as there. A mark alone is no order to remove anything.
+    /// Does the same by names alone: what is missing is not reported, no key is needed, and what was
+    /// forgotten and is there all the same counts as there. A mark alone is no order to remove anything.
     pub fn timelines_by_name(&self) -> Result<Vec<Timeline>> {
         let mut all = Vec::new();
         for (source, id) in self.folders(None)? {

@@ -1,6 +1,6 @@
-//! Which timeline goes on from which, after another server took over: objects `follows-1`, `follows-2`
-//! … in the folder of the one that goes on. Each is written once, by the archiver that had the server's
-//! word for it.
+//! Which timeline continues from which, after another server took over: objects `follows-1`,
+//! `follows-2` … in the folder of the one that continues. Each is written once, by the archiver that
+//! had the server's word for it.
 
 use super::document::Kind;
 use super::handle::{LogWriter, Logs};
@@ -19,7 +19,7 @@ const DOCUMENT: Kind = Kind {
     proof: "evenkeel history follows v1",
 };
 
-/// From where a timeline goes on.
+/// From where a timeline continues.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Link {
     /// The server that was before.
@@ -30,8 +30,8 @@ pub struct Link {
     pub after: Place,
     /// Which transactions were executed up to there, as the server writes it.
     pub gtids: String,
-    /// The file of the timeline that goes on, from whose beginning on there is every transaction that
-    /// is not among those.
+    /// The file of the timeline that continues, from whose beginning on there is every transaction
+    /// that is not among those.
     pub file: String,
 }
 
@@ -53,7 +53,7 @@ fn object(number: u32) -> String {
 }
 
 impl LogWriter {
-    /// Notes from where a timeline goes on; its folder is there. Does nothing if that is noted.
+    /// Notes from where a timeline continues; its folder is there. Does nothing if that is noted.
     pub fn follow(&self, (source, timeline): (&str, &str), link: &Link) -> Result<()> {
         let logs = &self.logs;
         let folder = index::folder(source, timeline);

@@ -4,7 +4,7 @@
 //! binlogs/SOURCE/archive.lock              held by the one run that archives it
 //! binlogs/SOURCE/TIMELINE/FILE.START-END   a segment: these bytes of this file
 //! binlogs/SOURCE/TIMELINE/forgotten        what was before is not missing, it was forgotten
-//! binlogs/SOURCE/TIMELINE/follows-1        from where it goes on: another server's timeline
+//! binlogs/SOURCE/TIMELINE/follows-1        from where it continues: another server's timeline
 //! ```
 //!
 //! A *source* is a server, by its own id. A *timeline* is one unbroken sequence of its logs: RESET MASTER begins

@@ -25,7 +25,7 @@ use std::time::Duration;
 impl Repository {
     /// Does what the plan says and returns the bytes freed. Busy if the repository has changed
     /// since the plan was made. A cancelled prune has done part of its work and no harm; so has one
-    /// whose store refuses to remove something, which is told when all else is done.
+    /// whose store refuses to remove something, which is reported when all else is done.
     pub fn perform_prune(&self, plan: &PrunePlan, wait: Duration, cancel: &Cancel) -> Result<u64> {
         if plan.is_assumed {
             return Err(Error::usage("the plan assumes a step that was not done")

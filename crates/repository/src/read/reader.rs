@@ -97,7 +97,7 @@ impl Reader {
         )
     }
 
-    /// Limits the memory for decompressed frames to about `bytes_max`; 64 MiB unless told.
+    /// Limits the memory for decompressed frames to about `bytes_max`; 64 MiB by default.
     #[must_use]
     pub fn with_cache(mut self, bytes_max: usize) -> Self {
         self.cache = Arc::new(FrameCache::new(bytes_max));

@@ -43,7 +43,7 @@ impl FrameEncoder {
         self.level
     }
 
-    /// Compresses a frame; returns its bytes and what is to be remembered of them. The level is
+    /// Compresses a frame; returns its bytes and what should be remembered of them. The level is
     /// this encoder's.
     pub fn encode(&mut self, frame: &RawFrame<'_>) -> io::Result<(&[u8], MadeFrame)> {
         self.encode_sealed(frame, None)

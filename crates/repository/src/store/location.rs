@@ -44,7 +44,7 @@ impl Location {
         &self.credentials
     }
 
-    /// Returns for whom the repository is to be encrypted.
+    /// Returns for whom the repository must be encrypted.
     #[must_use]
     pub fn encrypt(&self) -> &Encrypt {
         &self.encrypt

@@ -39,7 +39,7 @@ pub struct VerifyReport {
     pub notes: Vec<String>,
     /// What could not be checked for lack of keys; empty when everything was.
     pub unchecked: Vec<String>,
-    /// How much of the content was read, when not all of it was to be.
+    /// How much of the content was read, when not all of it had to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<SampleReport>,
     /// Entries of all generations looked at.

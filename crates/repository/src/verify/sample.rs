@@ -36,7 +36,7 @@ pub enum Sample {
 /// What a sampled verify looked at.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SampleReport {
-    /// The share of the content that was to be read, 0 to 1.
+    /// The share of the content that had to be read, 0 to 1.
     pub share: f64,
     /// With `--seed` and this number the same is read again.
     pub seed: Option<u64>,
@@ -92,7 +92,7 @@ impl Sample {
         Ok(Self::Share { share, seed })
     }
 
-    /// Whether the frame of a place is to be read.
+    /// Whether the frame of a place should be read.
     pub(super) fn has(self, place: &Place) -> bool {
         let draw = |seed: u64| {
             let mut hasher = blake3::Hasher::new();

@@ -22,7 +22,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a run is to be.
+/// How to make a run.
 #[derive(Debug, Clone)]
 pub struct Begin {
     /// What it compares with.
@@ -173,7 +173,7 @@ impl Writer {
         FileBuilder::new(self.shared.clone(), meta, base)
     }
 
-    /// Begins a regular file whose length is told at its end; the one in `meta` means nothing.
+    /// Begins a regular file whose length is given at its end; the one in `meta` means nothing.
     pub fn growing_builder(
         &self,
         meta: FileMeta,

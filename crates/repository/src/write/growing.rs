@@ -1,5 +1,5 @@
 //! Maps one file whose length is only known at its end, as a stream gives it: leaves come in any
-//! order, nodes are written as soon as they are full, and the rest when the length is told.
+//! order, nodes are written as soon as they are full, and the rest when the length is known.
 //!
 //! Every block has to be given: a stream does not say what it leaves out. What is as in the base is
 //! still neither stored nor mapped again.

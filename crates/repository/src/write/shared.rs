@@ -158,8 +158,8 @@ impl Shared {
         self.open.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Fails if something went wrong or is still going on: what would be committed then is less
-    /// than what was promised.
+    /// Fails if something went wrong or is still running: what would be committed then is less than
+    /// what was promised.
     pub(crate) fn check_complete(&self) -> Result<()> {
         if let Some(why) = held(&self.spoiled).as_ref() {
             return Err(Error::failed(format!("the run cannot be committed: {why}")));

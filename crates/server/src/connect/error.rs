@@ -247,14 +247,14 @@ fn lacking_global(text: &str) -> Option<String> {
         .split(", ")
         .flat_map(|some| some.split(" or "))
         .collect();
-    // SUPER allows far more than what is to be done.
+    // SUPER allows far more than what should be done.
     let least = names.iter().find(|name| **name != "SUPER");
     let name = least.or(names.first())?;
     Some(format!("{name} ON *.*"))
 }
 
 /// SELECT command denied to user 'poor'@'localhost' for table `shop`.`orders`: what is missing, and to whom. Some
-/// servers do not say in which database, and then nothing is told.
+/// servers do not say in which database, and then nothing is reported.
 fn lacking_on_table(text: &str) -> Option<(String, String)> {
     let (privilege, rest) = text.split_once(" command denied to user ")?;
     let (account, table) = rest.split_once(" for table ")?;

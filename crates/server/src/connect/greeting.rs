@@ -1,4 +1,5 @@
-//! Whether a MySQL or MariaDB server listens, told from its first bytes: asked where an answer made no sense.
+//! Whether a MySQL or MariaDB server listens, recognized by its first bytes: asked where an answer made no
+//! sense.
 
 use super::socket_path;
 use crate::options::ConnectOptions;

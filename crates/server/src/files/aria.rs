@@ -1,7 +1,7 @@
 //! The files of the Aria engine: a control file that names a checkpoint, a log in numbered files, and tables.
 //!
-//! Tables that are made without a word about transactions have a log, and statements that write to them go on
-//! under every stage of `BACKUP STAGE`.
+//! Tables that are made without a word about transactions have a log, and statements that write to them
+//! continue under every stage of `BACKUP STAGE`.
 
 use super::class::{ARIA_CONTROL, ARIA_LOG, FileClass};
 use super::found::{FoundFile, ServerFiles, in_system_schema};

@@ -1,4 +1,4 @@
-//! What a file is, told from its name.
+//! What a file is, derived from its name.
 
 use super::layout::Plan;
 use super::{redo_names, redo_shape};
@@ -20,7 +20,7 @@ pub enum FileClass {
     InnodbDoublewrite,
     /// Definitions that only DDL changes.
     Definition,
-    /// Tables of engines without recovery of their own that fits the redo log's instant.
+    /// Tables of engines without recovery of their own that fits the redo log's point in time.
     EngineTable,
     /// Logs of other engines, of DDL and of distributed transactions.
     EngineLog,

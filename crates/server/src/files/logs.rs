@@ -1,4 +1,5 @@
-//! Binary and relay logs: told from other files by the names that the server's variables give.
+//! Binary and relay logs: distinguished from other files by the names that the server's variables
+//! give.
 
 use super::class::FileClass;
 use std::path::{Path, PathBuf};

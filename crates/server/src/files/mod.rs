@@ -169,7 +169,7 @@ pub fn refuse_running(datadir: &Path) -> Result<()> {
     }
 }
 
-/// Says that a server runs on a data directory that is to be left alone then.
+/// Says that a server runs on a data directory that should be left alone then.
 pub(crate) fn is_running(pid: i32, datadir: &Path) -> Error {
     let process = match pid {
         0 => "in another container".to_owned(),

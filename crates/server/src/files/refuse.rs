@@ -17,7 +17,8 @@ struct Engine {
 }
 
 /// Tables of any engine are judged by the server's own list. These recover by logs of their own when the server
-/// starts, also without a table: a copy of their files that is of no instant would keep it from starting.
+/// starts, also without a table: a copy of their files that is not from one point in time would keep it from
+/// starting.
 const ENGINES: [Engine; 2] = [
     Engine {
         name: "RocksDB",

@@ -3,7 +3,7 @@
 use crate::connect::Session;
 use std::collections::BTreeMap;
 
-/// What a restored server must be told, or a person wants to know: kept with a generation.
+/// The settings that a restored server needs, or a person wants to know: kept with a generation.
 const SETTINGS: [&str; 58] = [
     "aria_log_dir_path",
     "aria_log_file_size",
@@ -146,7 +146,7 @@ pub(super) fn of(variables: &BTreeMap<String, String>) -> BTreeMap<String, Strin
 
 /// Returns whether `SYSDATE()` is the time of the statement: that is an option and no variable, so it is tried.
 pub(super) fn sysdate_is_now(session: &mut Session) -> bool {
-    // Long ago. Whoever may not set it is not told.
+    // Long ago. An account that may not set it does not see it.
     let is_set = session.run("SET SESSION timestamp = 1000000000").is_ok();
     let said = session.value("SELECT SYSDATE() = NOW()");
     let _ = session.run("SET SESSION timestamp = DEFAULT");

@@ -50,12 +50,12 @@ impl Binary {
             let said = String::from_utf8_lossy(&output.stderr);
             let said = format!("{} {}", text.trim(), said.trim());
             let told = match said.trim() {
-                "" => "says nothing".to_owned(),
-                said => format!("says '{}'", said.lines().next().unwrap_or_default()),
+                "" => "nothing".to_owned(),
+                said => format!("'{}'", said.lines().next().unwrap_or_default()),
             };
             let path = path.display();
             return Err(Error::refused(format!(
-                "{path} is not a MySQL or MariaDB server: asked for its version, it {told}"
+                "{path} is not a MySQL or MariaDB server: it printed {told} for --version"
             ))
             .hint("name the server's program: mariadbd or mysqld"));
         };

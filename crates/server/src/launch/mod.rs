@@ -1,9 +1,9 @@
 //! Starts and stops private servers: for `evenkeel demo`, for `verify --boot`, and for tests.
 //!
 //! A private server never reads an option file, has its own data directory, and keeps its socket,
-//! pid file and error log in a short directory of its own, because a unix socket's path may have
-//! no more than 107 bytes. It dies with the process that started it, even when that process is
-//! killed: a forgotten server would hold a scratch directory's files open for ever.
+//! pid file and error log in a short directory of its own, because a unix socket's path may have no
+//! more than 107 bytes. It dies with the process that started it, even when that process is killed:
+//! a forgotten server would hold a scratch directory's files open forever.
 
 mod binary;
 pub mod hand_over;
@@ -38,7 +38,7 @@ const COMPONENTS: &str = "mysqld.my";
 /// How many free ports are tried when another process takes the one that was found.
 const PORT_TRIES: usize = 3;
 
-/// How a private server is to be started. Make it with [`Launch::new`], then set what differs.
+/// How a private server should be started. Make it with [`Launch::new`], then set what differs.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The program.
@@ -136,12 +136,12 @@ impl Launch {
         match ended? {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(Error::failed(format!(
-                "failed to initialise {} ({status}):\n{}",
+                "failed to initialize {} ({status}):\n{}",
                 self.datadir.display(),
                 said()
             ))),
             None => Err(Error::failed(format!(
-                "initialising {} took longer than {}",
+                "initializing {} took longer than {}",
                 self.datadir.display(),
                 evenkeel_op::units::duration(deadline)
             ))),
@@ -322,7 +322,7 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
 }
 
 /// Returns the last `lines` lines that say what went wrong. A server that fails says so once and
-/// then goes on for a page about how it shuts down.
+/// then continues for a page about how it shuts down.
 pub(crate) fn complaints(path: &Path, lines: usize) -> String {
     let text = read_lossy(path);
     let all: Vec<&str> = text.lines().collect();

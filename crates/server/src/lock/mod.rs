@@ -165,8 +165,8 @@ impl<'a> Locker<'a> {
             .hint("use --lock auto, which uses a lock that the server has")
     }
 
-    /// Stops DDL, and writes to tables without transactions on MariaDB, while transactions go on.
-    /// Returns whether the server has a way to.
+    /// Stops DDL, and writes to tables without transactions on MariaDB, while transactions
+    /// continue. Returns whether the server has a way to.
     pub fn block_ddl(&mut self) -> Result<bool> {
         let until = Instant::now() + self.limits.deadline;
         if self.abilities.backup_stage {

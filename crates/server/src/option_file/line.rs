@@ -1,7 +1,7 @@
 //! What one line of an option file says. Works on bytes: files need not be UTF-8.
 
-/// Longest piece that the MySQL programs read at once, in bytes. A longer line goes on as if a new
-/// one began there.
+/// Longest piece that the MySQL programs read at once, in bytes. A longer line continues as if a
+/// new one began there.
 const PIECE_MAX: usize = 4094;
 
 /// What a line says.

@@ -6,7 +6,7 @@
 //!
 //! **Why the applier always runs again.** [`Stopped`] is made in this order: a note of what is about
 //! to be stopped, a watchdog process with a connection of its own, the stop. The watchdog starts the
-//! applier when it is told to, when the process that stopped it is gone (a closed pipe: also
+//! applier when it is asked to, when the process that stopped it is gone (a closed pipe: also
 //! `kill -9`), and when it stood for too long. If both are killed, [`heal`] does what the note says,
 //! at the next command.
 //!

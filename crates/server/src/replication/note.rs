@@ -176,7 +176,7 @@ fn heal_one(notes: &Notes, name: &OsStr, options: &ConnectOptions) -> Option<Lef
         Ok(channels) => (channels, Ok(())),
         Err(error) => (noted.channels, Err(error)),
     };
-    // What could not be started is to be tried again.
+    // What could not be started should be tried again.
     if started.is_ok() {
         notes.remove(name);
     }
@@ -215,7 +215,7 @@ fn read(file: &mut File) -> Option<Content> {
 ///
 /// Where nothing says how they were left, a stop may still be under way, of an applier that runs
 /// until its transaction ends: a start waits for that, so it is asked for in any case. An applier
-/// that is to stop by itself is one that is closing its gaps for us: it goes on for good.
+/// that should stop by itself is one that is closing its gaps for us: it continues for good.
 pub(super) fn start_standing(
     session: &mut Session,
     abilities: &Abilities,

@@ -1,5 +1,5 @@
-//! Where a replica is in its source's binary log, and what to say to a server that is to go on from
-//! there.
+//! Where a replica is in its source's binary log, and what to say to a server that is to continue
+//! from there.
 
 use super::statements::word;
 use super::status::{Channel, Position, Positioning};
@@ -26,7 +26,7 @@ pub struct SourceCoordinates {
     pub port: Option<u16>,
     /// Account at the source.
     pub user: String,
-    /// `gtid`: the replica knows by itself where to go on. `file`: it has to be told.
+    /// `gtid`: the replica knows by itself where to continue. `file`: it needs the position.
     pub positioning: String,
     /// File of the source's binary log; none when it is not known for this image.
     pub binlog_file: Option<String>,
@@ -35,7 +35,7 @@ pub struct SourceCoordinates {
     /// MariaDB: `gtid_slave_pos`. MySQL: the GTIDs executed. None when they are not known for this
     /// image, or are not what counts.
     pub gtid: Option<String>,
-    /// The connection to the source is to be encrypted.
+    /// The connection to the source must be encrypted.
     #[serde(default)]
     pub tls: bool,
     /// The replica asks for the source's public key.
@@ -90,7 +90,7 @@ impl SourceCoordinates {
         self.positioning == "gtid"
     }
 
-    /// Whether a server with this image can go on from where it is.
+    /// Whether a server with this image can continue from where it is.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.goes_by_gtid() || self.binlog_file.is_some() && self.binlog_position.is_some()
@@ -106,7 +106,7 @@ pub struct Seeding {
     pub remove: Vec<String>,
     /// Options of the first start, besides those that the files need.
     pub start_options: Vec<String>,
-    /// What to run on it then, in order. `<…>` is to be filled in.
+    /// What to run on it then, in order. `<…>` must be filled in.
     pub statements: Vec<String>,
     /// What has to be known besides.
     pub notes: Vec<String>,
@@ -114,7 +114,7 @@ pub struct Seeding {
 
 /// Says how a server on an image becomes a replica: of the sources that it was taken at, or, when
 /// it was taken at none, of the server that was backed up. `settings` are that server's variables,
-/// `host` its host. `None` when nothing is known that it could go on from.
+/// `host` its host. `None` when nothing is known that it could continue from.
 ///
 /// Errors: `Refused` for settings of a server whose version makes no sense.
 pub fn seeding(

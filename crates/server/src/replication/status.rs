@@ -30,7 +30,7 @@ pub struct Position {
     pub position: u64,
 }
 
-/// How a replica tells its source where to go on.
+/// How a replica tells its source where to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positioning {
     /// By file and position.
@@ -50,7 +50,7 @@ pub struct Channel {
     pub port: Option<u16>,
     /// Account at the source.
     pub user: String,
-    /// Whether the connection to the source is to be encrypted.
+    /// Whether the connection to the source should be encrypted.
     pub tls: bool,
     /// Whether the replica asks its source for its public key (MySQL 8).
     pub public_key: bool,
@@ -60,9 +60,9 @@ pub struct Channel {
     pub applier: ThreadState,
     /// Up to where everything was applied, in the source's binary log.
     pub executed: Option<Position>,
-    /// How it goes on from there.
+    /// How it continues from there.
     pub positioning: Positioning,
-    /// The applier is to stop by itself at some point.
+    /// The applier must stop by itself at some point.
     pub until: bool,
     /// How far behind, in seconds, as the server says: 0 also while the source is frozen.
     pub lag_s: Option<u64>,

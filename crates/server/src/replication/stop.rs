@@ -1,4 +1,4 @@
-//! Stops the appliers of a replica for a moment, cleanly, and lets them go on.
+//! Stops the appliers of a replica for a moment, cleanly, and lets them continue.
 
 use super::note::{self, Note, Noted, Process, Stands};
 use super::seed::SourceCoordinates;
@@ -154,9 +154,9 @@ impl Stopped {
         self.since.elapsed()
     }
 
-    /// Lets the appliers go on. Fails when one was not where it stood, or was started by somebody
-    /// else or the watchdog meanwhile: then what was done while they stood is not of one place.
-    /// They run again in any case, or the watchdog starts them.
+    /// Lets the appliers continue. Fails when one was not where it stood, or was started by
+    /// somebody else or the watchdog meanwhile: then what was done while they stood is not of one
+    /// place. They run again in any case, or the watchdog starts them.
     pub fn start(mut self) -> Result<()> {
         let moved = self.moved();
         let ending = self.go_on()?;

@@ -29,7 +29,7 @@ const TRIES_FOR: Duration = Duration::from_secs(3600);
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long it may take to be ready, besides the connection.
 const READY_WAIT: Duration = Duration::from_secs(20);
-/// How often it looks whether what it started goes on.
+/// How often it looks whether what it started continues.
 const LOOKS: u32 = 4;
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
 
@@ -42,7 +42,7 @@ pub struct Program {
     pub args: Vec<OsString>,
 }
 
-/// What the watchdog is told at first.
+/// What the watchdog receives first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     place: Place,
@@ -119,7 +119,7 @@ impl Order {
 /// Why the watchdog ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It was told to.
+    /// It was asked to.
     Told,
     /// The time was up: it started the applier.
     Deadline,
@@ -140,7 +140,7 @@ impl Watchdog {
         let failed = || "failed to start the watchdog for the SQL thread";
         let mut child = Command::new(&program.path)
             .args(&program.args)
-            // It must not hold a file system that is to be unmounted.
+            // It must not hold a file system that should be unmounted.
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

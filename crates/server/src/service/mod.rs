@@ -31,9 +31,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Commands of the user's that stop and start a server; given to `sh -c`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Commands {
-    /// Stops it: when this ends, the server is to end soon.
+    /// Stops it: when this ends, the server must end soon.
     pub stop: String,
-    /// Starts it: when this ends, the server is to answer soon.
+    /// Starts it: when this ends, the server must answer soon.
     pub start: String,
 }
 
@@ -190,7 +190,7 @@ impl Process {
             // It has ended by itself.
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
             Err(errno) => Err(Error::refused(format!(
-                "process {} could not be signalled",
+                "process {} could not be signaled",
                 self.pid
             ))
             .hint("run as root or as the server's own user")

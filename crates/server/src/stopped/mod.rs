@@ -219,8 +219,8 @@ const NAME_IT: &str = "give the data directory with --datadir, or the server's -
 fn comes_from(origin: &Origin) -> String {
     match origin {
         Origin::Default => "no option names one, so the default was used".to_owned(),
-        Origin::CommandLine => "it comes from the command line".to_owned(),
-        other => format!("it comes from {other}"),
+        Origin::CommandLine => "this path was given on the command line".to_owned(),
+        other => format!("this path comes from {other}"),
     }
 }
 

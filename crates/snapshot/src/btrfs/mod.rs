@@ -170,7 +170,7 @@ impl Provider for BtrfsProvider {
     fn instant(&mut self) -> Result<()> {
         let failed = || {
             format!(
-                "failed to make a snapshot of subvolume {}",
+                "failed to create a snapshot of subvolume {}",
                 self.subvolume.root().display()
             )
         };

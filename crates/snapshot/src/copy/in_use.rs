@@ -112,7 +112,7 @@ fn is_unborn(process: &Path, own: i32) -> bool {
         && fs::read_link(process.join("exe")).ok() == fs::read_link("/proc/self/exe").ok()
 }
 
-/// Returns whether an open file of a process may be written to; yes when that cannot be told.
+/// Returns whether an open file of a process may be written to; yes if that is not known.
 fn for_writing(process: &Path, number: &str) -> bool {
     let Ok(facts) = fs::read_to_string(process.join("fdinfo").join(number)) else {
         return true;

@@ -49,7 +49,7 @@ pub struct Extents<'a> {
     waiting: Option<RawExtent>,
     last_seen: bool,
     ended: bool,
-    /// Whether an address is to be believed though no other file refers to it.
+    /// Whether an address should be believed though no other file refers to it.
     unshared: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which bytes of a file may differ from an earlier clone of it, told from where both are stored.
+//! Which bytes of a file may differ from an earlier clone of it, derived from where both are stored.
 //!
 //! Copy-on-write filesystems never overwrite an extent that two files share. So as long as the
 //! earlier clone is kept unchanged, a range that lies at the same place on disk in both files holds

@@ -1,4 +1,4 @@
-//! How a holding directory is told from anybody else's, and the lock that one run has on it.
+//! How a holding directory is distinguished from others, and the lock that one run has on it.
 
 use crate::failpoints::fail_point;
 use evenkeel_op::disk::sync_directory;
@@ -34,7 +34,7 @@ fn is_marked(anchor: &Path) -> bool {
 
 /// Makes a directory with a marker, unless it is there already, and opens it.
 pub(super) fn make(directory: &Path) -> Result<OwnDirectory> {
-    let failed = || format!("failed to make {}", directory.display());
+    let failed = || format!("failed to create {}", directory.display());
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             return Err(error).context(failed);
@@ -120,7 +120,7 @@ pub(super) fn lock(door: &OwnDirectory) -> Result<Option<Lock>> {
     }
 }
 
-/// Opens what is a file of its own. A link would lead elsewhere, and a pipe would have us wait for ever.
+/// Opens what is a file of its own. A link would lead elsewhere, and a pipe would have us wait forever.
 fn open_file(path: &Path, flags: OFlags) -> io::Result<File> {
     let always = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;

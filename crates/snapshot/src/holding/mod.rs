@@ -98,7 +98,7 @@ impl Holding {
     /// Makes a new base of these empty directories, in place of the one there may be.
     pub(crate) fn make_base(&self, facts: &BaseFacts, directories: &[&str]) -> Result<()> {
         let path = self.directory.join(unique("run"));
-        let failed = || format!("failed to make {}", shown(&path).display());
+        let failed = || format!("failed to create {}", shown(&path).display());
         let make = |path: &Path| DirBuilder::new().mode(0o700).create(path).context(failed);
         make(&path)?;
         fail_point!("snapshot::holding::run_made");
@@ -139,7 +139,7 @@ impl Holding {
         DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .context(|| format!("failed to make {}", shown(&path).display()))?;
+            .context(|| format!("failed to create {}", shown(&path).display()))?;
         fail_point!("snapshot::holding::run_made");
         Ok(Run {
             holding: self,

@@ -142,7 +142,7 @@ fn printed_path(output: &str, datadir: &Path) -> Result<PathBuf> {
 fn flush(path: &Path) -> Result<()> {
     File::open(path)
         .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
-        .context(|| format!("failed to bring {} to disk", path.display()))
+        .context(|| format!("failed to sync {}", path.display()))
 }
 
 impl Provider for HookProvider {

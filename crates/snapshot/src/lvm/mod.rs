@@ -7,7 +7,7 @@
 //! | change list | `thin_delta`, mapped to files by their extents | none: everything is read |
 //!
 //! The volume is suspended for the moment of the snapshot, which freezes the filesystem on it: what
-//! the snapshot holds is what a crash at that instant would leave, with the filesystem's own log empty.
+//! the snapshot holds is what a crash at that point in time would leave, with the filesystem's own log empty.
 //!
 //! Everything that a later run must know is in tags of the snapshots themselves (see `name`), so it is
 //! true after a kill and after a restart. Mounts are seen by this process alone and go with it.
@@ -359,7 +359,7 @@ fn pool_of<'a>(lv: &Lv, all: &'a [Lv]) -> Option<&'a Lv> {
         .find(|pool| lv.is_thin() && pool.uuid == lv.pool_uuid)
 }
 
-/// Names what is backed up, so that its snapshots are told from those of anything else on the same
+/// Names what is backed up, so that its snapshots are distinguished from those of anything else on the same
 /// volumes. Must never change, and not depend on numbers that a restart changes.
 fn holding_id(layout: &Layout, origins: &[Origin]) -> Result<String> {
     let mut uuids: Vec<&str> = origins
@@ -482,7 +482,7 @@ impl Provider for LvmProvider {
     }
 
     fn atomicity(&self) -> Atomicity {
-        // Volumes that are backed up as they are have an instant each.
+        // Volumes that are backed up as they are have a point in time each.
         match self.volumes.len() {
             0 | 1 => Atomicity::Whole,
             _ => Atomicity::PerFile,

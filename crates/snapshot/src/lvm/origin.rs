@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A volume of which a snapshot is to be made.
+/// A volume of which a snapshot should be made.
 #[derive(Debug, Clone)]
 pub(super) struct Origin {
     pub(super) lv: Lv,
@@ -25,7 +25,7 @@ pub(super) struct Origin {
 pub(super) struct Mounts {
     pub(super) kind: String,
     device: u64,
-    /// Mount point, and which directory of the filesystem is to be seen there.
+    /// Mount point, and which directory of the filesystem should be seen there.
     places: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -65,7 +65,7 @@ impl Mounts {
 }
 
 /// Returns the volumes that a layout is on: the one that all directories of a server are on, or every
-/// volume that is to be backed up as it is. And all volumes of the host, as they are now.
+/// volume that should be backed up as it is. And all volumes of the host, as they are now.
 pub(super) fn find(layout: &Layout) -> Result<(Vec<Origin>, Vec<Lv>)> {
     let devices = layout
         .volumes

@@ -57,7 +57,7 @@ impl Lock {
 
     fn open(name: &str) -> Result<File> {
         let path = Path::new(LOCKS).join(name);
-        let failed = || format!("failed to make {}", path.display());
+        let failed = || format!("failed to create {}", path.display());
         match DirBuilder::new().mode(0o700).create(LOCKS) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(error).context(failed);

@@ -30,7 +30,7 @@ pub(super) fn require(program: &str) -> Result<PathBuf> {
 }
 
 /// Runs a program to its end and returns what it printed. One that takes too long is an error, and is
-/// left alone: killed at the wrong moment, it would leave a volume suspended for ever.
+/// left alone: killed at the wrong moment, it would leave a volume suspended forever.
 pub(super) fn run(program: &str, args: &[&str]) -> Result<String> {
     let mut text = String::new();
     each_line(program, args, |line| {
@@ -70,7 +70,7 @@ pub(super) fn each_line(
         let complaint = scope.spawn(move || {
             let mut text = Vec::new();
             if let Some(errors) = errors {
-                // What cannot be read is not told.
+                // What cannot be read is not reported.
                 let _ = errors.take(KEPT).read_to_end(&mut text);
             }
             String::from_utf8_lossy(&text).trim().to_owned()

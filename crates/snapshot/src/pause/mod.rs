@@ -13,7 +13,7 @@
 //! the doublewrite buffer repairs, as after a power cut.
 //!
 //! **Why the server always runs again.** Before the stop, a watchdog process is forked that does
-//! nothing but wait for the first of three: being told, this process's end (a closed pipe: also
+//! nothing but wait for the first of three: a message, this process's end (a closed pipe: also
 //! `kill -9`), the deadline; then it sends SIGCONT. It has a session of its own, no open files and
 //! every signal but SIGKILL blocked. What it cannot survive is being killed with SIGKILL together
 //! with this process in the middle of a pause (a whole control group, say): for that, whom the
@@ -103,7 +103,7 @@ impl Target {
 
     fn signal(&self, signal: Signal) -> Result<()> {
         rustix::process::pidfd_send_signal(self.handle.as_fd(), signal).map_err(|errno| {
-            Error::refused(format!("process {} could not be signalled", self.pid))
+            Error::refused(format!("process {} could not be signaled", self.pid))
                 .hint("run as root or as the server's own user")
                 .because(std::io::Error::from(errno))
         })

@@ -126,7 +126,7 @@ fn heal_one(
         resumed: Target::started_at(noted.pid, noted.start_time)
             .and_then(|target| target.signal(Signal::CONT)),
     });
-    // Else it ended, runs again, or was stopped by somebody else since. What could not be resumed is to be
+    // Else it ended, runs again, or was stopped by somebody else since. What could not be resumed should be
     // tried again.
     if left.as_ref().is_none_or(|left| left.resumed.is_ok()) {
         notes.remove(name);

@@ -20,7 +20,7 @@ const DEADLINE: i32 = 3;
 /// Why the watchdog ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It was told to.
+    /// It was asked to.
     Told,
     /// The deadline had passed.
     Deadline,

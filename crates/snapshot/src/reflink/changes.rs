@@ -15,7 +15,7 @@ use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"EVKCHG1\n";
 const ANYTHING: u64 = u64::MAX;
-/// Ranges that are held in memory, 16 bytes each. With more of them, a file's are told as one.
+/// Ranges that are held in memory, 16 bytes each. With more of them, a file's are reported as one.
 const HELD_MAX: usize = if cfg!(test) { 100 } else { 1 << 22 };
 
 /// Changes by file name.

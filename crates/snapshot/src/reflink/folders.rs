@@ -64,7 +64,7 @@ impl Folder {
             .recursive(true)
             .mode(0o700)
             .create(&self.target)
-            .context(|| format!("failed to make {}", shown(&self.target).display()))?;
+            .context(|| format!("failed to create {}", shown(&self.target).display()))?;
         // Whose files they are was judged by a path without links: none may have been put there since.
         let way = OFlags::DIRECTORY | OFlags::PATH;
         let from = open_without_links(&self.source, way)

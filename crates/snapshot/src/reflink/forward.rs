@@ -19,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// More ranges than this in one file are cloned, and told, as one.
+/// More ranges than this in one file are cloned and reported as one.
 const RANGES_MAX: usize = 1 << 20;
 
 /// What became of a clone.
@@ -78,7 +78,7 @@ impl Pair<'_> {
     }
 
     /// Clones the file in one call: the kernel lets nobody write to it meanwhile. Ranges that are
-    /// cloned one after the other would be of several instants.
+    /// cloned one after the other would be of several points in time.
     fn at_once(&self, source: &File) -> io::Result<Brought> {
         let (folder, name) = self.target;
         // No clone's name ends in this: they end in a tilde.

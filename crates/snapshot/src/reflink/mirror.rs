@@ -7,7 +7,7 @@
 //!     files/        the clones
 //! ```
 //!
-//! So a run that fails, or is killed while it reads, costs the next one nothing: it goes on from
+//! So a run that fails, or is killed while it reads, costs the next one nothing: it continues from
 //! the clones as they are, and from the list of what they differ in. Killed in the moment in which
 //! they are being moved, they are of no generation, and are deleted by the next run, which reads
 //! everything. The order that makes this so, on disk:
@@ -110,7 +110,7 @@ impl Mirror {
         let files = self.files();
         File::open(&files)
             .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
-            .context(|| format!("failed to bring {} to disk", shown(&files).display()))?;
+            .context(|| format!("failed to sync {}", shown(&files).display()))?;
         if self.state == State::Moving && self.token.is_some() {
             fail_point!("snapshot::reflink::changes_written");
             self.holding.write_facts(&facts(self.token.clone(), true))?;
@@ -180,7 +180,7 @@ fn facts(token: Option<String>, changed: bool) -> BaseFacts {
 /// Deletes every file below `top/at` that is not among `kept`, and directories left empty.
 fn delete_others(top: &Path, at: &Path, kept: &HashSet<PathBuf>) -> Result<bool> {
     let directory = top.join(at);
-    let failed = || format!("failed to tidy {}", shown(&directory).display());
+    let failed = || format!("failed to clean up {}", shown(&directory).display());
     let mut empty = true;
     for entry in fs::read_dir(&directory).context(failed)? {
         let entry = entry.context(failed)?;

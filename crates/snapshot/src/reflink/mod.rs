@@ -1,7 +1,7 @@
 //! Per-file clones on XFS, btrfs and whatever else can make them.
 //!
 //! Each page of a clone is point-in-time consistent, because the kernel holds the file's I/O lock and waits for
-//! direct I/O in flight; two pages may be of two instants. What makes the whole recoverable is the
+//! direct I/O in flight; two pages may be of two points in time. What makes the whole recoverable is the
 //! caller's matter: a [`crate::pause`] around `take`, or a splice of the redo log's checkpoint.
 //!
 //! Of a raw volume that somebody writes to, only a copy of all of it from one point in time is recoverable.
@@ -208,7 +208,7 @@ impl Provider for ReflinkProvider {
 
     fn prepare(&mut self, files: &[SourceFile]) {
         fail_point!("snapshot::reflink::preparing");
-        // What matters of a failure is told by `take`.
+        // What matters about a failure is reported by `take`.
         let _ = self.bring(files);
     }
 

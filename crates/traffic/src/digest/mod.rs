@@ -24,7 +24,7 @@ use fingerprint::{Rules, SqlMode, fingerprint, prepared};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// How statements are to be summed up.
+/// How statements should be summed up.
 #[derive(Debug)]
 pub struct Options {
     /// How many classes are kept; the others are counted together.

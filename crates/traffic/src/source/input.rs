@@ -110,7 +110,7 @@ impl Input {
 /// What was read ahead, then the rest.
 type Again<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// Reads the first bytes, and returns them also as what is to be read next.
+/// Reads the first bytes, and returns them also as what should be read next.
 fn ahead<R: Read>(mut from: R) -> io::Result<(Again<R>, Vec<u8>)> {
     let mut first = Vec::new();
     from.by_ref().take(LOOK as u64).read_to_end(&mut first)?;

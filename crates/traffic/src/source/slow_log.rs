@@ -102,7 +102,7 @@ impl SlowLog {
     fn line(&mut self, each: &mut dyn FnMut(&Statement<'_>) -> Result<()>) -> Result<()> {
         let is_header = begins_entry(self.lines.trimmed());
         if let Some(time) = self.held.take() {
-            // A time in a statement that goes on: an entry begins there if the next line says who.
+            // A time in a statement that continues: an entry begins there if the next line says who.
             if is_header {
                 self.end(each)?;
                 self.header(&time);

@@ -1,4 +1,5 @@
-//! What ssh starts over there: a bridge between the connection and the session, which outlives it.
+//! What ssh starts on the other host: a bridge between the connection and the session, which
+//! outlives it.
 
 use super::directory::Directory;
 use crate::link::SessionId;
@@ -16,7 +17,7 @@ const BEGIN: Duration = Duration::from_secs(20);
 const RETRY: Duration = Duration::from_millis(5);
 
 /// Connects `input` and `output` with the session below `here`, until either ends. `start` is the
-/// command that begins a session, where one is to begin.
+/// command that begins a session, where one should begin.
 pub fn attach(
     here: &Path,
     session: SessionId,
@@ -54,7 +55,7 @@ pub fn attach(
 }
 
 fn begin(directory: &Directory, mut command: Command) -> Result<UnixStream> {
-    let failed = || format!("failed to make {}", directory.socket().display());
+    let failed = || format!("failed to create {}", directory.socket().display());
     directory.make().context(failed)?;
     let quiet = command
         .stdin(Stdio::null())

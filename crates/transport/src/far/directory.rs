@@ -1,4 +1,5 @@
-//! The directory over there that is ours alone: the program, and a directory for each session.
+//! The directory on the other host that is ours alone: the program, and a directory for each
+//! session.
 //!
 //! ```text
 //! /var/tmp/evenkeel-0/            made by the bootstrap: ours, closed to others

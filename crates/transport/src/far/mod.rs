@@ -84,7 +84,7 @@ impl Far {
         let receiving = (self.link.clone(), self.calls.clone(), cancel.clone());
         std::thread::spawn(move || {
             let (link, calls, cancel) = receiving;
-            // However it ends: nobody is there any more for whom to go on.
+            // However it ends: nobody is there any more for whom to continue.
             let _ = listen(&link, &calls, &cancel);
             calls.end();
             cancel.cancel(15);

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 /// A side with nothing to say says so this often, or three times before the other gives it up.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(2);
-/// What was taken is told with the next message, or after this time. At once, it would go in a packet
-/// of its own just before most replies, and TCP holds back the second of two small packets until the
-/// first is acknowledged: 40 ms a question.
+/// What was taken is acknowledged with the next message, or after this time. At once, it would go in
+/// a packet of its own just before most replies, and TCP holds back the second of two small packets
+/// until the first is acknowledged: 40 ms a question.
 const TOLD_LATE: Duration = Duration::from_millis(10);
-/// So much that was taken is told at once: the other side may be waiting for room.
+/// So much that was taken is acknowledged at once: the other side may be waiting for room.
 const TOLD_BYTES: usize = WINDOW / 8;
 /// Small frames leave together, in one packet.
 const BUFFER: usize = 64 << 10;
 
-/// Goes on over `carrier`.
+/// Continues over `carrier`.
 pub(super) fn attach(shared: &Arc<Shared>, carrier: Carrier) {
     let Carrier {
         reader,

@@ -1,9 +1,9 @@
 //! A link between two processes that outlives the connections it runs over.
 //!
 //! Messages are numbered and kept until the other side has taken them off its link; a new
-//! connection goes on after the last one that arrived. So a broken connection costs a new one, and
-//! nothing is sent twice but what was on its way. Kept messages are bounded in bytes: whoever sends
-//! more than the other side takes waits.
+//! connection continues after the last one that arrived. So a broken connection costs a new one,
+//! and nothing is sent twice but what was on its way. Kept messages are bounded in bytes: whoever
+//! sends more than the other side takes waits.
 //!
 //! A side that hears nothing for a while gives the connection up; a link without a connection for
 //! longer than its patience is lost, on both sides alike.
@@ -128,7 +128,7 @@ impl Link {
         self.shared.state().patience = patience;
     }
 
-    /// Goes on over this connection; the one before, if any, is cut.
+    /// Continues over this connection; the one before, if any, is cut.
     pub fn attach(&self, carrier: Carrier) {
         carry::attach(&self.shared, carrier);
     }

@@ -49,7 +49,7 @@ pub(super) struct State {
     pub(super) arrived: u64,
     /// Number of the last message that was taken off the inbox.
     pub(super) taken: u64,
-    /// What `taken` the other side was told last.
+    /// What `taken` the other side was sent last.
     pub(super) taken_told: u64,
     /// Bytes that were taken since, and when the first of them.
     pub(super) untold_bytes: usize,
@@ -59,7 +59,7 @@ pub(super) struct State {
     pub(super) epochs: u64,
     pub(super) alone_since: Option<Instant>,
     pub(super) end: Option<End>,
-    /// Bye is to be said when everything else was taken.
+    /// Bye must be said when everything else was taken.
     pub(super) bye: bool,
     pub(super) bye_said: bool,
     pub(super) traffic: Traffic,
@@ -106,7 +106,7 @@ impl State {
         Some(message)
     }
 
-    /// The other side is being told what was taken.
+    /// The other side is being sent what was taken.
     pub(super) fn told(&mut self, taken: u64) {
         self.taken_told = taken;
         self.untold_bytes = 0;
@@ -139,7 +139,7 @@ impl State {
         }
     }
 
-    /// The other side says what arrived there: go on after that. Returns whether that can be.
+    /// The other side says what arrived there: continue after that. Returns whether that can be.
     pub(super) fn go_on_after(&mut self, arrived: u64) -> bool {
         let oldest = self
             .unacked

@@ -40,7 +40,7 @@ pub struct Ssh {
     pub keep: bool,
 }
 
-/// Why the program over there cannot be reached.
+/// Why the program on the other host cannot be reached.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// It was there and is not any more.
@@ -53,9 +53,9 @@ pub(crate) enum Refusal {
     Unfit(Error),
 }
 
-/// Opens a connection to the program over there: `arguments` are for it, in plain letters and
-/// digits. Gives up when nothing happens for `limit`, or when `give_up` says so. Tells `note` what becomes of the
-/// program over there.
+/// Opens a connection to the program on the other host: `arguments` are for it, in plain letters and digits.
+/// Gives up when nothing happens for `limit`, or when `give_up` says so. Tells `note` what becomes of the program
+/// over there.
 pub(crate) fn connect(
     ssh: &Ssh,
     program: &Program,

@@ -15,7 +15,7 @@ const UNFIT: &str = "cannot run ";
 /// So much of what is said before the program is looked at.
 const PREFACE_MAX: u64 = 1 << 20;
 
-/// What becomes of the program over there.
+/// What becomes of the program on the other host.
 pub(super) enum Kept {
     /// It stays, in this directory.
     Yes(String),
@@ -85,7 +85,8 @@ pub(super) fn preface(
     }
 }
 
-/// Says why the program does not run over there, given what its loader or the shell said, and what to do.
+/// Says why the program does not run on the other host, given what its loader or the shell said, and what
+/// to do.
 fn unfit(said: &str) -> Error {
     let said = said.trim();
     let (why, hint) = if said.starts_with("it was built for") {

@@ -213,7 +213,7 @@ fn complete(store: &dyn Store) -> io::Result<BTreeSet<String>> {
         .collect();
     for (listed, path) in store.list_all(&paths).into_iter().zip(paths) {
         let inside = match listed {
-            // Object stores may go on listing a folder when nothing is in it any more.
+            // Object stores may continue listing a folder when nothing is in it any more.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             other => other?,
         };

@@ -1,4 +1,4 @@
-//! A repository's objects at the other end of a link: whoever works over there reads and writes
+//! A repository's objects at the other end of a link: a program on the other host reads and writes
 //! them as if they were at hand.
 
 mod calls;

@@ -1,4 +1,4 @@
-//! An object over there being read: in pieces that are kept, ahead of who reads it in order.
+//! An object on the other side being read: in pieces that are kept, ahead of who reads it in order.
 
 use super::Ask;
 use super::client::Held;
@@ -26,7 +26,7 @@ pub(super) struct LinkObject {
 struct Reading {
     /// Where the last run that was asked for ends.
     end: u64,
-    /// How much is asked for at once: doubled while reads go on in order.
+    /// How much is asked for at once: doubled while reads continue in order.
     ahead: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of a statement, as far as strings, comments and placeholders are told apart. Bytes, because the
+//! The parts of a statement, as far as strings, comments and placeholders are distinguished. Bytes, because the
 //! text is in the connection's character set.
 
 /// What decides where a string ends.

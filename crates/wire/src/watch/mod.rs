@@ -179,7 +179,7 @@ impl Watch {
         true
     }
 
-    /// Returns whether these bytes are to be dropped: before the beginning, or because the place is lost.
+    /// Returns whether these bytes should be dropped: before the beginning, or because the place is lost.
     fn is_elsewhere(&mut self, from: Side, bytes: &[u8]) -> bool {
         match from {
             // The server speaks first; what comes before it is a proxy's line about the client.

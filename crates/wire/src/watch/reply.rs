@@ -171,7 +171,7 @@ impl Session {
             }
             command::CHANGE_USER => match head[0] {
                 0x00 => self.ends(head),
-                // Both sides go on to prove who they are.
+                // Both sides continue to prove who they are.
                 _ => Progress::More,
             },
             command::QUERY

@@ -52,7 +52,7 @@ pub(super) struct Session {
     compression: Option<Method>,
     pub(super) user: Option<String>,
     pub(super) schema: Option<String>,
-    /// Who and where the session is to be, once the server agrees.
+    /// Who and where the session should be, once the server agrees.
     pub(super) next: Option<(String, Option<String>)>,
     id: Option<u32>,
     pub(super) lexing: Lexing,
@@ -488,7 +488,7 @@ impl Session {
             front,
             Some(command::BINLOG_DUMP | command::BINLOG_DUMP_GTID)
         );
-        // Events from now on; a client that is refused them goes on as before.
+        // Events from now on; a client that is refused them continues as before.
         if is_stream && packet.head.first() != Some(&0xFF) {
             self.finish_front(each);
             self.phase = Phase::Over;

@@ -195,7 +195,7 @@ fn fill(
         }
     }
     if statement.types.len() < statement.parameters {
-        // They were told before anybody listened.
+        // They were sent before the capture began.
         return Err(Malformed);
     }
     let mut copied = 0;
@@ -287,7 +287,7 @@ mod tests {
         let mut all = Statements::default();
         assert_eq!(run(&mut all, &[1, 0, 0, 0]).0, Rendered::Unknown);
         all.add(1, 1, b"SELECT ?", 8, Lexing::default());
-        // The types were told before.
+        // The types were sent before.
         let payload = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9];
         let (how, text) = run(&mut all, &payload);
         assert_eq!((how, &*text), (Rendered::Part(8), "SELECT ?"));

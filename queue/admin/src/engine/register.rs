@@ -145,7 +145,7 @@ pub(super) fn put_back(session: &mut Session, plan: &Plan, why: Error) -> Error 
         |now: Result<Found>| now.is_ok_and(|now| now.engine.is_some_and(|engine| engine.leaving));
     match back() {
         Ok(()) if is_leaving(super::find(session)) => why.hint(
-            "until then nobody can wait on a queue, as the server has begun to take the engine out; the rows are kept",
+            "until then no session can wait on a queue, because the server has begun to uninstall the engine; the rows are kept",
         ),
         Ok(()) => why.hint("the server is unchanged"),
         Err(error) => why.hint(format!(

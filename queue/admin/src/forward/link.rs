@@ -190,7 +190,7 @@ impl Link {
         {
             Some(id) => Ok(Some((id, rows))),
             None => Err(Error::failed(format!(
-                "the source delivered rows of {}, and they are not in the queue",
+                "the source delivered rows of {}, but they are not in the queue",
                 self.from
             ))),
         }

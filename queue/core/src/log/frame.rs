@@ -120,9 +120,9 @@ pub(crate) fn head(
     let head = head.ok_or("the file ends within a frame's header")?;
     let word = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four bytes"));
     if word(28) != crc32c::crc32c_append(origin.at(offset as u64), &head[..28]) {
-        return Err("the checksum of a frame's header does not fit");
+        return Err("the checksum of a frame's header does not match");
     }
-    let kind = Kind::from(head[20]).ok_or("a frame is of a kind that is not known here")?;
+    let kind = Kind::from(head[20]).ok_or("a frame is of an unknown kind")?;
     let header = Header {
         kind,
         len: word(0),
@@ -148,7 +148,7 @@ pub(crate) fn read(
     let body = file.get(body..body + header.len as usize);
     let body = body.ok_or("the file ends within a frame")?;
     if crc != crc32c::crc32c(body) {
-        return Err("the checksum of a frame does not fit");
+        return Err("the checksum of a frame does not match");
     }
     Ok((header, body))
 }

@@ -39,14 +39,14 @@ pub(crate) fn tells_times(file: &[u8]) -> bool {
 pub(crate) fn check(file: &[u8], table: u128, name: Name) -> Result<u64, &'static str> {
     let head = file.get(..START).ok_or("the file ends within its header")?;
     if head[..8] != MAGIC {
-        return Err("this is no file of a queue");
+        return Err("this is not a file of a queue");
     }
     let crc = crc32c::crc32c(&head[..START - 4]).to_le_bytes();
     if head[START - 4..] != crc {
-        return Err("the checksum of the file's header does not fit");
+        return Err("the checksum of the file's header does not match");
     }
     if !VERSIONS.contains(&version(file)) {
-        return Err("the file is of a version that is not known here: use a newer plugin");
+        return Err("the file is of an unknown version: use a newer plugin");
     }
     if head[16..32] != table.to_le_bytes() || head[32..40] != name.id().to_le_bytes() {
         return Err("the file belongs to another table or has another number");

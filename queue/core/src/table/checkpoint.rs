@@ -44,15 +44,15 @@ impl Checkpoint {
         const SHORT: &str = "the file ends too early";
         let body = bytes.len().checked_sub(4).ok_or(SHORT)?;
         if bytes[body..] != crc32c::crc32c(&bytes[..body]).to_le_bytes() {
-            return Err("the checksum does not fit");
+            return Err("the checksum does not match");
         }
         if bytes[..8.min(body)] != MAGIC || body < 48 {
-            return Err("this is no checkpoint of a queue");
+            return Err("this is not a checkpoint of a queue");
         }
         let small = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
         let large = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight"));
         if small(8) != VERSION {
-            return Err("the checkpoint is of a version that is not known here");
+            return Err("the checkpoint is of an unknown version");
         }
         if large(40) != (body as u64 - 48) / 16 {
             return Err(SHORT);

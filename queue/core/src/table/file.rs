@@ -143,7 +143,7 @@ impl DataFile {
     }
 
     fn wrong(&self, offset: u32) -> Error {
-        let what = "the checksum of a row does not fit";
+        let what = "the checksum of a row does not match";
         Error::corrupt(&self.path, u64::from(offset), what)
     }
 }

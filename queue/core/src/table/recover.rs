@@ -395,7 +395,7 @@ impl<'a> Recovery<'a> {
             return Err(Error::corrupt(
                 &file.path,
                 0,
-                "the newest file is no segment",
+                "the newest file is not a segment",
             ));
         };
         Ok(Tail {

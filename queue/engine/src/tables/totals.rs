@@ -109,7 +109,7 @@ fn write(text: &mut String, title: &str, stats: &Stats, more: Vec<String>) {
             stats.rows, stats.owned, stats.waiters
         ),
         format!(
-            "rows written {}, removed {}; given back by queue_abort {}, by closed connections {}",
+            "rows written {}, removed {}; returned by queue_abort {}, by closed connections {}",
             stats.appended, stats.removed, stats.back_by_abort, stats.back_by_close
         ),
         format!(

@@ -155,7 +155,7 @@ struct Feeder<'a> {
     rested: std::time::Duration,
 }
 
-/// A file of which more is to come.
+/// A file with more data to come.
 struct Coming {
     /// `None` until its first leaf is there, which says how its pages are checked.
     open: Option<Arc<Open>>,

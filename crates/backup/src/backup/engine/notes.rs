@@ -30,7 +30,7 @@ pub(super) fn coordinates(notes: &BTreeMap<String, Vec<u8>>) -> Result<Coordinat
             "the tool's coordinates are not valid: '{text}'"
         )));
     };
-    // A set of MySQL's goes on over several lines.
+    // A set of MySQL's continues over several lines.
     let gtid: String = fields.collect::<String>().split_whitespace().collect();
     Ok(Coordinates {
         binlog_file: Path::new(file)
@@ -48,16 +48,16 @@ pub(super) fn check(copy: &Coordinates, before: &Coordinates, after: &Coordinate
     };
     let failed = |found: &str| {
         Err(Error::failed(format!(
-            "the tool reports position {found} for its copy, but the server was between {} and {}",
+            "the tool reports {found} for its copy, but the server was between {} and {}",
             shown(before),
             shown(after)
         ))
-        .hint("nothing was stored; does the tool belong to this server?"))
+        .hint("nothing was stored; check that the tool works with this server's version"))
     };
     match place(copy) {
         Some(at) if (from..=to).contains(&at) => Ok(()),
-        Some(_) => failed(&shown(copy)),
-        None => failed("no place of the binary log"),
+        Some(_) => failed(&format!("position {}", shown(copy))),
+        None => failed("no binary log position"),
     }
 }
 

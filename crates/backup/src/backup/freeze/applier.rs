@@ -1,9 +1,10 @@
 //! The applier of a replica, while its files are frozen.
 //!
 //! What an image of a replica holds is a place in its source's binary log. While the applier stands,
-//! that place is what its status says. While it goes on, only tables that are written in the applied
-//! transactions themselves can tell, and only while commits wait; where that is not so, the place is
-//! left out rather than guessed. A replica that goes by GTIDs needs none: its image knows by itself.
+//! that place is what its status says. While it continues, only tables that are written in the
+//! applied transactions themselves can tell, and only while commits wait; where that is not so, the
+//! place is left out rather than guessed. A replica that goes by GTIDs needs none: its image knows
+//! by itself.
 
 use crate::backup::request::{ApplierWish, BackupRequest};
 use evenkeel_op::{Error, ErrorKind, Result, Run};
@@ -97,7 +98,7 @@ impl Applier {
         })
     }
 
-    /// Reads what can be known of appliers that go on. While commits wait.
+    /// Reads what can be known of appliers that continue. While commits wait.
     pub(in crate::backup) fn look(&mut self, locker: &mut Locker<'_>, run: Run<'_>) {
         if self.stopped.is_some() || self.sources.is_empty() {
             return;
@@ -127,7 +128,7 @@ impl Applier {
         }
     }
 
-    /// Lets appliers go on that were stopped. Fails when they did not stand all the time.
+    /// Lets appliers continue that were stopped. Fails when they did not stand all the time.
     pub(in crate::backup) fn go_on(&mut self) -> Result<()> {
         let Some(stopped) = self.stopped.take() else {
             return Ok(());

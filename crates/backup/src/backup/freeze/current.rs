@@ -79,8 +79,8 @@ pub(in crate::backup) fn vanished(files: &ServerFiles) -> bool {
 }
 
 /// Whether an image has the tables that are listed, no more and no fewer. Looks before and after
-/// the snapshot can agree on a table that was gone at its instant, because a temporary table of
-/// the same name was made again; or on the absence of one that was there.
+/// the snapshot can agree on a table that was gone at its point in time, because a temporary table
+/// of the same name was made again; or on the absence of one that was there.
 pub(in crate::backup) fn image_has_tables(
     files: &ServerFiles,
     opened: &Opened,

@@ -53,7 +53,7 @@ impl HeldImage {
         &self.frozen.coordinates
     }
 
-    /// Returns between which moments the instant lies.
+    /// Returns between which moments the point in time lies.
     #[must_use]
     pub fn instant(&self) -> Moments {
         self.frozen.instant

@@ -76,7 +76,7 @@ pub(in crate::backup) fn agree(
         && asked.binlog_position <= coordinates.binlog_position;
     if asked.binlog_file.is_some() && !is_same {
         return Err(Error::failed(format!(
-            "the server said it is at {:?}:{:?}, the frozen binary log ends at {:?}:{:?}",
+            "the server reported {:?}:{:?}, but the frozen binary log ends at {:?}:{:?}",
             asked.binlog_file,
             asked.binlog_position,
             coordinates.binlog_file,

@@ -45,7 +45,7 @@ pub(super) struct Frozen {
     pub(super) tables: Option<TableRecord>,
 }
 
-/// Between which moments of this process's clock the image's instant lies.
+/// Between which moments of this process's clock the image's point in time lies.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
     /// What was acknowledged before is in the image.
@@ -215,7 +215,7 @@ struct Freezer<'a> {
     /// Outlives every lock: what it leaves is removed when nobody waits any more.
     opened: Opened,
     run: Run<'a>,
-    /// The files that were to be frozen.
+    /// The files that had to be frozen.
     listed: Option<ServerFiles>,
     applier: Applier,
     /// What the server says that it has.
@@ -355,7 +355,7 @@ impl Freezer<'_> {
         ))))
     }
 
-    /// What the server lists by now, where DDL goes on: the lock's session would not wait for it.
+    /// What the server lists by now, where DDL continues: the lock's session would not wait for it.
     fn tables_now(&self) -> Result<ServerTables> {
         match &self.request.source {
             Source::Live(options) => tables::listed_now(options, &self.request.limits),

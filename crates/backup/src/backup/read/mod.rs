@@ -80,7 +80,7 @@ struct Shop<'a> {
 }
 
 impl Shop<'_> {
-    /// Waits as the rate says, unless everybody is to stop.
+    /// Waits as the rate says, unless everybody must stop.
     fn pace(&self, bytes: u64) {
         let stops = || self.failed.is_cancelled() || self.run.cancel.is_cancelled();
         self.rate.pace(bytes, stops);

@@ -56,7 +56,7 @@ impl Source {
         self.size
     }
 
-    /// Whether this is a block device: what of it is in use cannot be told from what is zeros.
+    /// Whether this is a block device: its used parts cannot be distinguished from zeros.
     pub(in crate::backup) fn is_device(&self) -> bool {
         self.metadata.file_type().is_block_device()
     }

@@ -79,7 +79,7 @@ pub(super) fn judge(
         let mut error = Error::new(
             ErrorKind::Differs,
             format!(
-                "{}; nothing was stored. The first: {first}",
+                "{} found; nothing was stored. First: {first}",
                 units::count(corrupt.len() as u64 + more, "corrupt page")
             ),
         );
@@ -90,7 +90,9 @@ pub(super) fn judge(
         {
             error = error.hint(remedy);
         }
-        return Err(error.hint("to keep a backup of what is left, add --keep-corrupt"));
+        return Err(error.hint(
+            "to make a backup anyway, with the corrupt pages as they are, add --keep-corrupt",
+        ));
     }
     Ok(corrupt)
 }

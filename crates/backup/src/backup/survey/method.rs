@@ -65,7 +65,7 @@ impl Durability {
 pub(in crate::backup) enum Method {
     /// Nothing writes: the server is stopped.
     Still,
-    /// The snapshot is the instant.
+    /// The snapshot is the point in time.
     Atomic,
     /// Data files are cloned while the server writes, the logs in the moment, and the checkpoint
     /// from before the first clone is put over the cloned log.
@@ -124,7 +124,7 @@ pub(in crate::backup) fn choose(facts: Facts) -> Result<Choice> {
         }
         _ => Method::Splice,
     };
-    // Its flush goes from file to file: one log would have what the other was not yet told.
+    // Its flush goes from file to file: one log would have what the other does not have yet.
     let drifts = facts.atomicity == Atomicity::Synced && facts.durability != Durability::Synced;
     // Where there is BACKUP STAGE, it is what a global read lock is made of as well.
     let aria_writes_on = facts.aria && facts.backup_stage;

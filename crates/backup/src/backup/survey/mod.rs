@@ -235,7 +235,7 @@ pub(super) fn choose(
         let refusal = Error::refused("the server's process was not found, so it cannot be paused")
             .hint("run evenkeel on the server's own host, as root or as its user");
         return Err(match choice.moment {
-            // Its locks let statements on such tables go on.
+            // Its locks let statements on such tables continue.
             method::Moment::BlockCommitAndStop => refusal
                 .hint("or convert the ENGINE=Aria tables to InnoDB: the pause is only for them"),
             _ => refusal.hint("or add --lock ftwrl, which makes writes wait instead"),

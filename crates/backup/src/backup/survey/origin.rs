@@ -92,7 +92,7 @@ pub(in crate::backup) fn refuse_other(repository: &Repository, now: &Origin) -> 
     };
     let (place, before) = (repository.place(), before.name());
     Err(
-        Error::usage(format!("{place} holds backups of {before}, and {how}"))
+        Error::usage(format!("{place} holds backups of {before}, but {how}"))
             .hint(
                 "use one repository per server: otherwise keep rules would remove one server's \
              backups in favor of the other's",

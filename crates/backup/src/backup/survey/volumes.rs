@@ -39,7 +39,7 @@ pub(in crate::backup) fn find(paths: &[PathBuf]) -> Result<ServerFiles> {
         .values()
         .next()
         .and_then(|(path, _)| path.parent())
-        .ok_or_else(|| Error::usage("no volume is named"))?
+        .ok_or_else(|| Error::usage("no volume was given"))?
         .to_owned();
     let files = files
         .into_iter()

@@ -141,7 +141,7 @@ impl State {
         self.waiting = None;
     }
 
-    /// Returns why the tool is to be ended, if it is.
+    /// Returns why the tool must be ended, if it is.
     fn overdue(&self, limits: &Limits, now: Instant) -> Option<Error> {
         let beyond = |begun: Option<Instant>, limit| begun.is_some_and(|at| now - at > limit);
         if beyond(self.waiting, limits.deadline) {

@@ -81,7 +81,7 @@ pub(super) enum Item {
 pub(super) struct FileRead {
     /// Whether whoever took what it holds had enough.
     pub(super) enough: bool,
-    /// The position behind its last event that no transaction goes on behind.
+    /// The position behind its last event that no transaction continues behind.
     pub(super) whole: u64,
 }
 

@@ -191,7 +191,7 @@ impl Staging {
         self.made.get().map_or(&self.place, |made| &made.path)
     }
 
-    /// Returns where that directory is, for others to be told.
+    /// Returns where that directory is, for messages to others.
     pub(super) fn place(&self) -> &Path {
         &self.place
     }
@@ -328,7 +328,7 @@ impl Staging {
         let held = self.dir().join(format!("{name}{HELD_SUFFIX}"));
         match fs::rename(held, into.join(name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(error).context(|| format!("failed to name {name}"))
+                Err(error).context(|| format!("failed to rename {name}"))
             }
             Err(_) if name == SYSTEM_SPACE => remove_file_if_there(&into.join(name)),
             _ => Ok(()),

@@ -12,7 +12,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// A report that will be written when there is something to tell. Made before the measurement: a file
-/// that cannot be written is told then, and a server that does not survive has told its settings.
+/// that cannot be written is reported then, and a server that does not survive has reported its
+/// settings.
 pub(super) struct Draft {
     file: File,
     path: PathBuf,

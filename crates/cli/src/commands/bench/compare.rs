@@ -76,7 +76,7 @@ pub(super) fn run(args: &BenchCompare, face: &Face) -> Result<u8> {
     }
     if values.is_empty() {
         return Err(Error::usage("the two sides have no value in common")
-            .hint("compare answers of the same bench, or name a value with --value /PLACE"));
+            .hint("compare results of the same benchmark, or name a value with --value /PLACE"));
     }
     let differs = values.iter().any(|value| value.verdict.is_real);
     face.answer(&Comparison { differs, values });
@@ -91,7 +91,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<Value>> {
         for document in Deserializer::from_reader(BufReader::new(file)).into_iter() {
             let document = document.map_err(|error| {
                 Error::usage(format!("{} is not JSON: {error}", path.display()))
-                    .hint("give it what a bench answered with --json")
+                    .hint("give the --json output of a benchmark")
             })?;
             all.push(document);
         }

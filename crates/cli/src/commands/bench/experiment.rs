@@ -43,7 +43,7 @@ pub(super) fn compression(args: &BenchCompression, face: &Face) -> Result<u8> {
 }
 
 pub(super) fn cache(args: &BenchCache, face: &Face) -> Result<u8> {
-    let directory = tempfile::tempdir().context(|| "failed to make a temporary directory")?;
+    let directory = tempfile::tempdir().context(|| "failed to create a temporary directory")?;
     measured(&args.common, face, |options, seed| {
         let request = CacheRequest {
             database: args.common.database.clone(),

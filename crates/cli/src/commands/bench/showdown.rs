@@ -127,7 +127,7 @@ fn methods(args: &BenchShowdown) -> Result<Vec<Method>> {
             .any(|method: &Method| method.name == *name)
         {
             return Err(
-                Error::usage(format!("there is a method called {name} already"))
+                Error::usage(format!("there is already a method called {name}"))
                     .hint("choose another name"),
             );
         }
@@ -136,7 +136,7 @@ fn methods(args: &BenchShowdown) -> Result<Vec<Method>> {
     for (name, command) in &args.restore {
         let Some(place) = own.iter().position(|method| method.name == *name) else {
             return Err(Error::usage(format!(
-                "--restore names {name}, which no --method does"
+                "--restore names {name}, but no --method does"
             )));
         };
         let method = own.swap_remove(place).restored_by(command)?;

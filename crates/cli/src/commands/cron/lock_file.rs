@@ -74,7 +74,7 @@ fn busy(path: &Path, wait: Option<Duration>) -> Error {
     let shown = path.display();
     let error = Error::new(ErrorKind::Busy, format!("another run holds {shown}"));
     match wait {
-        Some(wait) => error.hint(format!("waited for it for {}", units::duration(wait))),
+        Some(wait) => error.hint(format!("waited {} for it", units::duration(wait))),
         None => error.hint(
             "--wait waits for it, --busy-ok ends quietly; `fuser -v` on the file names the holder",
         ),

@@ -36,7 +36,7 @@ impl Log {
                 .mode(MODE)
                 .open(path)
                 .context(|| format!("failed to open the log {}", path.display()))?,
-            None => tempfile::tempfile().context(|| "failed to make a temporary log")?,
+            None => tempfile::tempfile().context(|| "failed to create a temporary log")?,
         };
         Ok(Self {
             file,

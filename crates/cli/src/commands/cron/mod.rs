@@ -45,9 +45,9 @@ pub fn run(args: &Cron, face: &Face) -> Result<u8> {
 
 /// Starts the command with both its outputs in one pipe, so that their lines keep their order.
 fn start(words: &[OsString]) -> Result<(Child, PipeReader)> {
-    let (reader, writer) = std::io::pipe().context(|| "failed to make a pipe")?;
+    let (reader, writer) = std::io::pipe().context(|| "failed to create a pipe")?;
     let mut command = child::command(words)?;
-    command.stdout(writer.try_clone().context(|| "failed to make a pipe")?);
+    command.stdout(writer.try_clone().context(|| "failed to create a pipe")?);
     command.stderr(writer);
     Ok((child::start(command)?, reader))
 }

@@ -1,8 +1,8 @@
 //! The demo's application: a bank whose every transaction keeps the total.
 //!
-//! Each client numbers its transfers and writes the number into the ledger in the same
-//! transaction, and keeps its own record of when it began and when it was told "committed". After
-//! a restore, that record says exactly which transfers must be there and which must not.
+//! Each client numbers its transfers and writes the number into the ledger in the same transaction,
+//! and keeps its own record of when it began and when the server acknowledged the commit. After a
+//! restore, that record says exactly which transfers must be there and which must not.
 
 use evenkeel_drive::{Outcome, Unit, Work};
 use evenkeel_op::{Context, Error, Result};

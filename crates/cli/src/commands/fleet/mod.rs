@@ -83,7 +83,7 @@ pub(super) fn run(args: &Fleet, face: &Face) -> Result<u8> {
     })
 }
 
-/// Does what is to be done for one server. Nothing that goes wrong with it concerns the others.
+/// Does what should be done for one server. Nothing that goes wrong with it concerns the others.
 fn work(
     index: usize,
     member: &settings::FleetMember,

@@ -1,4 +1,4 @@
-//! The processes that work for the servers, and how they are told to stop.
+//! The processes that work for the servers, and how they are stopped.
 
 use crate::child::{self, Ended};
 use crate::settings::FleetMember;
@@ -80,8 +80,8 @@ impl Processes {
         }
     }
 
-    /// Runs what is to be done for a server to its end; `None` when it was too late to begin. `line`
-    /// gets what it says meanwhile.
+    /// Runs what should be done for a server to its end; `None` when it was too late to begin.
+    /// `line` gets what it says meanwhile.
     pub(super) fn run(
         &self,
         member: &FleetMember,

@@ -1,4 +1,4 @@
-//! What is told of each verb: fields of its answer's JSON document, by their places there.
+//! What is reported about each verb: fields of its answer's JSON document, by their places there.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub(super) struct Kind {
     pub(super) prefix: &'static str,
     /// What the run is called in the help of its metrics.
     pub(super) run: &'static str,
-    /// What is told of the last run that had an answer.
+    /// What is reported about the last run that had an answer.
     pub(super) facts: &'static [Fact],
     /// Labels of the one metric that has words for values, by the fields of the document.
     pub(super) words: &'static [&'static str],
@@ -21,7 +21,7 @@ pub(super) struct Kind {
 #[derive(Debug)]
 pub(super) struct Fact {
     pub(super) name: &'static str,
-    /// Where the document has it; empty for what is told while the run goes on.
+    /// Where the document has it; empty for what is reported while the run continues.
     place: &'static str,
     pub(super) help: &'static str,
 }
@@ -39,7 +39,7 @@ impl Fact {
         }
     }
 
-    /// Whether a run that has ended says nothing of it, so that what was told before stays.
+    /// Whether a run that has ended says nothing of it, so that what was reported before stays.
     pub(super) fn stays(&self) -> bool {
         self.place.is_empty()
     }
@@ -49,7 +49,7 @@ const fn fact(name: &'static str, place: &'static str, help: &'static str) -> Fa
     Fact { name, place, help }
 }
 
-/// When everything that the server had sent was last in the repository.
+/// When the repository last had everything that the server had sent.
 pub(super) const CAUGHT_UP: &str = "caught_up_timestamp_seconds";
 
 /// A backup counts as one wherever it made a generation.
@@ -170,8 +170,12 @@ pub(super) const FORGET: Kind = Kind {
     run: "run that succeeded",
     facts: &[
         EXECUTED,
-        fact("forgotten", "/remove", "Generations that no rule holds."),
-        fact("kept", "/keep", "Generations that stay."),
+        fact(
+            "forgotten",
+            "/remove",
+            "Generations that no keep rule keeps.",
+        ),
+        fact("kept", "/keep", "Generations that are kept."),
     ],
     words: &[],
     is_success: |code| code == evenkeel_op::exit::DONE,
@@ -205,7 +209,7 @@ pub(super) const ARCHIVE: Kind = Kind {
         fact(
             CAUGHT_UP,
             "",
-            "When everything that the server had sent was last in the repository.",
+            "When the repository last had everything that the server had sent.",
         ),
         fact("segments", "/segments", "Segments written."),
         fact("transactions", "/transactions", "Transactions in them."),

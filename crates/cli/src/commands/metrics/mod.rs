@@ -81,8 +81,8 @@ impl Watch {
         let _ = self.tell(error.kind().exit_code(), None, face);
     }
 
-    /// Does the work, whose answer goes to the face, and tells how it ended. Where that cannot be told, the exit code
-    /// of work that was done is 3.
+    /// Does the work, whose answer goes to the face, and tells how it ended. If that cannot be reported, the exit
+    /// code of work that was done is 3.
     pub(super) fn over(&self, face: &Face, work: impl FnOnce() -> Result<u8>) -> Result<u8> {
         face.keep_answer();
         self.follow(face);
@@ -95,7 +95,7 @@ impl Watch {
         }
     }
 
-    /// Tells how a run ended. An error when that could not be told; it was warned of.
+    /// Tells how a run ended. An error if that could not be reported; a warning was given.
     pub(super) fn tell(&self, exit_code: u8, answer: Option<&Value>, face: &Face) -> Result<()> {
         let ended = Ended {
             kind: self.kind,
@@ -113,7 +113,7 @@ impl Watch {
         written
     }
 
-    /// Writes the file while the run goes on, as often as it says that it has caught up.
+    /// Writes the file while the run continues, as often as it says that it has caught up.
     fn follow(&self, face: &Face) {
         let watch = self.clone();
         let written: Mutex<Option<Instant>> = Mutex::new(None);
@@ -127,13 +127,13 @@ impl Watch {
             }
             *written = Some(Instant::now());
             let value = (CAUGHT_UP, *unix_s);
-            // The end is told with a warning; until then the file is seen to be old.
+            // The end is reported with a warning; until then the file looks old.
             let _ = watch
                 .update(|former| text::meanwhile(watch.kind, &watch.repository, value, former));
         });
     }
 
-    /// Tells that a run that was told of as done is done in part.
+    /// Reports that a run that was reported as done is done only in part.
     pub(super) fn fell_short(&self) {
         let code = (text::EXIT_CODE, f64::from(exit::PARTIAL));
         // The exit code says it too.

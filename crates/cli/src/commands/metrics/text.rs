@@ -5,7 +5,7 @@ use super::kind::Kind;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What is told of every run.
+/// What is reported about every run.
 const OF_RUNS: [(&str, &str); 3] = [
     ("last_run_timestamp_seconds", "When the last run ended."),
     (EXIT_CODE, "The last run's exit code."),
@@ -21,7 +21,7 @@ pub(super) fn text(ended: &Ended<'_>, former: &str) -> String {
     let kind = ended.kind;
     let mut values = kept(kind, ended.repository, former);
     if let Some(answer) = ended.answer {
-        // Of two answers none is told half.
+        // Neither of two answers is reported in part.
         values.retain(|name, _| *name == SUCCESS || stays(kind, name));
         let facts = kind.facts.iter();
         values.extend(facts.filter_map(|fact| Some((fact.name, fact.of(answer)?))));
@@ -39,7 +39,7 @@ pub(super) fn text(ended: &Ended<'_>, former: &str) -> String {
     write(kind, ended.repository, &values, info(ended, former), former)
 }
 
-/// Returns the whole file with one value changed, of a run that goes on.
+/// Returns the whole file with one value changed, of a run that continues.
 pub(super) fn meanwhile(
     kind: &Kind,
     repository: &str,
@@ -76,7 +76,7 @@ fn write(
     }
     if let Some(info) = info {
         text.push_str(&format!(
-            "# HELP {prefix}info What the last run that had an answer was of.\n\
+            "# HELP {prefix}info What the last run with a result was for.\n\
              # TYPE {prefix}info gauge\n{info}\n"
         ));
     }

@@ -212,7 +212,7 @@ fn in_source(source: &SourceCoordinates) -> String {
         (Some(file), Some(position)) => {
             text.push_str(&format!(", was at {file}:{position} there"));
         }
-        _ if source.goes_by_gtid() => text.push_str(", goes on by GTID"),
+        _ if source.goes_by_gtid() => text.push_str(", resumes by GTID"),
         _ => text.push_str(", position there not known"),
     }
     if let Some(gtid) = &source.gtid {

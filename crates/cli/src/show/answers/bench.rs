@@ -60,7 +60,7 @@ fn gained(ratio: f64) -> String {
     match ratio {
         _ if ratio <= 0.5 => format!("with prewarm a start is {:.1} times as fast", 1.0 / ratio),
         _ if ratio < 0.97 => format!("with prewarm a start takes {percent:.0} % of the time"),
-        _ if ratio <= 1.03 => "prewarm makes next to no difference".to_owned(),
+        _ if ratio <= 1.03 => "prewarm makes almost no difference".to_owned(),
         _ => format!("with prewarm a start takes longer, {percent:.0} % of the time: leave it out"),
     }
 }
@@ -87,7 +87,7 @@ mod tests {
         let expected = [
             "with prewarm a start is 20.0 times as fast",
             "with prewarm a start takes 90 % of the time",
-            "prewarm makes next to no difference",
+            "prewarm makes almost no difference",
             "with prewarm a start takes longer, 120 % of the time: leave it out",
         ];
         assert_eq!(said, expected);

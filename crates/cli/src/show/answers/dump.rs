@@ -31,13 +31,13 @@ pub struct DumpAnswer {
     pub lock_ms: f64,
     /// Of it, how long writes or commits were paused.
     pub write_pause_ms: f64,
-    /// Where in the binary log the dump's instant is.
+    /// Where in the binary log the dump's point in time is.
     pub coordinates: Coordinates,
     /// System-versioned tables of which only the rows of today were dumped, by schema and name.
     pub history_left_out: Vec<String>,
     /// What became of the files that were there; null where none were.
     pub resumed: Option<ResumedDump>,
-    /// What was masked; null: nothing was to be.
+    /// What was masked; null: nothing.
     pub masked: Option<MaskedDump>,
 }
 

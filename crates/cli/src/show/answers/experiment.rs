@@ -12,7 +12,7 @@ impl Answer for ExperimentReport {
 
     fn text(&self) -> String {
         let mut text = format!(
-            "{} Each way was run {} (--seed {}).\n",
+            "{} Each variant was run {} (--seed {}).\n",
             self.did,
             units::count(self.repeat, "time"),
             self.seed

@@ -71,9 +71,9 @@ impl Member {
         match self.in_a_line() {
             Some(line) => line,
             None if self.answer.is_null() && code == exit::DONE => "done".to_owned(),
-            None if self.answer.is_null() => "ended without an answer".to_owned(),
-            None if code == exit::DONE => "done, see its answer".to_owned(),
-            None => "see its answer".to_owned(),
+            None if self.answer.is_null() => "ended without output".to_owned(),
+            None if code == exit::DONE => "done, see its output".to_owned(),
+            None => "see its output".to_owned(),
         }
     }
 
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(member(Some(13), failed).outcome(), "down");
         assert_eq!(
             member(Some(137), Value::Null).outcome(),
-            "ended without an answer"
+            "ended without output"
         );
         let not_begun = member(None, Value::Null);
         assert_eq!(not_begun.outcome(), "not begun");

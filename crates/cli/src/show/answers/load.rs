@@ -22,7 +22,7 @@ pub struct LoadAnswer {
     pub rows: u64,
     /// Bytes of rows before they were packed; of another program's packed files, as they are.
     pub bytes: u64,
-    /// Which instant of its server's binary log the dump shows.
+    /// Which point in time of its server's binary log the dump shows.
     pub coordinates: Coordinates,
     /// Files of rows.
     pub chunks: u64,
@@ -103,8 +103,8 @@ impl Answer for LoadAnswer {
         }
         if !self.failed.is_empty() {
             text.push_str(
-                "run it again to try these once more; or be content and drop the database \
-                 evenkeel_load\n",
+                "run it again to retry these; or accept the result and drop \
+                 the database evenkeel_load\n",
             );
         }
         text

@@ -61,7 +61,7 @@ impl PluginInstallAnswer {
         for (what, names, place) in [
             (verb("wrote", "would write"), &self.written, directory),
             (verb("dropped", "would drop"), &self.dropped, ""),
-            (verb("made", "would make"), &self.created, ""),
+            (verb("created", "would create"), &self.created, ""),
             (verb("removed", "would remove"), &self.removed, directory),
         ] {
             for name in names {

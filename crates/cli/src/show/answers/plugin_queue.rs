@@ -67,14 +67,14 @@ impl QueueInstallAnswer {
         }
         if let Some(library) = &self.uninstalled {
             let what = format!("the engine QUEUE of {library}");
-            step("took out", "would take out", what);
+            step("uninstalled", "would uninstall", what);
         }
         if let Some(library) = &self.installed {
             let what = format!("the engine QUEUE of {library}");
-            step("put in", "would put in", what);
+            step("installed", "would install", what);
         }
         for name in &self.created {
-            step("made", "would make", format!("function {name}()"));
+            step("created", "would create", format!("function {name}()"));
         }
         for name in &self.removed {
             step("removed", "would remove", format!("{directory}/{name}"));

@@ -43,8 +43,8 @@ impl QueueSqlInstallAnswer {
         let mut out = String::new();
         let steps = [
             ("dropped", "would drop", "routines", &self.dropped),
-            ("made", "would make", "tables", &self.created_tables),
-            ("made", "would make", "routines", &self.created),
+            ("created", "would create", "tables", &self.created_tables),
+            ("created", "would create", "routines", &self.created),
             ("dropped", "would drop", "tables", &self.dropped_tables),
         ];
         for (done, planned, what, names) in steps {

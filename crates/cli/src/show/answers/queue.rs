@@ -112,11 +112,9 @@ fn of_owners(one: &QueueNumbers) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// What is told of each queue that can be read.
+/// What is reported about each queue that can be read.
 const METRICS: [Metric; 8] = [
-    ("rows", "gauge", "Rows that are there.", |one| {
-        once(one.rows)
-    }),
+    ("rows", "gauge", "Rows in the queue.", |one| once(one.rows)),
     ("rows_owned", "gauge", "Rows that a consumer owns.", |one| {
         once(one.owned)
     }),
@@ -221,7 +219,7 @@ impl Answer for Peeked {
     }
 }
 
-/// A cell on one line, and not for ever.
+/// A cell on one line, and not forever.
 fn shown(cell: Option<&str>) -> String {
     let Some(text) = cell else {
         return "NULL".to_owned();
@@ -351,7 +349,7 @@ impl Answer for QueueSalvageAnswer {
     }
 }
 
-/// What is to be said of one table's files.
+/// What should be said of one table's files.
 fn table(found: &TableFiles) -> String {
     if let Some(problem) = &found.problem {
         return format!("{}: LOST: {problem}\n", found.table);

@@ -104,7 +104,7 @@ fn at_point(point: &PointReport) -> String {
             Why::Library => {
                 "left out, because no library is loaded here: run it on the restored server"
             }
-            Why::File => "reads a file of the source, and gives NULL here: check the result",
+            Why::File => "reads a file on the source, and returns NULL here: check the result",
         };
         text.push_str(&format!(
             "  not replayed as on the source: {} at {}\n    {what}\n",

@@ -38,7 +38,7 @@ impl Answer for ShowdownReport {
             }
             if method.outlasts {
                 text.push_str(&format!(
-                    "{name}: its backup outlasted the measurement, and ended without load; use a \
+                    "{name}: its backup took longer than the measurement, and finished without load; use a \
                      longer -l\n"
                 ));
             }
@@ -60,7 +60,7 @@ impl Answer for ShowdownReport {
         }
         if !self.is_specified {
             text.push_str(
-                "a look at whether it works, not a measurement: the tables are too small\n",
+                "this shows only that it works, and is not a measurement: the tables are too small\n",
             );
         }
         text

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How often a phase that goes on says how far it is.
+/// How often a phase that continues says how far it is.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// Writes a line when a phase starts, every thirty seconds while it lasts, and for what is worth

@@ -36,7 +36,7 @@ impl Phase {
         self.unit
     }
 
-    /// What is to be done.
+    /// What should be done.
     pub(super) fn first_line(&self) -> String {
         match self.total {
             Some(total) => format!("{}, {}", self.name, amount(total, self.unit)),

@@ -5,7 +5,7 @@ use evenkeel_transport::{Far, Word};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Small steps are told together, this often.
+/// Small steps are reported together, this often.
 const EVERY: Duration = Duration::from_millis(100);
 
 /// Tells events over the link.
@@ -14,7 +14,7 @@ pub(in crate::show) struct Told {
     untold: Mutex<Untold>,
 }
 
-/// Steps that were not told yet.
+/// Steps that were not reported yet.
 struct Untold {
     by: u64,
     told: Instant,

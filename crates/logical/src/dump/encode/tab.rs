@@ -1,6 +1,6 @@
 //! Tab-separated text: `\N` is NULL, and a backslash escapes itself, tab, newline and zero. That is
-//! what LOAD DATA reads when it is told nothing; the bytes are the columns' own, so it is to be told
-//! `CHARACTER SET binary`.
+//! what LOAD DATA reads by default; the bytes are the columns' own, so it must be told `CHARACTER
+//! SET binary`.
 
 use super::escapes::{Escapes, escaped};
 use crate::dump::table::Table;

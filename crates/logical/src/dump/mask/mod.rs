@@ -140,7 +140,7 @@ impl Masks {
                     definition: Definition::of(&table.create).ok_or_else(|| {
                         let shown = format!("{}.{}", database.name, table.name);
                         Error::usage(format!(
-                            "the text of {shown} is not understood, so nothing can be masked beside it"
+                            "evenkeel does not understand the definition of {shown}, so it cannot mask anything in that table"
                         ))
                         .hint("leave it out with --exclude")
                     })?,
@@ -167,8 +167,9 @@ impl Masks {
         }
         match self.rules.iter().zip(used).find(|(_, used)| !used) {
             Some((rule, _)) => Err(
-                Error::usage(format!("{rule} matches no column of this dump"))
-                    .hint("a pattern matches SCHEMA.TABLE.COLUMN in whole: 'shop\\.users\\.email'"),
+                Error::usage(format!("{rule} matches no column of this dump")).hint(
+                    "a pattern must match the complete SCHEMA.TABLE.COLUMN: 'shop\\.users\\.email'",
+                ),
             ),
             None => Ok(sites),
         }
@@ -186,7 +187,7 @@ impl Masks {
                 Some(first) if first.way != rule.way => {
                     return Err(
                         Error::usage(format!("{first} and {rule} both match {shown}"))
-                            .hint("give each column one way"),
+                            .hint("choose one way for each column"),
                     );
                 }
                 _ => found = Some(rule),

@@ -68,7 +68,7 @@ impl RowMask {
         self.taken = None;
     }
 
-    /// Takes a part of it, and gives what is to be written.
+    /// Takes a part of it, and gives what should be written.
     pub(in crate::dump) fn part(
         &mut self,
         part: CellPart<'_>,

@@ -68,7 +68,7 @@ impl Site<'_> {
                 return Err(self
                     .refused_for(
                         name,
-                        "is computed with in a unique key, which may fail with masked values",
+                        "is in an expression of a unique key, which may fail with masked values",
                     )
                     .hint(HINT));
             }
@@ -99,7 +99,7 @@ impl Site<'_> {
                     continue;
                 }
                 return Err(self
-                    .refused_for(name, "has a CHECK, which masked values may not meet")
+                    .refused_for(name, "has a CHECK, which masked values may violate")
                     .hint("drop the CHECK before the dump, or leave the column as it is"));
             }
         }
@@ -124,12 +124,12 @@ impl Site<'_> {
         Err(self
             .refused_for(
                 name,
-                "decides which partition a row is in, and the table's text has values of it",
+                "decides which partition a row is in, and the table's definition contains values of it",
             )
             .hint("leave the column as it is, or the table out with --exclude"))
     }
 
-    /// A computed column that is to be masked must show nothing but what is masked.
+    /// A computed column that should be masked must show nothing but what is masked.
     fn shown_by_others(&self) -> Result<()> {
         for (column, rule) in &self.computed {
             if !self.shows_masked_only(column, self.columns.len()) {
@@ -143,7 +143,7 @@ impl Site<'_> {
         self.refused(
             column,
             rule,
-            "is computed by the server, from columns that are not all masked",
+            "is a generated column, and not all of the columns that it is computed from are masked",
         )
         .hint("mask the columns that it is computed from")
     }
@@ -213,10 +213,7 @@ pub(super) fn check_joins(sites: &[Site<'_>]) -> Result<()> {
             for (column, referenced) in key.columns.iter().zip(&key.referenced) {
                 if tainted.contains(column) {
                     return Err(child
-                        .refused_for(
-                            column,
-                            "is what a column with a foreign key is computed from",
-                        )
+                        .refused_for(column, "is used to compute a column that has a foreign key")
                         .hint("leave the column as it is"));
                 }
                 let here = child.chosen.get(column);
@@ -266,10 +263,10 @@ fn torn(
         ),
     };
     Error::usage(format!(
-        "{rule}a foreign key leads from {} to {other}, and they are not masked alike",
+        "{rule}a foreign key refers from {} to {other}, but they are not masked in the same way",
         child.shown(column)
     ))
-    .hint("mask both the same way, with hash, email or shape, and with columns of the same length")
+    .hint("mask both in the same way, with hash, email or shape, and give both columns the same length")
 }
 
 fn parent<'s, 'r>(sites: &'s [Site<'r>], child: &Site<'_>, key: &Foreign) -> Option<&'s Site<'r>> {

@@ -77,7 +77,7 @@ impl Rule {
         let columns = Regex::new(&format!("^(?:{columns})$")).map_err(|error| {
             Error::usage(format!("'{columns}' is not a regular expression"))
                 .because(error)
-                .hint("a pattern matches SCHEMA.TABLE.COLUMN in whole: 'shop\\..*\\.email'")
+                .hint("a pattern must match the complete SCHEMA.TABLE.COLUMN: 'shop\\..*\\.email'")
         })?;
         Ok(Self {
             typed: text.to_owned(),

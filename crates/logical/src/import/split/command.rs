@@ -15,7 +15,7 @@ pub enum Command {
     Delimiter(Vec<u8>),
     /// Read this file no further.
     Quit,
-    /// From here on no file is to be run.
+    /// From here on no file must be run.
     Sandbox,
     /// Shows something, or changes how things are shown: nothing to do.
     Nothing,
@@ -95,10 +95,10 @@ impl Name {
             Self::Sandbox => Command::Sandbox,
             Self::Show | Self::Display => Command::Nothing,
             Self::Runs => Command::Refused(format!(
-                "{shown} would run a program on this host, and import runs none"
+                "{shown} would run a program on this host, and import does not run programs"
             )),
             Self::Reconnects => Command::Refused(format!(
-                "{shown} would start another session, and import keeps its own"
+                "{shown} would start another session, and import does not change sessions"
             )),
         }
     }

@@ -245,7 +245,7 @@ impl<R: Read> Splitter<R> {
         let text = &self.buffer[text];
         if !self.binary && memchr(0, text).is_some() {
             return Err(
-                Error::failed("the statement has a zero byte, as clients refuse it").hint(
+                Error::failed("the statement has a zero byte, which clients refuse").hint(
                     "if it belongs there, use --binary-mode; if the file is UTF-16, convert it to UTF-8",
                 ),
             );
@@ -528,7 +528,7 @@ impl<R: Read> Splitter<R> {
                 let shown = char::from(letter).escape_default();
                 Step::Command(match command {
                     refused @ Command::Refused(_) => refused,
-                    _ => Command::Refused(format!("\\{shown} stands inside a statement")),
+                    _ => Command::Refused(format!("\\{shown} is inside a statement")),
                 })
             }
         }

@@ -34,8 +34,7 @@ impl Found {
         let mut text = Vec::new();
         let read = from.take(DEFINITIONS_MAX + 1).read_to_end(&mut text);
         if read.context(failed)? as u64 > DEFINITIONS_MAX {
-            return Err(Error::failed(failed())
-                .hint("it is longer than any file of definitions: is it one?"));
+            return Err(Error::failed(failed()).hint("it is too long for a file of definitions"));
         }
         Ok(text)
     }
@@ -157,7 +156,7 @@ impl Files {
 
 fn not_understood(names: &[String]) -> Error {
     Error::refused(format!(
-        "{} of the directory's files are not understood: {}",
+        "evenkeel does not understand {} of the directory's files: {}",
         names.len(),
         listed(names)
     ))

@@ -51,7 +51,7 @@ pub(super) fn loaded_files(
             let one = loaded_file(&whole, names.as_deref(), columns);
             found.push(one.ok_or_else(|| {
                 Error::refused(format!("a statement is not understood: {whole}")).hint(
-                    "load knows LOAD DATA statements that name a file and a character set, or have SET NAMES before them",
+                    "load understands only LOAD DATA statements that name a file and a character set, or that follow SET NAMES",
                 )
             })?);
         }
@@ -60,7 +60,7 @@ pub(super) fn loaded_files(
     match strange {
         _ if found.is_empty() => Ok(None),
         Some(set) => Err(Error::refused(format!(
-            "a file of rows sets what load does not: {set}"
+            "a file of rows has settings that load does not support: {set}"
         ))),
         None => Ok(Some(found)),
     }

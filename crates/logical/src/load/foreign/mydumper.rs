@@ -99,7 +99,7 @@ fn schemas(
         false => Ok(homes),
         true => Err(
             Error::refused("the directory has no definitions of schemas")
-                .hint("load takes whole dumps: run mydumper without --no-schemas"),
+                .hint("load needs a complete dump: run mydumper without --no-schemas"),
         ),
     }
 }
@@ -222,7 +222,7 @@ fn table(
     });
     if let Some(table) = local {
         return Err(Error::refused(format!(
-            "the times of {home}.{} are in the time zone of that server, and nothing says which",
+            "the times of {home}.{} are in the time zone of that server, which the dump does not name",
             table.name
         ))
         .hint("run mydumper without --skip-tz-utc, or leave the table out of its dump"));

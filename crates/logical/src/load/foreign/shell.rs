@@ -133,13 +133,13 @@ pub(super) fn open(dir: &Path) -> Result<Whole> {
     let major = overview.version.split('.').next().unwrap_or_default();
     if !VERSIONS.contains(&major) {
         return Err(Error::refused(format!(
-            "the dump is of version {} of MySQL Shell's format, which is not known here",
+            "the dump is of version {} of MySQL Shell's format, which evenkeel does not know",
             overview.version
         )));
     }
     if !overview.tz_utc {
         return Err(Error::refused(
-            "the dump's times are in the time zone of its server, and nothing says which",
+            "the dump's times are in the time zone of its server, which the dump does not name",
         )
         .hint("dump with tzUtc: true"));
     }
@@ -193,7 +193,7 @@ fn json<T: for<'de> Deserialize<'de>>(found: &Found, identity: &mut Vec<u8>) -> 
 
 fn without_definitions(what: &str) -> Error {
     Error::refused(format!("the dump has no definition of {what}"))
-        .hint("load takes whole dumps: dump without dataOnly")
+        .hint("load needs a complete dump: dump without dataOnly")
 }
 
 impl Reader {
@@ -337,7 +337,7 @@ impl Options {
                 .find(|known| how.eq_ignore_ascii_case(known));
             let how = how.ok_or_else(|| {
                 Error::refused(format!(
-                    "the column {column} of {schema}.{table} is written in a way that is not known here"
+                    "the column {column} of {schema}.{table} is written in a form that evenkeel does not know"
                 ))
             })?;
             targets.push(format!("@v{}", sets.len()));

@@ -60,7 +60,7 @@ fn one(reader: &mut Reader<'_>, account: Account, role: bool) -> Result<Option<A
             Err(error) => return Err(evenkeel_server::connect::query_error(&error, &sql)),
         };
         let text = rows.first().and_then(|row| row.first());
-        let text = text.ok_or_else(|| Error::failed("the server does not give its text"))?;
+        let text = text.ok_or_else(|| Error::failed("the server does not show its definition"))?;
         let (create, roles) = without_default_roles(text)
             .ok_or_else(|| Error::failed("its CREATE USER statement is not understood"))?;
         if let Some(roles) = roles {

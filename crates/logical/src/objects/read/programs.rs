@@ -117,7 +117,7 @@ fn one(
     };
     let create = row.bytes(column).filter(|create| !create.is_empty());
     let create = create.ok_or_else(|| {
-        Error::refused(format!("the server does not give the text of {what}")).hint(format!(
+        Error::refused(format!("the server does not show the definition of {what}")).hint(format!(
             "grant {} to the account, or leave it out with --exclude",
             kind.sql()
         ))

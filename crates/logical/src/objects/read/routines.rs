@@ -14,7 +14,7 @@ const KINDS: [(Kind, &str, &str); 4] = [
     (Kind::Procedure, "PROCEDURE", "Create Procedure"),
 ];
 
-/// How to go on without the privilege.
+/// How to continue without the privilege.
 const WAY_OUT: &str = "leave routines out (--no-routines)";
 
 /// Reads the routines of a schema, by kind and name.

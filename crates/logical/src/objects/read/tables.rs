@@ -88,7 +88,7 @@ fn create(reader: &mut Reader<'_>, database: &str, name: &str) -> Result<Option<
     };
     let create = row.bytes("Create Table").ok_or_else(|| {
         Error::failed(format!(
-            "the server does not give the text of table {database}.{name}"
+            "the server does not show the definition of table {database}.{name}"
         ))
     })?;
     Ok(Some(create.to_vec()))
@@ -111,7 +111,7 @@ fn sequence(reader: &mut Reader<'_>, database: &str, name: &str) -> Result<Optio
     let create = shown.bytes("Create Table").unwrap_or_default().to_vec();
     if create.is_empty() {
         return Err(Error::failed(format!(
-            "the server does not give the text of sequence {database}.{name}"
+            "the server does not show the definition of sequence {database}.{name}"
         )));
     }
     Ok(Some(Sequence {

@@ -148,7 +148,7 @@ fn find(create: &[u8]) -> Option<(usize, usize)> {
     let user = tokens.next()?;
     let mut end = user.end;
     if user.is_word(create, "CURRENT_USER") || tokens.peek()?.is_sign(b'@') {
-        // A bare host may have dots and dashes: it goes on until the next blank.
+        // A bare host may have dots and dashes: it continues until the next blank.
         let mut quoted = false;
         while let Some(next) = tokens.next_if(|next: &Token| next.start == end && !quoted) {
             quoted = matches!(next.kind, Kind::Name | Kind::Text);

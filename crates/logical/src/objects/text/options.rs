@@ -1,4 +1,4 @@
-//! Options of a table that may have to go on another host.
+//! Options of a table that may have to continue another host.
 
 use super::token::{Kind, Token, all_tokens};
 

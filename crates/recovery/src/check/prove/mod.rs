@@ -1,6 +1,6 @@
 //! Is this copy the version that a damaged page was?
 //!
-//! A page carries its LSN twice and, unless told otherwise, a checksum of all its bytes: at its
+//! A page carries its LSN twice and, unless configured otherwise, a checksum of all its bytes: at its
 //! beginning and at its end. Damage that spares one of the ends leaves there the LSN and the checksum of
 //! the page *as it was written*. A sound copy with the same LSN and the same checksum holds the same
 //! bytes. So it is exactly what the page was, and right in its place whatever the log holds: the log was

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How many files that could not be read are told of by name.
+/// How many files that could not be read are reported by name.
 const NAMED_MAX: usize = 20;
 
 /// What ended the reading before its end.

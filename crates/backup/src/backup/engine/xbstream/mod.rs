@@ -14,7 +14,7 @@
 //!    crc32                     4   as zlib's; of the map and the payload
 //!    of xtrabackup's S: per entry: bytes of hole 4, bytes of payload after it 4
 //!    payload
-//!    of mariadb-backup's S: offset in the file at which it goes on  8
+//!    of mariadb-backup's S: offset in the file at which it continues  8
 //! ```
 //!
 //! S means bytes with holes to the one, and a step back to the other: when Aria begins a new log while the
@@ -83,7 +83,7 @@ pub(super) fn read(input: impl Read, maker: HotCopyTool, sink: &mut impl Sink) -
     match reader.open.keys().min() {
         None => Ok(reader.totals),
         Some(path) => Err(Error::failed(format!(
-            "the stream ends before '{path}' does, and {} files in all",
+            "the stream ends before '{path}' is complete; {} files are incomplete in total",
             reader.open.len()
         ))),
     }
@@ -126,7 +126,7 @@ impl<R: Read> Reader<R> {
             return Ok(false);
         }
         if head[..8] != *MAGIC {
-            return Err(self.damaged("no chunk begins where one should"));
+            return Err(self.damaged("there is no chunk where one should begin"));
         }
         let kind = head[9];
         let path = self.path(u32_at(&head, 10))?;
@@ -190,7 +190,7 @@ impl<R: Read> Reader<R> {
         let holes: u64 = map.iter().map(|stretch| stretch.hole).sum();
         if mapped != length {
             return Err(self.damaged(&format!(
-                "the map of '{path}' is of {mapped} bytes, its payload of {length}"
+                "the map of '{path}' covers {mapped} bytes, but its payload has {length}"
             )));
         }
         if let Some(stretch) = map.iter().find(|stretch| stretch.hole > HOLE_MAX) {
@@ -231,7 +231,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Reads where a file goes on: within what was given of it.
+    /// Reads where a file continues: within what was given of it.
     fn step(&mut self, path: String) -> Result<()> {
         let next = self.number::<8>()?;
         let end = self.open.get(&path).copied().unwrap_or_default().end;
@@ -254,7 +254,7 @@ impl<R: Read> Reader<R> {
     ) -> Result<()> {
         if length > CHANGE_MAX || next + length > end {
             return Err(self.damaged(&format!(
-                "{length} bytes of '{path}' come a second time, from byte {next} of {end}"
+                "{length} bytes of '{path}' are repeated, from byte {next} of {end}"
             )));
         }
         let mut bytes = vec![0; length as usize];

@@ -154,7 +154,7 @@ fn headers_that_are_written_late_take_the_place_of_those_sent() {
         ),
         (
             [log, step("log", 24), payload("log", 24, b"ee")],
-            "a second time",
+            "are repeated",
         ),
     ] {
         let error = files_by(HotCopyTool::MariaDbBackup, &stream.concat()).unwrap_err();
@@ -206,7 +206,7 @@ fn what_contradicts_itself_is_an_error() {
     unknown[8] = 1;
     unknown[9] = b'R';
     let cases: [(&str, Vec<u8>, &str); 14] = [
-        ("no magic", b"XBSTCK02".repeat(3), "no chunk begins"),
+        ("no magic", b"XBSTCK02".repeat(3), "there is no chunk"),
         (
             "wrong crc32",
             [wrong_crc, end("a")].concat(),

@@ -26,7 +26,7 @@ const FORGOTTEN: Duration = LONGEST_REST.saturating_mul(2);
 /// What the reading and the watching thread tell each other.
 #[derive(Debug, Default)]
 struct State {
-    /// Nothing is to be announced.
+    /// Nothing needs to be announced.
     resting: bool,
     /// Nothing is announced any more.
     at_rest: bool,
@@ -186,7 +186,7 @@ fn start(options: &ConnectOptions, limit: u8, gate: &Arc<Gate>) -> Result<()> {
     Ok(())
 }
 
-/// Watches until reading ends; if watching fails, lets reading go on.
+/// Watches until reading ends; if watching fails, lets reading continue.
 fn run(gate: &Gate, pace: Pace, count: impl FnMut() -> Result<u64>) {
     let result = watch(gate, pace, count);
     gate.lock()

@@ -1,5 +1,5 @@
 //! A text in which a schema is called otherwise. Names are exchanged where lexing decides that they are
-//! a schema's; what it cannot decide is left as it is, and told.
+//! a schema's; what it cannot decide is left unchanged and reported.
 //!
 //! A name with a dot behind it is a schema's or a table's: `shop.orders`, `orders.id`. With two dots, in
 //! front of parentheses and where tables are listed it is a schema's. Elsewhere it is a table's, an
@@ -10,7 +10,7 @@ use crate::objects::Kind;
 use evenkeel_server::connect::quote_name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How schemas are called, and how they are to be.
+/// How schemas are called, and how they should be.
 #[derive(Debug, Clone, Default)]
 pub(in crate::objects) struct Names {
     /// The new name by the old one.

@@ -39,7 +39,7 @@ struct Definition {
 ///
 /// Returns `None` for whatever is not understood to the last token, and for tables that gain nothing
 /// or could come out different: engines other than InnoDB, system-versioned tables, periods. Those
-/// are to be created whole.
+/// must be created whole.
 #[must_use]
 pub fn split_table(create: &[u8]) -> Option<SplitTable> {
     let tokens = all_tokens(create)?;
