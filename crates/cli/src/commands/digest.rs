@@ -8,7 +8,7 @@ use crate::show::answers::{DigestAnswer, DigestedFile, earlier_digest};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_report::About;
-use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
+use evenkeel_traffic::digest::fingerprint::{Mode, Rules};
 use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Options};
 use evenkeel_traffic::source::{GeneralLog, Input, Kind, SlowLog};
 use evenkeel_traffic::{Filter, Source, Statement};
@@ -26,7 +26,7 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
     let options = Options {
         classes: args.classes as usize,
         rules,
-        mode: mode(&args.sql_mode),
+        mode: Mode::of(&args.sql_mode),
         filter: filter(args)?,
     };
     // What cannot be read or written is said before an hour of reading.
@@ -142,29 +142,6 @@ fn read(input: Input, kind: Kind, digest: &mut Digest, face: &Face) -> Result<Di
         entries: coverage.statements,
         unreadable: coverage.undecodable,
     })
-}
-
-fn mode(names: &str) -> SqlMode {
-    let has = |mode: &str| {
-        names
-            .split(',')
-            .any(|name| name.trim().eq_ignore_ascii_case(mode))
-    };
-    SqlMode {
-        // These modes are made of several, of which it is one.
-        ansi_quotes: [
-            "ANSI_QUOTES",
-            "ANSI",
-            "ORACLE",
-            "MSSQL",
-            "DB2",
-            "POSTGRESQL",
-            "MAXDB",
-        ]
-        .iter()
-        .any(|one| has(one)),
-        no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
-    }
 }
 
 fn filter(args: &args::Digest) -> Result<Filter> {

@@ -18,7 +18,7 @@ pub use page::page;
 pub use series::{Bucket, INTERVALS, Series};
 
 use crate::{Command, Filter, Statement};
-use fingerprint::{Rules, SqlMode, fingerprint, prepared};
+use fingerprint::{Mode, Rules, fingerprint, prepared};
 use std::collections::HashMap;
 
 /// How statements are to be summed up.
@@ -29,7 +29,7 @@ pub struct Options {
     /// By which rules they are alike.
     pub rules: Rules,
     /// How the server reads statements.
-    pub mode: SqlMode,
+    pub mode: Mode,
     /// Which are counted at all.
     pub filter: Filter,
 }
