@@ -142,9 +142,9 @@ impl<'a> Iterator for Lexemes<'a> {
         let token = loop {
             let token = self.tokens.next_code();
             self.begin = token.map_or(self.tokens.at, |token| token.start);
-            match token?.kind {
-                Kind::Gate | Kind::GateEnd => {}
-                _ => break token?,
+            let token = token?;
+            if !token.is_gate() {
+                break token;
             }
         };
         let lexeme = match token.kind {

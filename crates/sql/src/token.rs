@@ -57,6 +57,12 @@ impl Token {
         self.kind == Kind::Sign(sign)
     }
 
+    /// Returns whether it is a mark of an executed comment.
+    #[must_use]
+    pub const fn is_gate(&self) -> bool {
+        matches!(self.kind, Kind::Gate | Kind::GateEnd)
+    }
+
     /// Returns whether it is neither white space nor a comment.
     #[must_use]
     pub const fn is_code(&self) -> bool {
