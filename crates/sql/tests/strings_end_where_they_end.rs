@@ -39,6 +39,12 @@ fn end_of(inside: Inside, text: &[u8], mode: Mode) -> Option<usize> {
     None
 }
 
+/// Texts of little else than what ends something or keeps it from ending.
+fn any_ends() -> impl Strategy<Value = Vec<u8>> {
+    let bytes = proptest::sample::select(&b"''\"`\\\\*/\na\x81\xe0"[..]);
+    proptest::collection::vec(bytes, 0..20)
+}
+
 fn any_inside() -> impl Strategy<Value = Inside> {
     proptest::sample::select(vec![
         Inside::Quoted(b'\''),
@@ -69,8 +75,8 @@ proptest! {
 
     #[test]
     fn pieces_end_where_the_whole_ends(
-        text in any_text(),
-        sizes in proptest::collection::vec(1usize..6, 1..8),
+        text in any_ends(),
+        sizes in proptest::collection::vec(1usize..4, 1..8),
         inside in any_inside(),
         mode in any_mode(),
     ) {
