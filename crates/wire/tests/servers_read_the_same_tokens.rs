@@ -114,8 +114,11 @@ fn agree(server: &TestServer) {
         if wide == Wide::Gbk {
             items.extend(OF_GBK);
         }
-        // Each by itself first: then what fails is named.
-        let alone = items.iter().map(|item| vec![*item]).collect::<Vec<_>>();
+        // Each by itself first, with one behind it that what does not end would hide.
+        let alone = items
+            .iter()
+            .map(|item| vec![*item, b"?"])
+            .collect::<Vec<_>>();
         let rounds = effort::rounds("statements", 60, 2000);
         let mixed = (0..rounds).map(|_| {
             let count = 2 + dice.below(6);
