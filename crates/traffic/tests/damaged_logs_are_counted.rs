@@ -1,7 +1,7 @@
 //! Is what cannot be read of a log counted and named, and all else read?
 
 use evenkeel_op::{Cancel, ErrorKind};
-use evenkeel_traffic::source::{GeneralLog, Input, Kind, SlowLog, Unread};
+use evenkeel_traffic::source::{Input, Kind, Opened, Unread};
 use evenkeel_traffic::{Command, Coverage, Source};
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
@@ -57,18 +57,9 @@ fn read(bytes: impl Read + Send + 'static) -> Read1 {
         found.hosts.push(one.host.map(str::to_owned));
         Ok(())
     };
-    match kind {
-        Kind::SlowLog => {
-            let mut log = SlowLog::new(input, TimeZone::UTC);
-            found.coverage = log.read(&mut each, &Cancel::new()).unwrap();
-            found.unread = log.unread().to_vec();
-        }
-        Kind::GeneralLog => {
-            let mut log = GeneralLog::new(input, TimeZone::UTC);
-            found.coverage = log.read(&mut each, &Cancel::new()).unwrap();
-            found.unread = log.unread().to_vec();
-        }
-    }
+    let mut opened = Opened::new(input, kind, TimeZone::UTC, &[3306]).unwrap();
+    found.coverage = opened.read(&mut each, &Cancel::new()).unwrap();
+    found.unread = opened.unread().to_vec();
     found
 }
 

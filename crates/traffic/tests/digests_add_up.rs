@@ -1,6 +1,6 @@
 //! Is every statement counted once, in memory that does not grow with them, and what changed told from chance?
 
-use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
+use evenkeel_traffic::digest::fingerprint::{Mode, Rules};
 use evenkeel_traffic::digest::{
     Change, Changed, Digest, Earlier, INTERVALS, Options, Summary, changes,
 };
@@ -13,7 +13,7 @@ fn options(classes: usize) -> Options {
     Options {
         classes,
         rules: Rules::Evenkeel,
-        mode: SqlMode::default(),
+        mode: Mode::default(),
         filter: Filter::default(),
     }
 }

@@ -1,12 +1,12 @@
 //! Do statements that differ in their values only have the same fingerprint, and no values in it?
 
 use evenkeel_traffic::digest::fingerprint::{
-    Rules, SqlMode, fingerprint, percona, prepared, redacted,
+    Mode, Rules, fingerprint, percona, prepared, redacted,
 };
 use proptest::prelude::*;
 
 fn of(sql: &str) -> String {
-    fingerprint(sql.as_bytes(), false, Rules::Evenkeel, SqlMode::default()).text
+    fingerprint(sql.as_bytes(), false, Rules::Evenkeel, Mode::default()).text
 }
 
 fn pt(sql: &str) -> String {
@@ -137,8 +137,7 @@ fn lists_are_one() {
 #[test]
 fn what_is_cut_is_of_the_same_class() {
     let full = b"insert into t (a, b) values (1, 'x'), (2, 'y'), (3, 'z')";
-    let rule =
-        |sql: &[u8], is_cut| fingerprint(sql, is_cut, Rules::Evenkeel, SqlMode::default()).id;
+    let rule = |sql: &[u8], is_cut| fingerprint(sql, is_cut, Rules::Evenkeel, Mode::default()).id;
     for length in 32..full.len() {
         assert_eq!(rule(&full[..length], true), rule(full, false), "{length}");
     }
@@ -148,13 +147,13 @@ fn what_is_cut_is_of_the_same_class() {
 
 #[test]
 fn quotes_mean_what_the_mode_says() {
-    let ansi = SqlMode {
+    let ansi = Mode {
         ansi_quotes: true,
-        ..SqlMode::default()
+        ..Mode::default()
     };
-    let plain = SqlMode {
+    let plain = Mode {
         no_backslash_escapes: true,
-        ..SqlMode::default()
+        ..Mode::default()
     };
     let of = |sql: &str, mode| fingerprint(sql.as_bytes(), false, Rules::Evenkeel, mode).text;
     assert_eq!(of("select \"a\", \"b c\"", ansi), "select a, `b c`");
@@ -163,7 +162,7 @@ fn quotes_mean_what_the_mode_says() {
 
 #[test]
 fn identifiers_never_change() {
-    let id = |sql: &str, rules| fingerprint(sql.as_bytes(), false, rules, SqlMode::default()).id;
+    let id = |sql: &str, rules| fingerprint(sql.as_bytes(), false, rules, Mode::default()).id;
     assert_eq!(
         id("SELECT * FROM t WHERE a = 1", Rules::Evenkeel),
         id("select * from t where a=?", Rules::Evenkeel)
@@ -177,7 +176,7 @@ fn identifiers_never_change() {
 
 #[test]
 fn what_is_prepared_is_found() {
-    let mode = SqlMode::default();
+    let mode = Mode::default();
     let found = prepared(
         br"PREPARE p FROM 'select \'a\', ''b'' from t where c = ?'",
         mode,
@@ -193,7 +192,7 @@ fn what_is_prepared_is_found() {
 
 #[test]
 fn secrets_are_not_shown() {
-    let safe = |sql: &str| String::from_utf8(redacted(sql.as_bytes(), SqlMode::default())).unwrap();
+    let safe = |sql: &str| String::from_utf8(redacted(sql.as_bytes(), Mode::default())).unwrap();
     for sql in [
         "CREATE USER u IDENTIFIED BY 'hunter2'",
         "ALTER USER u IDENTIFIED WITH x AS \"hunter2\" REQUIRE SSL",
@@ -212,7 +211,7 @@ fn secrets_are_not_shown() {
     assert_eq!(safe("SELECT 'x'"), "SELECT 'x'");
     // Clients may begin a statement as a log names a command.
     let sql = b"administrator command: x\nALTER USER u IDENTIFIED BY 'hunter2'";
-    let print = fingerprint(sql, false, Rules::Evenkeel, SqlMode::default());
+    let print = fingerprint(sql, false, Rules::Evenkeel, Mode::default());
     assert!(!print.text.contains("hunter2"), "{}", print.text);
 }
 
@@ -261,16 +260,16 @@ proptest! {
 
     #[test]
     fn any_bytes_have_one(bytes in proptest::collection::vec(any::<u8>(), 0..200), is_cut: bool) {
-        let _ = fingerprint(&bytes, is_cut, Rules::Evenkeel, SqlMode::default());
-        let _ = fingerprint(&bytes, is_cut, Rules::Percona, SqlMode::default());
-        let _ = redacted(&bytes, SqlMode::default());
-        let _ = prepared(&bytes, SqlMode::default());
+        let _ = fingerprint(&bytes, is_cut, Rules::Evenkeel, Mode::default());
+        let _ = fingerprint(&bytes, is_cut, Rules::Percona, Mode::default());
+        let _ = redacted(&bytes, Mode::default());
+        let _ = prepared(&bytes, Mode::default());
     }
 
     /// Fingerprints are their own.
     #[test]
     fn a_fingerprint_is_its_own(pieces in proptest::collection::vec(piece(), 0..30), ansi_quotes: bool) {
-        let mode = SqlMode { ansi_quotes, ..SqlMode::default() };
+        let mode = Mode { ansi_quotes, ..Mode::default() };
         let sql = pieces.concat();
         let once = fingerprint(sql.as_bytes(), false, Rules::Evenkeel, mode).text;
         let twice = fingerprint(once.as_bytes(), false, Rules::Evenkeel, mode).text;

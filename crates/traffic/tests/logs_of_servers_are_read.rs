@@ -6,7 +6,7 @@ use evenkeel_testkit::servers::{
     SERVER_DEADLINE, TestServer, mariadb_10_11, mariadb_11_4, mariadb_11_8, mysql_5_7_22,
     mysql_8_0_15, mysql_9,
 };
-use evenkeel_traffic::source::{GeneralLog, Input, Kind, SlowLog};
+use evenkeel_traffic::source::{Input, Kind, Opened};
 use evenkeel_traffic::{Command, Source};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -51,10 +51,7 @@ struct Seen {
 fn all(path: &Path, expected: Kind) -> Vec<Seen> {
     let input = Input::open(path).unwrap();
     assert_eq!(input.kind, Some(expected), "{}", path.display());
-    let mut source: Box<dyn Source> = match expected {
-        Kind::SlowLog => Box::new(SlowLog::new(input, TimeZone::system())),
-        Kind::GeneralLog => Box::new(GeneralLog::new(input, TimeZone::system())),
-    };
+    let mut source = Opened::new(input, expected, TimeZone::system(), &[3306]).unwrap();
     let mut seen = Vec::new();
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let coverage = source.read(

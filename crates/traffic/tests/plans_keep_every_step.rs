@@ -2,7 +2,7 @@
 //!
 //! Through `Plan` alone: how it is played is asked elsewhere.
 
-use evenkeel_traffic::digest::fingerprint::SqlMode;
+use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::replay::{Choice, Left, Plan, Planner};
 use evenkeel_traffic::{Command, Filter, Statement};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 fn choice() -> Choice {
     Choice {
         filter: Filter::default(),
-        mode: SqlMode::default(),
+        mode: Mode::default(),
         times_are_exact: true,
         read_only: false,
         schemas: HashMap::new(),

@@ -8,7 +8,7 @@ use crate::show::answers::{DigestAnswer, earlier_digest};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit, units};
 use evenkeel_report::About;
-use evenkeel_traffic::digest::fingerprint::{Rules, SqlMode};
+use evenkeel_traffic::digest::fingerprint::{Mode, Rules};
 use evenkeel_traffic::digest::{self, Class, Digest, Earlier, Options};
 use evenkeel_traffic::{Filter, Statement};
 use jiff::civil::DateTime;
@@ -25,7 +25,7 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
     let options = Options {
         classes: args.classes as usize,
         rules,
-        mode: mode(&args.sql_mode),
+        mode: Mode::of(&args.sql_mode),
         filter: filter(args)?,
     };
     // What cannot be read or written is said before an hour of reading.
@@ -82,29 +82,6 @@ fn key(class: &Class, sort: DigestSort) -> u64 {
         DigestSort::Count => class.count,
         DigestSort::Latency => class.within_us(0.95).unwrap_or(0),
         DigestSort::Errors => class.errors,
-    }
-}
-
-pub(super) fn mode(names: &str) -> SqlMode {
-    let has = |mode: &str| {
-        names
-            .split(',')
-            .any(|name| name.trim().eq_ignore_ascii_case(mode))
-    };
-    SqlMode {
-        // These modes are made of several, of which it is one.
-        ansi_quotes: [
-            "ANSI_QUOTES",
-            "ANSI",
-            "ORACLE",
-            "MSSQL",
-            "DB2",
-            "POSTGRESQL",
-            "MAXDB",
-        ]
-        .iter()
-        .any(|one| has(one)),
-        no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `replay`.
 
-use super::digest::{about, mode, moment};
+use super::digest::{about, moment};
 use super::page_file::PageFile;
 use super::traffic_file::TrafficFile;
 use crate::args;
@@ -10,6 +10,7 @@ use crate::show::answers::{ReplayAnswer, earlier_replay};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, Run, exit};
 use evenkeel_traffic::Filter;
+use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{Earlier, changes};
 use evenkeel_traffic::replay::{self, Choice, Options, Outcome, Plan, Planner, Speed};
 use evenkeel_wire::Connection;
@@ -111,7 +112,7 @@ fn choice(args: &args::Replay) -> Result<Choice> {
             hosts: args.only_host.clone(),
             ..Filter::default()
         },
-        mode: mode(&args.sql_mode),
+        mode: Mode::of(&args.sql_mode),
         times_are_exact: true,
         read_only: args.read_only,
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,

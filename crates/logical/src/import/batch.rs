@@ -124,13 +124,13 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::super::classify::{Kind, classify};
-    use super::super::split::Quoting;
     use super::*;
+    use evenkeel_sql::Mode;
 
     #[test]
     fn rows_are_joined_and_found_again() {
         let all = ["INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2),(3)"];
-        let Kind::Rows(head) = classify(all[0].as_bytes(), Quoting::default()) else {
+        let Kind::Rows(head) = classify(all[0].as_bytes(), Mode::default()) else {
             panic!();
         };
         let mut batch = Batch::new(0, &head, Joined::Rows, false, 0);

@@ -1,7 +1,7 @@
 //! What a statement is to the order of things, as its first words tell.
 
-use super::split::{Quoting, Wide};
-use crate::objects::text::{Kind as TokenKind, Token, Tokens, name_of};
+use crate::objects::text::{Kind as TokenKind, Token, name_under, tokens, tokens_under};
+use evenkeel_sql::{Mode, Wide};
 
 /// A table as a statement names it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -87,7 +87,7 @@ const BINDING: [&str; 8] = [
 struct Words<'a> {
     text: &'a [u8],
     tokens: Vec<Token>,
-    ansi: bool,
+    mode: Mode,
 }
 
 impl Words<'_> {
@@ -107,9 +107,8 @@ impl Words<'_> {
     /// Reads a name; the number of the token behind it.
     fn part(&self, at: usize) -> Option<(String, usize)> {
         let token = self.tokens.get(at)?;
-        let quoted = self.ansi && self.text[token.start] == b'"';
-        let is_name = matches!(token.kind, TokenKind::Name | TokenKind::Word) || quoted;
-        is_name.then(|| (name_of(token.of(self.text)), at + 1))
+        let is_name = matches!(token.kind, TokenKind::Name | TokenKind::Word);
+        is_name.then(|| (name_under(token.of(self.text), self.mode), at + 1))
     }
 
     /// Reads `table` or `database.table`.
@@ -138,7 +137,7 @@ impl Words<'_> {
 
 /// Says what a statement is that may be several for the server, with semicolons between them.
 pub(super) fn classify_several(text: &[u8]) -> Kind {
-    let tokens: Vec<Token> = Tokens::new(text).take(24).collect();
+    let tokens: Vec<Token> = tokens(text).take(24).collect();
     let says = |word| tokens.iter().any(|token| token.is_word(text, word));
     let makes = ["PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"];
     let first = tokens.iter().find(|token| token.kind == TokenKind::Word);
@@ -160,8 +159,8 @@ pub(super) fn classify_several(text: &[u8]) -> Kind {
 }
 
 /// Says what a statement is.
-pub(super) fn classify(text: &[u8], quoting: Quoting) -> Kind {
-    if quoting.wide != Wide::No && !text.is_ascii() {
+pub(super) fn classify(text: &[u8], mode: Mode) -> Kind {
+    if mode.wide != Wide::No && !text.is_ascii() {
         // What looks like a quote in it may be half a character.
         let says = |word: &[u8]| {
             text.get(..word.len())
@@ -175,18 +174,16 @@ pub(super) fn classify(text: &[u8], quoting: Quoting) -> Kind {
     let first = text.iter().take_while(|byte| byte.is_ascii_alphabetic());
     let first = text[..first.count()].to_ascii_uppercase();
     if first == b"INSERT" || first == b"REPLACE" {
-        return head(text, quoting).map_or(Kind::Alone, Kind::Rows);
+        return head(text, mode).map_or(Kind::Alone, Kind::Rows);
     }
     // Programs are long, and their first words are enough.
     let bounded = !matches!(&first[..], b"SET" | b"ALTER" | b"CREATE" | b"");
     let most = if bounded { 12 } else { usize::MAX };
-    let mut walk = Tokens::new(text);
-    let tokens = walk.by_ref().take(most);
-    let no_gate = |token: &Token| !matches!(token.kind, TokenKind::Gate | TokenKind::GateEnd);
+    let tokens = tokens_under(text, mode).take(most);
     let words = Words {
         text,
-        tokens: tokens.filter(no_gate).collect(),
-        ansi: quoting.ansi,
+        tokens: tokens.filter(|token| !token.is_gate()).collect(),
+        mode,
     };
     let table = |at: usize, change| match words.name(at) {
         Some((name, _)) => Kind::Table(name, change),
@@ -280,16 +277,15 @@ fn set(words: &Words<'_>) -> Kind {
 }
 
 /// Reads the head of INSERT or REPLACE; `None` for a form that is not rows of values.
-fn head(text: &[u8], quoting: Quoting) -> Option<Head> {
-    let mut walk = Tokens::new(text);
+fn head(text: &[u8], mode: Mode) -> Option<Head> {
     let mut words = Words {
         text,
         tokens: Vec::new(),
-        ansi: quoting.ansi,
+        mode,
     };
     // Far enough for any list of columns.
-    for token in walk.by_ref().take(3 * 4096 + 16) {
-        if matches!(token.kind, TokenKind::Gate | TokenKind::GateEnd) {
+    for token in tokens_under(text, mode).take(3 * 4096 + 16) {
+        if token.is_gate() {
             return None;
         }
         words.tokens.push(token);
@@ -339,7 +335,7 @@ mod tests {
     use super::*;
 
     fn of(sql: &str) -> Kind {
-        classify(sql.as_bytes(), Quoting::default())
+        classify(sql.as_bytes(), Mode::default())
     }
 
     fn name(text: &str) -> Name {
@@ -441,9 +437,9 @@ mod tests {
         ] {
             assert_eq!(of(sql), kind, "{sql}");
         }
-        let gbk = Quoting {
+        let gbk = Mode {
             wide: Wide::Gbk,
-            ..Quoting::default()
+            ..Mode::default()
         };
         assert_eq!(
             classify(b"INSERT INTO t VALUES ('\x81\\')", gbk),

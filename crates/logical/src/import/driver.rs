@@ -9,12 +9,13 @@ use super::places::{At, Places};
 use super::request::{FailedStatement, Request};
 use super::settings::State;
 use super::source::Input;
-use super::split::{Quoting, Statement, Wide, without_comments};
+use super::split::{Statement, without_comments};
 use super::values;
 use super::work::{Counts, Job, Pool, TRIES, is_duplicate, open};
 use evenkeel_op::{Error, Progress, Result};
 use evenkeel_server::connect::{Session, quote_name};
 use evenkeel_server::options::ConnectOptions;
+use evenkeel_sql::{Mode, Wide};
 use evenkeel_wire::{Connection, Refusal};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -59,7 +60,7 @@ pub(super) struct Driver<'a> {
     pub(super) main: Connection,
     /// Asks about tables, in a session that the file does not touch.
     asking: Session,
-    pub(super) quoting: Quoting,
+    pub(super) mode: Mode,
     /// BEGIN is the beginning of a block.
     pub(super) oracle: bool,
     /// A 0 for an AUTO_INCREMENT column stands for itself.
@@ -120,7 +121,7 @@ impl<'a> Driver<'a> {
             pool,
             main: open(options, &pool.cancel)?,
             asking,
-            quoting: Quoting::default(),
+            mode: Mode::default(),
             oracle: false,
             zero_counts: false,
             checks: true,
@@ -191,7 +192,7 @@ impl<'a> Driver<'a> {
         let text = statement.text;
         fail::fail_point!("import.statement");
         // What looks like a quote may be half a character.
-        let told = self.quoting.wide == Wide::No || text.is_ascii();
+        let told = self.mode.wide == Wide::No || text.is_ascii();
         let again = |(head, _): &mut (Head, usize)| told && head.begins(text);
         if let Some((head, table)) = self.recent.take_if(again) {
             let done = self.rows(&head, table, text);
@@ -200,10 +201,10 @@ impl<'a> Driver<'a> {
         }
         let kind = match statement.several {
             true => classify_several(text),
-            false => classify(text, self.quoting),
+            false => classify(text, self.mode),
         };
         if self.request.skip_comments && !matches!(kind, Kind::Rows(_)) {
-            let text = without_comments(text, self.quoting);
+            let text = without_comments(text, self.mode);
             return self.sorted(kind, &text);
         }
         self.sorted(kind, text)
@@ -431,7 +432,7 @@ impl<'a> Driver<'a> {
         if line < self.request.from_line || line < self.tables[table].done_before {
             return Ok(true);
         }
-        let (quoting, zero_counts, checks) = (self.quoting, self.zero_counts, self.checks);
+        let (mode, zero_counts, checks) = (self.mode, self.zero_counts, self.checks);
         let Some(facts) = self.facts(table)? else {
             return self.alone(text);
         };
@@ -446,7 +447,7 @@ impl<'a> Driver<'a> {
             Counter::None | Counter::LeftOut => None,
         };
         let (transactional, keyed) = (facts.transactional, facts.keyed);
-        let Some(found) = values::read(&text[head.bytes.len()..], quoting, at) else {
+        let Some(found) = values::read(&text[head.bytes.len()..], mode, at) else {
             return self.rows_alone(text, transactional);
         };
         if !found.numbered || counter == Counter::LeftOut {

@@ -43,7 +43,7 @@ impl Driver<'_> {
         let (mut told, mut said) = (0, Instant::now());
         loop {
             self.pool.cancel.check()?;
-            splitter.set_quoting(self.quoting);
+            splitter.set_mode(self.mode);
             let item = match splitter.next_item() {
                 Ok(Some(item)) => item,
                 Ok(None) => break,

@@ -2,8 +2,8 @@
 
 use super::FailedStatement;
 use super::driver::Driver;
-use super::split::{Quoting, Wide};
 use evenkeel_op::{Error, Result};
+use evenkeel_sql::{Mode, Wide};
 
 /// How many settings of the file are remembered for connections that have not followed them.
 const SETTINGS: usize = 4096;
@@ -73,7 +73,7 @@ impl Driver<'_> {
             begin.is_some_and(|begin| begin.eq_ignore_ascii_case(word))
         };
         let escapes = self.main.session().no_backslash;
-        if !ROWS.iter().any(begins) || escapes != self.quoting.no_backslash {
+        if !ROWS.iter().any(begins) || escapes != self.mode.no_backslash_escapes {
             self.read_modes()?;
         }
         self.note_transaction();
@@ -99,12 +99,12 @@ impl Driver<'_> {
             ));
         };
         let has = |word: &str| mode.split(',').any(|one| one == word);
-        self.quoting = Quoting {
-            no_backslash: has("NO_BACKSLASH_ESCAPES"),
-            ansi: has("ANSI_QUOTES"),
+        self.mode = Mode {
+            no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+            ansi_quotes: has("ANSI_QUOTES"),
             wide: Wide::of(characters),
         };
-        self.wide_seen |= self.quoting.wide != Wide::No;
+        self.wide_seen |= self.mode.wide != Wide::No;
         self.oracle = has("ORACLE");
         self.zero_counts = has("NO_AUTO_VALUE_ON_ZERO");
         self.checks = checks != "0";

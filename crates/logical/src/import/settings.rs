@@ -4,7 +4,7 @@
 //! the session wait for rows under the state before it. Dumps change settings around each definition and put
 //! them back: the server is asked what the state is, and rows under the same state do not wait.
 
-use crate::objects::text::{Kind, Token, Tokens};
+use crate::objects::text::all_tokens;
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote;
 use evenkeel_wire::Connection;
@@ -119,14 +119,12 @@ fn is_asked_about(sql: &[u8]) -> bool {
     if sql.contains(&b'\\') {
         return false;
     }
-    let mut walk = Tokens::new(sql);
-    let no_gate = |token: &Token| !matches!(token.kind, Kind::Gate | Kind::GateEnd);
-    let tokens: Vec<Token> = walk.by_ref().filter(no_gate).collect();
+    let Some(mut tokens) = all_tokens(sql) else {
+        return false;
+    };
+    tokens.retain(|token| !token.is_gate());
     let sign = |at: usize, sign| tokens.get(at).is_some_and(|one| one.is_sign(sign));
     let word = |at: usize, word| tokens.get(at).is_some_and(|one| one.is_word(sql, word));
-    if walk.is_broken() {
-        return false;
-    }
     if word(0, "USE") {
         return true;
     }

@@ -1,6 +1,6 @@
 //! Rows of values: whether they are plain values, how many, and whether the file counts for itself.
 
-use super::split::Quoting;
+use evenkeel_sql::Mode;
 use memchr::{memchr, memchr2};
 
 /// What comes after VALUES.
@@ -53,22 +53,14 @@ const PURE: [&str; 34] = [
 struct Walk<'a> {
     text: &'a [u8],
     at: usize,
-    quoting: Quoting,
+    mode: Mode,
 }
 
 /// Reads the rows in `text` to its end; `None` when there is anything in them but plain values.
 /// `counter` is which value of each row, from 0, is that of the AUTO_INCREMENT column, and whether
 /// 0 stands for itself there.
-pub(super) fn read(
-    text: &[u8],
-    quoting: Quoting,
-    counter: Option<(usize, bool)>,
-) -> Option<Values> {
-    let mut walk = Walk {
-        text,
-        at: 0,
-        quoting,
-    };
+pub(super) fn read(text: &[u8], mode: Mode, counter: Option<(usize, bool)>) -> Option<Values> {
+    let mut walk = Walk { text, at: 0, mode };
     let mut found = Values {
         rows: 0,
         numbered: true,
@@ -165,13 +157,13 @@ impl Walk<'_> {
 
     /// Passes a string, and those right behind it that belong to it.
     fn literal(&mut self, quote: u8) -> Option<()> {
-        if quote == b'"' && self.quoting.ansi {
+        if quote == b'"' && self.mode.ansi_quotes {
             return None;
         }
         loop {
             self.at += 1;
             let rest = self.text.get(self.at..)?;
-            let found = match self.quoting.no_backslash {
+            let found = match self.mode.no_backslash_escapes {
                 true => memchr(quote, rest)?,
                 false => memchr2(quote, b'\\', rest)?,
             };
@@ -264,7 +256,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(text: &str, counter: Option<(usize, bool)>) -> Option<(u64, bool)> {
-        read(text.as_bytes(), Quoting::default(), counter).map(|found| (found.rows, found.numbered))
+        read(text.as_bytes(), Mode::default(), counter).map(|found| (found.rows, found.numbered))
     }
 
     #[test]
@@ -329,8 +321,8 @@ mod tests {
         #[test]
         fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
             let text = [b"('", &bytes[..]].concat();
-            read(&text, Quoting::default(), Some((0, true)));
-            read(&bytes, Quoting::default(), None);
+            read(&text, Mode::default(), Some((0, true)));
+            read(&bytes, Mode::default(), None);
         }
     }
 }

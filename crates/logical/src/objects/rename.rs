@@ -1,7 +1,8 @@
 //! Schemas that are called otherwise where they are made than where they come from.
 
-use super::text::{About, Doubt, Names, Quoting, renamed};
+use super::text::{About, Doubt, Names, renamed};
 use super::{Database, Kind, ObjectName, Objects, Program};
+use evenkeel_sql::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Objects {
@@ -32,7 +33,7 @@ pub(crate) fn in_statement(sql: &str, new: &BTreeMap<String, String>) -> String 
     let about = About {
         kind: Kind::Table,
         name: "",
-        quoting: Quoting::default(),
+        mode: Mode::default(),
         qualifiers: &BTreeSet::new(),
     };
     let (text, _) = renamed(sql.as_bytes(), about, &names);
@@ -53,7 +54,7 @@ fn of_database(database: &mut Database, names: &Names, told: &mut Vec<String>) {
         let about = About {
             kind,
             name,
-            quoting: Quoting::of(sql_mode),
+            mode: Mode::of(sql_mode),
             qualifiers: &qualifiers,
         };
         let (text, doubts) = renamed(create, about, names);

@@ -1,6 +1,6 @@
 //! Statements that differ in their values only.
 
-use super::fingerprint::{Fingerprint, SqlMode, redacted};
+use super::fingerprint::{Fingerprint, Mode, redacted};
 use super::names::Names;
 use super::series::{Grid, Series};
 use crate::Statement;
@@ -142,7 +142,7 @@ impl Class {
 
     /// Counts a statement that ran again.
     pub(crate) fn count(&mut self, one: &Statement<'_>, slot: usize) {
-        self.add(one, false, slot, SqlMode::default());
+        self.add(one, false, slot, Mode::default());
     }
 
     /// The one with the most time comes first; without times, the one with the most statements.
@@ -153,13 +153,7 @@ impl Class {
             .then_with(|| self.id.cmp(&other.id))
     }
 
-    pub(super) fn add(
-        &mut self,
-        one: &Statement<'_>,
-        is_prepare: bool,
-        slot: usize,
-        mode: SqlMode,
-    ) {
+    pub(super) fn add(&mut self, one: &Statement<'_>, is_prepare: bool, slot: usize, mode: Mode) {
         self.first_ns = self.first_ns.min(one.at_ns);
         self.last_ns = self.last_ns.max(one.at_ns);
         self.users.add(one.user);
@@ -258,7 +252,7 @@ impl Class {
     }
 }
 
-fn sample(one: &Statement<'_>, mode: SqlMode) -> Sample {
+fn sample(one: &Statement<'_>, mode: Mode) -> Sample {
     let sql = redacted(one.sql, mode);
     let kept = &sql[..sql.len().min(SAMPLE_MAX)];
     Sample {

@@ -20,7 +20,7 @@ pub(crate) use series::Grid;
 pub use series::{Bucket, INTERVALS, Series};
 
 use crate::{Command, Filter, Statement};
-use fingerprint::{Rules, SqlMode, fingerprint, prepared};
+use fingerprint::{Mode, Rules, fingerprint, prepared};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -32,7 +32,7 @@ pub struct Options {
     /// By which rules they are alike.
     pub rules: Rules,
     /// How the server reads statements.
-    pub mode: SqlMode,
+    pub mode: Mode,
     /// Which are counted at all.
     pub filter: Filter,
 }

@@ -3,7 +3,7 @@
 //! It decides who waits for whom, and what may run when nothing is to be changed. What is not understood counts as the
 //! worst: it changes anything.
 
-use crate::digest::fingerprint::lexer::{Dialect, Lexeme, Lexer};
+use evenkeel_sql::{Lexeme, Lexemes, Mode};
 
 /// What a statement does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,8 +146,8 @@ const AFTER_TABLE: [&str; 30] = [
 ];
 
 /// Returns what a statement does.
-pub(super) fn access(sql: &[u8], dialect: Dialect) -> Access {
-    let pieces = pieces(sql, dialect);
+pub(super) fn access(sql: &[u8], mode: Mode) -> Access {
+    let pieces = pieces(sql, mode);
     let word = |at: usize| match pieces.get(at) {
         Some(Piece::Word(word)) => word.as_str(),
         _ => "",
@@ -187,35 +187,35 @@ enum Piece {
     Other,
 }
 
-fn pieces(sql: &[u8], dialect: Dialect) -> Vec<Piece> {
-    let mut lexer = Lexer::new(sql, dialect);
-    let mut pieces = Vec::new();
-    while let Some(lexeme) = lexer.next() {
-        pieces.push(match lexeme {
+fn pieces(sql: &[u8], mode: Mode) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Lexemes::new(sql, mode)
+        .map(|lexeme| match lexeme {
             Lexeme::Word(word) => Piece::Word(String::from_utf8_lossy(word).to_lowercase()),
-            Lexeme::Name(name, quote) => {
-                let inner = &name[1..name.len() - 1];
-                let twice = [quote, quote];
-                let mut plain = Vec::with_capacity(inner.len());
-                let mut rest = inner;
-                while let Some(at) = memchr::memmem::find(rest, &twice) {
-                    plain.extend_from_slice(&rest[..=at]);
-                    rest = &rest[at + 2..];
-                }
-                plain.extend_from_slice(rest);
-                Piece::Name(plain)
-            }
+            Lexeme::Name(name) => Piece::Name(bare(name)),
             Lexeme::Variable(name) => Piece::Variable(String::from_utf8_lossy(name).to_lowercase()),
             Lexeme::Sign(sign) => Piece::Sign(sign[0]),
-            Lexeme::Value if sql[lexer.begin()..lexer.end()] == *b"0" => Piece::Zero,
-            Lexeme::Text(_) | Lexeme::Value | Lexeme::List => Piece::Other,
-        });
-    }
+            Lexeme::Number(b"0") => Piece::Zero,
+            Lexeme::Text(_) | Lexeme::Number(_) | Lexeme::Placeholder => Piece::Other,
+        })
+        .collect();
     // One at the end says nothing; one in the middle begins another statement.
     while pieces.last() == Some(&Piece::Sign(b';')) {
         pieces.pop();
     }
     pieces
+}
+
+/// Returns a name without its quotes.
+fn bare(name: &[u8]) -> Vec<u8> {
+    let (quote, inner) = (name[0], &name[1..name.len() - 1]);
+    let mut plain = Vec::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = memchr::memmem::find(rest, &[quote, quote]) {
+        plain.extend_from_slice(&rest[..=at]);
+        rest = &rest[at + 2..];
+    }
+    plain.extend_from_slice(rest);
+    plain
 }
 
 fn has(pieces: &[Piece], wanted: &[&str]) -> bool {
@@ -414,11 +414,7 @@ mod tests {
     use super::*;
 
     fn of(sql: &str) -> Access {
-        let dialect = Dialect {
-            ansi_quotes: false,
-            backslash: true,
-        };
-        access(sql.as_bytes(), dialect)
+        access(sql.as_bytes(), Mode::default())
     }
 
     fn shown(sql: &str) -> String {

@@ -5,7 +5,7 @@ use super::order::{self, Doing, Order, Sees, There};
 use super::sorted::Sorted;
 use super::spool::{Place, Spool, Spooled};
 use super::step::{Did, Step, What};
-use crate::digest::fingerprint::{Rules, SqlMode, dialect};
+use crate::digest::fingerprint::{Mode, Rules};
 use crate::digest::{self, Digest, Summary};
 use crate::{Command, Filter, Statement};
 use evenkeel_op::Result;
@@ -26,7 +26,7 @@ pub struct Choice {
     /// Which statements.
     pub filter: Filter,
     /// How the server read them.
-    pub mode: SqlMode,
+    pub mode: Mode,
     /// Whether it is known to the microsecond when a statement was sent and done.
     pub times_are_exact: bool,
     /// Leave out what changes data.
@@ -148,8 +148,8 @@ impl Planner {
         if !self.choice.times_are_exact {
             return self.take(one, self.clock_ns.saturating_add(1).max(one.at_ns));
         }
-        let dialect = dialect(self.choice.mode);
-        let is_commit = one.sql.len() < COMMIT_MAX && access(one.sql, dialect).act == Act::Commit;
+        let is_commit =
+            one.sql.len() < COMMIT_MAX && access(one.sql, self.choice.mode).act == Act::Commit;
         let effect_ns = if is_commit { one.at_ns } else { done_ns(one) };
         self.sorted.push(one, effect_ns);
         self.take_sorted(false)
@@ -181,7 +181,7 @@ impl Planner {
                 return Ok(());
             }
         }
-        let access = access(one.sql, dialect(self.choice.mode));
+        let access = access(one.sql, self.choice.mode);
         if let Some(left) = self.reason_to_leave(one, &access) {
             self.leave(left);
             return Ok(());

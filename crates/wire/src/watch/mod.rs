@@ -11,12 +11,11 @@
 //! | `session` | the commands of a client, in order |
 //! | `reply` | the server's answers to them |
 //! | `statements`, `values` | prepared statements, and what their values are as SQL |
-//! | `lexer`, `redact` | placeholders, and passwords that do not leave |
+//! | `redact` | passwords that do not leave |
 
 pub mod command;
 mod framing;
 mod inflate;
-mod lexer;
 mod login;
 mod pending;
 mod redact;

@@ -1,6 +1,6 @@
 //! Passwords in statements, replaced before anything leaves.
 
-use super::lexer::{Kind, Lexer, Lexing, Token};
+use evenkeel_sql::{Kind, Mode, Token, code};
 
 /// What stands in the place of a password.
 const HIDDEN: &[u8] = b"'***'";
@@ -17,7 +17,7 @@ const NAMES: [&[u8]; 5] = [
 ];
 
 /// Returns the text without passwords; `None` where it has none, which is nearly always.
-pub(super) fn redacted(sql: &[u8], lexing: Lexing) -> Option<Vec<u8>> {
+pub(super) fn redacted(sql: &[u8], mode: Mode) -> Option<Vec<u8>> {
     if !is_suspect(sql) {
         return None;
     }
@@ -27,7 +27,7 @@ pub(super) fn redacted(sql: &[u8], lexing: Lexing) -> Option<Vec<u8>> {
     };
     let mut out = Vec::new();
     let mut copied = 0;
-    for token in Lexer::new(sql, lexing) {
+    for token in code(sql, mode).filter(|token| !token.is_gate()) {
         if walk.is_secret(token) {
             out.extend_from_slice(&sql[copied..token.start]);
             out.extend_from_slice(HIDDEN);
@@ -81,9 +81,9 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn is_secret(&self, token: Token) -> bool {
-        let text = &self.sql[token.start..token.end];
+        let text = token.of(self.sql);
         let is_literal = match token.kind {
-            Kind::Literal => true,
+            Kind::Text => true,
             Kind::Word => text.len() > 2 && text[..2].eq_ignore_ascii_case(b"0x"),
             _ => false,
         };
@@ -95,20 +95,20 @@ impl Walk<'_> {
     }
 
     fn step(&mut self, token: Token) {
-        let text = &self.sql[token.start..token.end];
+        let text = token.of(self.sql);
         let was_named = std::mem::take(&mut self.is_named);
-        self.after_at = token.kind == Kind::Mark(b'@');
+        self.after_at = token.kind == Kind::Sign(b'@');
         let is_first = !std::mem::replace(&mut self.is_begun, true);
         match token.kind {
-            Kind::Mark(b';') => {
+            Kind::Sign(b';') => {
                 *self = Self {
                     sql: self.sql,
                     ..Self::default()
                 }
             }
-            Kind::Mark(b'(') if was_named || self.open > 0 => self.open += 1,
-            Kind::Mark(b')') => self.open = self.open.saturating_sub(1),
-            Kind::Mark(b'=' | b':') => self.is_named = was_named,
+            Kind::Sign(b'(') if was_named || self.open > 0 => self.open += 1,
+            Kind::Sign(b')') => self.open = self.open.saturating_sub(1),
+            Kind::Sign(b'=' | b':') => self.is_named = was_named,
             Kind::Word | Kind::Name => {
                 let word = text.strip_suffix(b"`").unwrap_or(text);
                 let is = |known: &[u8]| word.eq_ignore_ascii_case(known);
@@ -123,7 +123,7 @@ impl Walk<'_> {
                 self.until_end |= is(b"identified") || self.is_set && is(b"password");
             }
             // It may be put together of several.
-            Kind::Literal => self.until_end |= is_suspect(text),
+            Kind::Text => self.until_end |= is_suspect(text),
             _ => {}
         }
     }
@@ -143,6 +143,7 @@ fn is_dynamic(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_sql::Wide;
     use proptest::prelude::*;
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
             "SELECT 2*/*it's*/3, 'h'; ALTER USER a IDENTIFIED BY 'Hush'",
             "SET GLOBAL wsrep_sst_auth = 'u:Hush'",
         ] {
-            let out = redacted(sql.as_bytes(), Lexing::default()).unwrap();
+            let out = redacted(sql.as_bytes(), Mode::default()).unwrap();
             let out = String::from_utf8(out).unwrap();
             assert!(!out.contains("Hush"), "{out}");
             assert!(out.contains("'***'"), "{out}");
@@ -185,14 +186,14 @@ mod tests {
             "SELECT 'a' AS x",
             "SHOW VARIABLES LIKE 'validate_password%'",
         ] {
-            let out = redacted(sql.as_bytes(), Lexing::default());
+            let out = redacted(sql.as_bytes(), Mode::default());
             assert!(
                 out.is_none() || sql.contains("'identified'"),
                 "{sql} {out:?}"
             );
         }
         let sql = b"SET PASSWORD = 'a'; SELECT 'b'";
-        let out = redacted(sql, Lexing::default()).unwrap();
+        let out = redacted(sql, Mode::default()).unwrap();
         assert_eq!(out, b"SET PASSWORD = '***'; SELECT 'b'");
     }
 
@@ -203,8 +204,9 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..100),
         ) {
             let sql = [head.as_bytes(), &bytes].concat();
-            let lexing = Lexing { no_backslash: bytes.len() % 2 == 0, is_wide: bytes.len() % 3 == 0 };
-            let _ = redacted(&sql, lexing);
+            let wide = if bytes.len() % 3 == 0 { Wide::Gbk } else { Wide::No };
+            let mode = Mode { no_backslash_escapes: bytes.len() % 2 == 0, wide, ..Mode::default() };
+            let _ = redacted(&sql, mode);
         }
     }
 }

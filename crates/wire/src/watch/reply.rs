@@ -2,10 +2,10 @@
 
 use super::command;
 use super::framing::Packet;
-use super::lexer::{Kind, Lexer, Lexing};
 use super::login::can;
 use super::session::{Session, text};
 use crate::decode::{Bytes, Malformed, ServerError};
+use evenkeel_sql::{Kind, Mode, code, unquoted};
 
 /// The final packet is not as long as a row can be that begins with the same byte.
 const LONGEST: u64 = 0xFF_FFFF;
@@ -235,7 +235,7 @@ impl Session {
             let length = front.length.max(front.text.len() as u64);
             let text = std::mem::take(&mut front.text);
             self.statements
-                .add(id, parameters, &text, length, self.lexing);
+                .add(id, parameters, &text, length, self.mode);
             front.text = text;
         }
         let is_optional = self.capabilities.unwrap_or(0) & can::OPTIONAL_METADATA != 0;
@@ -269,7 +269,7 @@ impl Session {
         let Ok(ending) = Ending::of(head) else {
             return Progress::Nonsense;
         };
-        self.lexing.no_backslash = ending.status & status::NO_BACKSLASH != 0;
+        self.mode.no_backslash_escapes = ending.status & status::NO_BACKSLASH != 0;
         if let Some(front) = self.pending.front_mut() {
             front.affected = front.affected.saturating_add(ending.affected);
             front.warnings = u64::from(ending.warnings);
@@ -289,7 +289,7 @@ impl Session {
         match front.command {
             command::INIT_DB => self.schema = Some(text(&front.text)),
             command::QUERY => {
-                if let Some(name) = used(&front.text, self.lexing) {
+                if let Some(name) = used(&front.text, self.mode) {
                     self.schema = Some(name);
                 }
             }
@@ -316,21 +316,20 @@ impl Session {
 }
 
 /// Returns the schema that a USE names.
-fn used(sql: &[u8], lexing: Lexing) -> Option<String> {
+fn used(sql: &[u8], mode: Mode) -> Option<String> {
     let first = sql.iter().find(|byte| !byte.is_ascii_whitespace())?;
     if !matches!(first, b'u' | b'U' | b'/' | b'-' | b'#') {
         return None;
     }
-    let mut lexer = Lexer::new(sql, lexing);
-    let word = lexer.next()?;
-    if !sql[word.start..word.end].eq_ignore_ascii_case(b"use") {
+    let mut tokens = code(sql, mode).filter(|token| !token.is_gate());
+    if !tokens.next()?.is_word(sql, "USE") {
         return None;
     }
-    let name = lexer.next()?;
-    let bytes = &sql[name.start..name.end];
+    let name = tokens.next()?;
+    let bytes = name.of(sql);
     match name.kind {
         Kind::Word => Some(text(bytes)),
-        Kind::Name => Some(text(bytes.get(1..bytes.len() - 1)?).replace("``", "`")),
+        Kind::Name => Some(text(&unquoted(bytes, mode))),
         _ => None,
     }
 }

@@ -3,13 +3,13 @@
 use super::command::{self, UNSEEN};
 use super::framing::Packet;
 use super::inflate::Method;
-use super::lexer::Lexing;
 use super::login::{self, Answer, can};
 use super::pending::Pending;
 use super::redact::redacted;
 use super::reply::{Progress, Reply};
 use super::statements::{Rendered, Statements};
 use super::{Counts, Seen};
+use evenkeel_sql::{Mode, Wide};
 use std::collections::VecDeque;
 
 /// Commands that may wait for answers; clients that do not wait at all send a few dozen.
@@ -55,7 +55,7 @@ pub(super) struct Session {
     /// Who and where the session should be, once the server agrees.
     pub(super) next: Option<(String, Option<String>)>,
     id: Option<u32>,
-    pub(super) lexing: Lexing,
+    pub(super) mode: Mode,
     pub(super) statements: Statements,
     pub(super) pending: VecDeque<Pending>,
     pending_bytes: usize,
@@ -79,7 +79,7 @@ impl Session {
             schema: None,
             next: None,
             id: None,
-            lexing: Lexing::default(),
+            mode: Mode::default(),
             statements: Statements::default(),
             pending: VecDeque::new(),
             pending_bytes: 0,
@@ -194,7 +194,7 @@ impl Session {
                     both if both & can::ZSTD != 0 => Some(Method::Zstd),
                     _ => None,
                 };
-                self.lexing.is_wide = Lexing::is_wide(login.collation);
+                self.mode.wide = Wide::of_collation(login.collation);
                 self.user = Some(String::from_utf8_lossy(login.user).into_owned());
                 self.schema = login.schema.map(text);
                 let mut connect = self.fresh(command::CONNECT, at_ns);
@@ -304,9 +304,9 @@ impl Session {
                 let has_names = self
                     .capabilities
                     .map(|can| can & can::QUERY_ATTRIBUTES != 0);
-                let (lexing, keep) = (self.lexing, self.keep);
+                let (mode, keep) = (self.mode, self.keep);
                 self.statements
-                    .execute(raw, has_names, lexing, keep, &mut into)
+                    .execute(raw, has_names, mode, keep, &mut into)
             }
             _ => self.statements.text(id.unwrap_or(0), self.keep, &mut into),
         };
@@ -359,7 +359,7 @@ impl Session {
         let Some(done) = self.pending.pop_front() else {
             return;
         };
-        let hidden = redacted(&done.text, self.lexing);
+        let hidden = redacted(&done.text, self.mode);
         let sql = hidden.as_deref().unwrap_or(&done.text);
         // Beside the text that was kept and changed, what was cut of it.
         let cut = done.length.saturating_sub(done.text.len() as u64);

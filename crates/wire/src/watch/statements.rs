@@ -1,8 +1,8 @@
 //! The prepared statements of a session, and the text of one that runs with its values.
 
-use super::lexer::{Lexing, placeholders};
 use super::values::{Text, Type, render};
 use crate::decode::{Bytes, Malformed};
+use evenkeel_sql::{Mode, code};
 use std::collections::HashMap;
 
 /// Statements that are remembered: a server's own limit for all its sessions.
@@ -52,14 +52,7 @@ impl Statements {
     }
 
     /// Remembers a statement that the server has accepted.
-    pub(super) fn add(
-        &mut self,
-        id: u32,
-        parameters: u16,
-        sql: &[u8],
-        length: u64,
-        lexing: Lexing,
-    ) {
+    pub(super) fn add(&mut self, id: u32, parameters: u16, sql: &[u8], length: u64, mode: Mode) {
         self.remove(id);
         self.last = Some(id);
         if self.known.len() >= MOST || self.bytes + sql.len() > MOST_BYTES {
@@ -70,7 +63,7 @@ impl Statements {
             sql: sql.to_vec(),
             cut: length - sql.len() as u64,
             parameters: usize::from(parameters),
-            places: placeholders(sql, lexing),
+            places: placeholders(sql, mode),
             ..Prepared::default()
         };
         self.known.insert(id, prepared);
@@ -134,7 +127,7 @@ impl Statements {
         &mut self,
         payload: &[u8],
         has_names: Option<bool>,
-        lexing: Lexing,
+        mode: Mode,
         limit: usize,
         into: &mut Vec<u8>,
     ) -> Rendered {
@@ -145,7 +138,7 @@ impl Statements {
             return Rendered::Unknown;
         };
         let mut out = Text::new(into, limit);
-        let result = fill(statement, &mut bytes, has_names, lexing, &mut out);
+        let result = fill(statement, &mut bytes, has_names, mode, &mut out);
         let length = out.length + statement.cut;
         let fits = statement.cut > 0 || statement.places.len() == statement.parameters;
         let rendered = match result {
@@ -167,7 +160,7 @@ fn fill(
     statement: &mut Prepared,
     bytes: &mut Bytes<'_>,
     has_names: Option<bool>,
-    lexing: Lexing,
+    mode: Mode,
     out: &mut Text<'_>,
 ) -> Result<(), Malformed> {
     let flags = bytes.byte()?;
@@ -204,11 +197,11 @@ fn fill(
         out.push(&statement.sql[copied..place]);
         copied = place + 1;
         if let Some(ahead) = statement.ahead.get(&(number as u16)) {
-            out.bytes(ahead, lexing);
+            out.bytes(ahead, mode);
         } else if nulls[number / 8] >> (number % 8) & 1 == 1 {
             out.push(b"NULL");
         } else {
-            render(bytes, statement.types[number], lexing, out)?;
+            render(bytes, statement.types[number], mode, out)?;
         }
     }
     out.push(&statement.sql[copied..]);
@@ -234,30 +227,53 @@ pub(super) fn attributes(payload: &[u8]) -> Result<usize, Malformed> {
             types.push(Type::of(bytes.short()?));
             bytes.string()?;
         }
-        let (mut dropped, lexing) = (Vec::new(), Lexing::default());
+        let (mut dropped, mode) = (Vec::new(), Mode::default());
         for (number, kind) in types.into_iter().enumerate() {
             if nulls[number / 8] >> (number % 8) & 1 == 0 {
-                render(&mut bytes, kind, lexing, &mut Text::new(&mut dropped, 0))?;
+                render(&mut bytes, kind, mode, &mut Text::new(&mut dropped, 0))?;
             }
         }
     }
     Ok(payload.len() - bytes.0.len())
 }
 
+/// Returns where the placeholders of a statement are.
+fn placeholders(sql: &[u8], mode: Mode) -> Vec<u32> {
+    code(sql, mode)
+        .filter(|token| token.is_sign(b'?'))
+        .map(|token| token.start as u32)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[test]
+    fn only_placeholders_are_placeholders() {
+        for (sql, expected) in [
+            (&b"SELECT ?, '?', \"?\", `?`, ?"[..], 2),
+            (b"SELECT 'it''s ?', 'a\\'?', ? -- ?\n, ?", 2),
+            (b"SELECT /* ? */ ? /*! , ? */ /*M!100100 , ? */ # ?", 3),
+            (b"SELECT 1--?", 1),
+            (b"SELECT 'open ?", 0),
+            (b"", 0),
+        ] {
+            let found = placeholders(sql, Mode::default());
+            assert_eq!(found.len(), expected, "{}", String::from_utf8_lossy(sql));
+        }
+    }
+
     fn run(statements: &mut Statements, payload: &[u8]) -> (Rendered, String) {
         let mut into = Vec::new();
-        let how = statements.execute(payload, None, Lexing::default(), 100, &mut into);
+        let how = statements.execute(payload, None, Mode::default(), 100, &mut into);
         (how, String::from_utf8(into).unwrap())
     }
 
     #[test]
     fn types_are_remembered_and_values_sent_ahead_come_in() {
         let mut all = Statements::default();
-        all.add(7, 2, b"SELECT ?, '?', ?", 16, Lexing::default());
+        all.add(7, 2, b"SELECT ?, '?', ?", 16, Mode::default());
         let first = [7, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0xFD, 0, 5, 1, b'x'];
         assert_eq!(run(&mut all, &first).1, "SELECT 5, '?', 'x'");
         // NULL, and types as before; the last prepared by MariaDB's number.
@@ -274,7 +290,7 @@ mod tests {
     #[test]
     fn attributes_are_passed_over() {
         let mut all = Statements::default();
-        all.add(1, 1, b"SELECT ?", 8, Lexing::default());
+        all.add(1, 1, b"SELECT ?", 8, Mode::default());
         let payload = [
             1, 0, 0, 0, 8, 1, 0, 0, 0, 2, 0, 1, 1, 0, 0, 0xFD, 0, 1, b'a', 9, 1, b'v',
         ];
@@ -286,7 +302,7 @@ mod tests {
     fn what_is_not_known_is_said() {
         let mut all = Statements::default();
         assert_eq!(run(&mut all, &[1, 0, 0, 0]).0, Rendered::Unknown);
-        all.add(1, 1, b"SELECT ?", 8, Lexing::default());
+        all.add(1, 1, b"SELECT ?", 8, Mode::default());
         // The types were sent before.
         let payload = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 9];
         let (how, text) = run(&mut all, &payload);

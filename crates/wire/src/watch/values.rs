@@ -1,7 +1,7 @@
 //! Values of prepared statements, as SQL.
 
-use super::lexer::Lexing;
 use crate::decode::{Bytes, Malformed};
+use evenkeel_sql::{Mode, Wide};
 use std::fmt::Write as _;
 
 /// Text that grows up to a limit; what is beyond is only counted.
@@ -34,18 +34,25 @@ impl<'a> Text<'a> {
     }
 
     /// Appends a string in quotes, as servers write it into their logs.
-    pub(super) fn quote(&mut self, bytes: &[u8], lexing: Lexing) {
+    pub(super) fn quote(&mut self, bytes: &[u8], mode: Mode) {
         self.push(b"'");
         let mut copied = 0;
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
-            if lexing.is_wide && (0x81..0xFF).contains(&byte) {
+            if mode.wide.is_pair(&bytes[at..]) {
                 at += 2;
                 continue;
             }
+            // Or what is put behind it would make a character of it.
+            if mode.wide.is_first(byte) && !mode.no_backslash_escapes {
+                self.push(&bytes[copied..at]);
+                self.push(b"\\");
+                (copied, at) = (at, at + 1);
+                continue;
+            }
             let escaped: &[u8] = match byte {
-                b'\'' if lexing.no_backslash => b"''",
-                _ if lexing.no_backslash => b"",
+                b'\'' if mode.no_backslash_escapes => b"''",
+                _ if mode.no_backslash_escapes => b"",
                 0 => b"\\0",
                 b'\n' => b"\\n",
                 b'\r' => b"\\r",
@@ -78,10 +85,10 @@ impl<'a> Text<'a> {
     }
 
     /// Appends a string, or bytes where they are no text.
-    pub(super) fn bytes(&mut self, bytes: &[u8], lexing: Lexing) {
+    pub(super) fn bytes(&mut self, bytes: &[u8], mode: Mode) {
         let is_text = std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'));
-        match is_text || lexing.is_wide {
-            true => self.quote(bytes, lexing),
+        match is_text || mode.wide != Wide::No {
+            true => self.quote(bytes, mode),
             false => self.hexadecimal(bytes),
         }
     }
@@ -114,7 +121,7 @@ impl Type {
 pub(super) fn render(
     bytes: &mut Bytes<'_>,
     kind: Type,
-    lexing: Lexing,
+    mode: Mode,
     out: &mut Text<'_>,
 ) -> Result<(), Malformed> {
     match kind.number {
@@ -148,13 +155,13 @@ pub(super) fn render(
             let text = bytes.string()?.ok_or(Malformed)?;
             match text.iter().all(|byte| b"0123456789.-+eE".contains(byte)) && !text.is_empty() {
                 true => out.push(text),
-                false => out.quote(text, lexing),
+                false => out.quote(text, mode),
             }
             Ok(())
         }
         15 | 16 | 242 | 245 | 247..=255 => {
             let text = bytes.string()?.ok_or(Malformed)?;
-            out.bytes(text, lexing);
+            out.bytes(text, mode);
             Ok(())
         }
         _ => Err(Malformed),
@@ -237,12 +244,13 @@ fn fraction(rest: &mut Bytes<'_>, is_there: bool, out: &mut Text<'_>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use evenkeel_sql::{Tokens, unquoted};
 
     fn shown(short: u16, bytes: &[u8]) -> String {
         let mut kept = Vec::new();
         let mut rest = Bytes(bytes);
         let mut text = Text::new(&mut kept, 1000);
-        render(&mut rest, Type::of(short), Lexing::default(), &mut text).unwrap();
+        render(&mut rest, Type::of(short), Mode::default(), &mut text).unwrap();
         assert!(rest.0.is_empty());
         String::from_utf8(kept).unwrap()
     }
@@ -284,6 +292,26 @@ mod tests {
             (245, b"\x02{}", "'{}'"),
         ] {
             assert_eq!(shown(kind, bytes), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn half_characters_hide_no_quote() {
+        let mode = Mode {
+            wide: Wide::Gbk,
+            ..Mode::default()
+        };
+        for (bytes, expected) in [
+            (&b"\x81\x5c"[..], &b"'\x81\x5c'"[..]),
+            (b"\x81'", b"'\\\x81\\''"),
+            (b"a\x81", b"'a\\\x81'"),
+        ] {
+            let mut kept = Vec::new();
+            Text::new(&mut kept, 100).quote(bytes, mode);
+            assert_eq!(kept, expected);
+            assert_eq!(unquoted(&kept, mode), bytes);
+            let tokens: Vec<_> = Tokens::new(&kept, mode).collect();
+            assert_eq!((tokens.len(), tokens[0].is_cut), (1, false));
         }
     }
 

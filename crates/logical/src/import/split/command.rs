@@ -1,6 +1,6 @@
 //! What is no statement in a file: commands that the clients obey themselves.
 
-use super::is_blank;
+use evenkeel_sql::is_blank;
 
 /// A command of the clients, as far as an import does anything about it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,19 +4,23 @@
 //! know is known here: strings and their escapes, names in backticks, comments of all four kinds,
 //! character sets whose characters end in what looks like a quote, and the clients' own commands.
 //! Text inside `/*! … */` and `/*M! … */` is code, and may hold strings and delimiters.
+//!
+//! Where a string, a name or a comment ends is the crate for SQL text's to say, piece by piece, as a row of a
+//! gigabyte comes in many reads. What begins one is said here: the clients look at each byte of code for their
+//! delimiter, which may be any text, and for their commands, before it is a token; and what they take for `-- `
+//! is not all that a server does.
 
 mod command;
 mod comments;
 #[cfg(test)]
 mod tests;
-mod wide;
 
 pub use command::Command;
 pub use comments::without_comments;
-pub use wide::Wide;
 
 use evenkeel_op::{Error, Result};
-use memchr::{memchr, memchr_iter, memchr2, memmem, memrchr};
+use evenkeel_sql::{Inside, Mode, Passed, Wide, gate_at, is_blank};
+use memchr::{memchr, memchr_iter, memmem, memrchr};
 use std::io::{self, Read};
 
 /// How much is read at a time, in bytes.
@@ -54,31 +58,11 @@ pub enum Item<'a> {
     Command(Command),
 }
 
-/// What the server would make of quotes and backslashes just now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Quoting {
-    /// `NO_BACKSLASH_ESCAPES`: a backslash is a character like any other.
-    pub no_backslash: bool,
-    /// `ANSI_QUOTES`: double quotes are around names.
-    pub ansi: bool,
-    /// The character set.
-    pub wide: Wide,
-}
-
-impl Quoting {
-    /// Returns whether a backslash takes the next character's meaning between such quotes.
-    fn escapes(self, quote: u8) -> bool {
-        quote != b'`' && !self.no_backslash && !(quote == b'"' && self.ansi)
-    }
-}
-
 /// Where in a statement the cursor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Plain,
-    Quoted(u8),
-    Line,
-    Block,
+    Inside(Inside),
 }
 
 /// What a look at the buffer led to.
@@ -105,7 +89,7 @@ pub struct Splitter<R> {
     /// Where the literal, name or comment began that is open now, as a line.
     opened: u64,
     delimiter: Vec<u8>,
-    quoting: Quoting,
+    mode: Mode,
     /// The line number at `counted`, and how many characters of the line are before it.
     line: u64,
     column: u32,
@@ -132,7 +116,7 @@ impl<R: Read> Splitter<R> {
             state: State::Plain,
             opened: 1,
             delimiter: b";".to_vec(),
-            quoting: Quoting::default(),
+            mode: Mode::default(),
             line: 1,
             column: 0,
             counted: 0,
@@ -145,8 +129,8 @@ impl<R: Read> Splitter<R> {
     }
 
     /// Says what quotes and backslashes mean from the next statement on.
-    pub fn set_quoting(&mut self, quoting: Quoting) {
-        self.quoting = quoting;
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
     }
 
     /// Says that the file is binary: it may hold zero bytes, and no commands but DELIMITER.
@@ -261,10 +245,10 @@ impl<R: Read> Splitter<R> {
     /// Returns what stands behind the last delimiter.
     fn last(&mut self) -> Result<Option<Item<'_>>> {
         let what = match self.state {
-            State::Plain | State::Line => None,
-            State::Quoted(b'`') => Some("a name in backticks"),
-            State::Quoted(_) => Some("a string"),
-            State::Block => Some("a comment"),
+            State::Plain | State::Inside(Inside::Line) => None,
+            State::Inside(Inside::Quoted(b'`')) => Some("a name in backticks"),
+            State::Inside(Inside::Quoted(_)) => Some("a string"),
+            State::Inside(Inside::Block) => Some("a comment"),
         };
         if let Some(what) = what {
             return Err(Error::failed(format!(
@@ -368,9 +352,7 @@ impl<R: Read> Splitter<R> {
             let step = match self.state {
                 State::Plain if self.begun.is_none() => self.before()?,
                 State::Plain => self.plain(),
-                State::Quoted(quote) => self.quoted(quote),
-                State::Line => self.pass_line(),
-                State::Block => self.pass_block(),
+                State::Inside(inside) => self.inside(inside),
             };
             if let Some(step) = step {
                 return Ok(step);
@@ -378,10 +360,10 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    fn open(&mut self, state: State, length: usize) {
+    fn open(&mut self, inside: Inside, length: usize) {
         self.count_to(self.at);
         self.opened = self.line;
-        self.state = state;
+        self.state = State::Inside(inside);
         self.at += length;
     }
 
@@ -402,14 +384,14 @@ impl<R: Read> Splitter<R> {
                 self.at += self.delimiter.len();
                 self.fresh = false;
             }
-            [b'#', ..] | [b'-', b'-', ..] => self.open(State::Line, 1),
+            [b'#', ..] | [b'-', b'-', ..] => self.open(Inside::Line, 1),
             [b'/', b'*', ..] if rest.starts_with(SANDBOX) => {
-                self.open(State::Block, 2);
+                self.open(Inside::Block, 2);
                 return Ok((!self.binary).then_some(Step::Command(Command::Sandbox)));
             }
-            [b'/', b'*', ..] if !is_executed(rest) => {
+            [b'/', b'*', ..] if gate_at(rest).is_none() => {
                 self.fresh = false;
-                self.open(State::Block, 2);
+                self.open(Inside::Block, 2);
             }
             [b'\\'] | [b'\\', b'\n', ..] if !self.binary => self.drop_backslash(),
             [b'\\', letter, ..] if self.is_command(*letter) => return Ok(Some(self.letter())),
@@ -537,7 +519,7 @@ impl<R: Read> Splitter<R> {
     /// Passes code up to the end of a statement.
     fn plain(&mut self) -> Option<Step> {
         let lead = self.delimiter[0];
-        let wide = self.quoting.wide;
+        let wide = self.mode.wide;
         let rest = &self.buffer[self.at..self.end];
         let stops = |byte: &u8| {
             STOPS[usize::from(*byte)] || *byte == lead || (wide != Wide::No && *byte >= 0x80)
@@ -557,11 +539,11 @@ impl<R: Read> Splitter<R> {
         match rest {
             [quote @ (b'\'' | b'"' | b'`'), ..] => {
                 let quote = *quote;
-                self.open(State::Quoted(quote), 1);
+                self.open(Inside::Quoted(quote), 1);
             }
-            [b'#', ..] | [b'-', b'-'] => self.open(State::Line, 1),
-            [b'-', b'-', after, ..] if is_blank(*after) => self.open(State::Line, 1),
-            [b'/', b'*', ..] if !is_executed(rest) => self.open(State::Block, 2),
+            [b'#', ..] | [b'-', b'-'] => self.open(Inside::Line, 1),
+            [b'-', b'-', after, ..] if is_blank(*after) => self.open(Inside::Line, 1),
+            [b'/', b'*', ..] if gate_at(rest).is_none() => self.open(Inside::Block, 2),
             [b'\\'] | [b'\\', b'\n', ..] if !self.binary => self.drop_backslash(),
             [b'\\', letter, ..] if self.is_command(*letter) => return Some(self.letter()),
             _ if wide.is_pair(rest) => self.at += 2,
@@ -570,94 +552,21 @@ impl<R: Read> Splitter<R> {
         None
     }
 
-    /// Passes a literal or a name.
-    fn quoted(&mut self, quote: u8) -> Option<Step> {
-        if self.quoting.wide != Wide::No {
-            return self.quoted_wide(quote);
-        }
-        let escapes = self.quoting.escapes(quote);
-        loop {
-            let rest = &self.buffer[self.at..self.end];
-            let found = match escapes {
-                true => memchr2(quote, b'\\', rest),
-                false => memchr(quote, rest),
-            };
-            match found {
-                None => {
-                    self.at = self.end;
-                    return Some(Step::More);
-                }
-                Some(found) if rest[found] == quote => {
-                    // A second one right behind it opens again: the same as an escape.
-                    self.at += found + 1;
-                    self.state = State::Plain;
-                    return None;
-                }
-                Some(found) if found + 1 < rest.len() => self.at += found + 2,
-                Some(found) => {
-                    self.at += found;
-                    return Some(Step::More);
-                }
-            }
-        }
-    }
-
-    /// The same where a quote may be half a character.
-    fn quoted_wide(&mut self, quote: u8) -> Option<Step> {
-        let escapes = self.quoting.escapes(quote);
-        loop {
-            let rest = &self.buffer[self.at..self.end];
-            if rest.len() < 2 && !self.finished {
-                return Some(Step::More);
-            }
-            match rest {
-                [] => return Some(Step::More),
-                _ if self.quoting.wide.is_pair(rest) => self.at += 2,
-                [b'\\'] if escapes => return Some(Step::More),
-                [b'\\', ..] if escapes => self.at += 2,
-                [byte, ..] if *byte == quote => {
-                    self.at += 1;
-                    self.state = State::Plain;
-                    return None;
-                }
-                _ => self.at += 1,
-            }
-        }
-    }
-
-    fn pass_line(&mut self) -> Option<Step> {
-        match memchr(b'\n', &self.buffer[self.at..self.end]) {
-            Some(length) => {
-                self.at += length + 1;
+    /// Passes a literal, a name or a comment.
+    fn inside(&mut self, inside: Inside) -> Option<Step> {
+        match inside.pass(&self.buffer[self.at..self.end], self.mode) {
+            Passed::Ended(length) => {
+                self.at += length;
                 self.state = State::Plain;
-                self.fresh = true;
+                if inside == Inside::Line {
+                    self.at += 1;
+                    self.fresh = true;
+                }
                 None
             }
-            None => {
-                self.at = self.end;
+            Passed::Open(length) => {
+                self.at += length;
                 Some(Step::More)
-            }
-        }
-    }
-
-    fn pass_block(&mut self) -> Option<Step> {
-        loop {
-            let rest = &self.buffer[self.at..self.end];
-            match memchr(b'*', rest) {
-                None => {
-                    self.at = self.end;
-                    return Some(Step::More);
-                }
-                Some(found) if found + 1 == rest.len() => {
-                    self.at += found;
-                    return Some(Step::More);
-                }
-                Some(found) if rest[found + 1] == b'/' => {
-                    self.at += found + 2;
-                    self.state = State::Plain;
-                    return None;
-                }
-                Some(found) => self.at += found + 1,
             }
         }
     }
@@ -674,16 +583,6 @@ const STOPS: [bool; 256] = {
     }
     stops
 };
-
-/// Returns whether a comment is executed by some servers.
-fn is_executed(rest: &[u8]) -> bool {
-    matches!(rest, [_, _, b'!', ..] | [_, _, b'M', b'!', ..])
-}
-
-/// Returns whether a byte is white space for the clients.
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t'..=b'\r')
-}
 
 /// Returns whether a DELIMITER command begins here.
 fn is_delimiter(rest: &[u8]) -> bool {

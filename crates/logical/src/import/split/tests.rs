@@ -22,14 +22,14 @@ impl Read for Pieces<'_> {
 type Found = (Vec<(u64, Vec<u8>)>, Option<String>);
 
 /// What is found in a file without commands of the clients.
-fn split(text: &[u8], sizes: &[usize], quoting: Quoting) -> Found {
+fn split(text: &[u8], sizes: &[usize], mode: Mode) -> Found {
     let pieces = Pieces {
         rest: text,
         sizes,
         next: 0,
     };
     let mut splitter = Splitter::new(pieces, 1 << 20);
-    splitter.set_quoting(quoting);
+    splitter.set_mode(mode);
     splitter.set_binary(true);
     let mut found = Vec::new();
     loop {
@@ -42,7 +42,7 @@ fn split(text: &[u8], sizes: &[usize], quoting: Quoting) -> Found {
 }
 
 fn whole(text: &str) -> Vec<(u64, String)> {
-    let (found, error) = split(text.as_bytes(), &[usize::MAX], Quoting::default());
+    let (found, error) = split(text.as_bytes(), &[usize::MAX], Mode::default());
     assert_eq!(error, None, "{text}");
     let found = found.into_iter();
     found
@@ -94,15 +94,15 @@ fn modes_decide_what_a_backslash_is() {
     let (found, error) = split(
         b"a '\\'; b \"x\\\";",
         &[1],
-        Quoting {
-            no_backslash: true,
-            ..Quoting::default()
+        Mode {
+            no_backslash_escapes: true,
+            ..Mode::default()
         },
     );
     assert_eq!((found.len(), error), (2, None));
-    let ansi = Quoting {
-        ansi: true,
-        ..Quoting::default()
+    let ansi = Mode {
+        ansi_quotes: true,
+        ..Mode::default()
     };
     let (found, error) = split(b"a '\\';'; b \"x\\\";", &[1], ansi);
     assert_eq!((found.len(), error), (2, None));
@@ -116,7 +116,7 @@ fn what_has_no_end_is_named_with_its_line() {
         ("`x\n", "a name in backticks that begins on line 1"),
         ("a 'x\\", "a string that begins on line 1"),
     ] {
-        let error = split(text.as_bytes(), &[3], Quoting::default()).1;
+        let error = split(text.as_bytes(), &[3], Mode::default()).1;
         assert!(error.clone().unwrap().contains(said), "{text}: {error:?}");
     }
 }
@@ -224,13 +224,13 @@ fn zero_bytes_are_named_unless_the_file_is_binary() {
 
 #[test]
 fn half_a_character_is_no_quote() {
-    let gbk = Quoting {
+    let gbk = Mode {
         wide: Wide::Gbk,
-        ..Quoting::default()
+        ..Mode::default()
     };
     let (found, error) = split(b"a '\x81\\', \x81`;b;", &[1], gbk);
     assert_eq!((found.len(), error), (2, None));
-    let (_, error) = split(b"a '\x81\\', \x81`;b;", &[1], Quoting::default());
+    let (_, error) = split(b"a '\x81\\', \x81`;b;", &[1], Mode::default());
     assert!(error.is_some());
 }
 
@@ -243,14 +243,14 @@ fn comments_of_any_length_need_no_memory() {
 }
 
 /// What is found in a file with commands of the clients, as it is printed, and the error at its end.
-fn all_items(text: &[u8], sizes: &[usize], quoting: Quoting) -> Vec<String> {
+fn all_items(text: &[u8], sizes: &[usize], mode: Mode) -> Vec<String> {
     let pieces = Pieces {
         rest: text,
         sizes,
         next: 0,
     };
     let mut splitter = Splitter::new(pieces, 1 << 20);
-    splitter.set_quoting(quoting);
+    splitter.set_mode(mode);
     let mut found = Vec::new();
     loop {
         match splitter.next_item() {
@@ -265,7 +265,7 @@ fn all_items(text: &[u8], sizes: &[usize], quoting: Quoting) -> Vec<String> {
 }
 
 /// Splits with the whole text at hand, byte by byte, by the rules as they are written down.
-fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
+fn reference(text: &[u8], mode: Mode) -> Option<Vec<Vec<u8>>> {
     let (mut found, mut current, mut at) = (Vec::new(), Vec::<u8>::new(), 0);
     let mut delimiter = b";".to_vec();
     while at < text.len() {
@@ -304,16 +304,16 @@ fn reference(text: &[u8], quoting: Quoting) -> Option<Vec<Vec<u8>>> {
             (length, keep) = (line, false);
         } else if let quote @ (b'\'' | b'"' | b'`') = rest[0] {
             let escapes =
-                quote != b'`' && !quoting.no_backslash && !(quoting.ansi && quote == b'"');
+                quote != b'`' && !mode.no_backslash_escapes && !(mode.ansi_quotes && quote == b'"');
             let mut end = 1;
             while *rest.get(end)? != quote {
-                let pair = quoting.wide.is_pair(&rest[end..]);
+                let pair = mode.wide.is_pair(&rest[end..]);
                 let two = pair || (rest[end] == b'\\' && escapes);
                 end += if two { 2 } else { 1 };
             }
             length = end + 1;
         } else {
-            length = 1 + usize::from(quoting.wide.is_pair(rest));
+            length = 1 + usize::from(mode.wide.is_pair(rest));
         }
         if keep {
             current.extend_from_slice(&rest[..length]);
@@ -362,12 +362,14 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(part, 0..40).prop_map(|parts| parts.concat())
 }
 
-fn any_quoting() -> impl Strategy<Value = Quoting> {
+fn any_mode() -> impl Strategy<Value = Mode> {
     let wide = prop_oneof![Just(Wide::No), Just(Wide::Gbk), Just(Wide::Sjis)];
-    (any::<bool>(), any::<bool>(), wide).prop_map(|(no_backslash, ansi, wide)| Quoting {
-        no_backslash,
-        ansi,
-        wide,
+    (any::<bool>(), any::<bool>(), wide).prop_map(|(no_backslash_escapes, ansi_quotes, wide)| {
+        Mode {
+            no_backslash_escapes,
+            ansi_quotes,
+            wide,
+        }
     })
 }
 
@@ -378,10 +380,10 @@ proptest! {
     fn any_cut_gives_the_same_statements(
         text in any_text(),
         sizes in proptest::collection::vec(1usize..20, 1..8),
-        quoting in any_quoting(),
+        mode in any_mode(),
     ) {
-        let one = split(&text, &[usize::MAX], quoting);
-        let other = split(&text, &sizes, quoting);
+        let one = split(&text, &[usize::MAX], mode);
+        let other = split(&text, &sizes, mode);
         prop_assert_eq!(&one, &other);
         for (line, statement) in &one.0 {
             let lines = text.split(|byte| *byte == b'\n').nth(*line as usize - 1);
@@ -396,17 +398,17 @@ proptest! {
     fn any_cut_gives_the_same_commands(
         text in any_text(),
         sizes in proptest::collection::vec(1usize..20, 1..8),
-        quoting in any_quoting(),
+        mode in any_mode(),
     ) {
-        let one = all_items(&text, &[usize::MAX], quoting);
-        prop_assert_eq!(one, all_items(&text, &sizes, quoting));
+        let one = all_items(&text, &[usize::MAX], mode);
+        prop_assert_eq!(one, all_items(&text, &sizes, mode));
     }
 
     #[test]
-    fn a_naive_reader_finds_the_same(text in any_text(), quoting in any_quoting()) {
-        let (found, error) = split(&text, &[usize::MAX], quoting);
+    fn a_naive_reader_finds_the_same(text in any_text(), mode in any_mode()) {
+        let (found, error) = split(&text, &[usize::MAX], mode);
         let found: Vec<Vec<u8>> = found.into_iter().map(|(_, text)| text).collect();
-        match reference(&text, quoting) {
+        match reference(&text, mode) {
             Some(wanted) => prop_assert_eq!((found, error), (wanted, None)),
             None => prop_assert!(error.is_some()),
         }

@@ -1,6 +1,6 @@
 //! Whose rights a view, routine, trigger or event runs with.
 
-use super::token::{Kind, Token, Tokens, name_of};
+use super::token::{Kind, Token, name_of, tokens};
 use evenkeel_op::{Error, Result};
 use evenkeel_server::connect::quote_name;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ impl FromStr for Account {
         let bytes = text.as_bytes();
         let (user, host) = match bytes.first() {
             Some(b'\'' | b'"' | b'`') => {
-                let mut tokens = Tokens::new(bytes);
+                let mut tokens = tokens(bytes);
                 let user = tokens.next().ok_or_else(wrong)?;
                 (&text[..user.end], text[user.end..].strip_prefix('@'))
             }
@@ -118,7 +118,7 @@ pub(in crate::objects) fn with_definer(create: &[u8], definer: &Definer) -> Vec<
             let blank = create[end..].iter().take_while(|byte| **byte == b' ');
             (start, end + blank.count())
         }
-        None => match (account, Tokens::new(create).next()) {
+        None => match (account, tokens(create).next()) {
             (Some(_), Some(verb)) => {
                 return [
                     &create[..verb.end],
@@ -136,7 +136,7 @@ pub(in crate::objects) fn with_definer(create: &[u8], definer: &Definer) -> Vec<
 
 /// Returns where the head's `DEFINER = account` lies.
 fn find(create: &[u8]) -> Option<(usize, usize)> {
-    let mut tokens = Tokens::new(create).peekable();
+    let mut tokens = tokens(create).peekable();
     let definer = tokens.by_ref().find(|token| {
         let ends = WHAT.iter().any(|word| token.is_word(create, word));
         ends || token.is_word(create, "DEFINER")

@@ -1,6 +1,6 @@
 //! CREATE EVENT in steps: made asleep, woken when everything is there.
 
-use super::token::{Kind, Token, Tokens};
+use super::token::{Kind, Token, tokens};
 
 /// The statements that an event's CREATE statement becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(in crate::objects) struct EventParts {
 
 /// Reads what SHOW CREATE EVENT printed; `None` when it is not understood.
 pub(in crate::objects) fn event_parts(create: &[u8]) -> Option<EventParts> {
-    let mut tokens = Tokens::new(create);
+    let mut tokens = tokens(create);
     let verb = tokens.next().filter(|one| one.is_word(create, "CREATE"))?;
     tokens.find(|one| one.is_word(create, "EVENT"))?;
     let name = tokens.next().filter(|one| one.kind == Kind::Name)?;

@@ -1,6 +1,6 @@
 //! What a view's text speaks of.
 
-use super::token::{Kind, Tokens, name_of};
+use super::token::{Kind, name_of, tokens};
 use std::collections::BTreeSet;
 
 /// A name in a text: the schema when it is said, and the object; both in lower case, as servers
@@ -14,7 +14,7 @@ pub(in crate::objects) fn mentions(create: &[u8]) -> BTreeSet<Mention> {
     let mut found = BTreeSet::new();
     let mut chain: Vec<String> = Vec::new();
     let (mut dot, mut alias) = (false, false);
-    for token in Tokens::new(create) {
+    for token in tokens(create) {
         match token.kind {
             Kind::Sign(b'.') => dot = true,
             Kind::Name => {
@@ -40,7 +40,7 @@ pub(in crate::objects) fn mentions(create: &[u8]) -> BTreeSet<Mention> {
 
 /// Returns a CREATE VIEW statement that replaces what stands in its place.
 pub(in crate::objects) fn or_replace(create: &[u8]) -> Vec<u8> {
-    match Tokens::new(create).next() {
+    match tokens(create).next() {
         Some(verb) if verb.is_word(create, "CREATE") => {
             [&create[..verb.end], b" OR REPLACE", &create[verb.end..]].concat()
         }

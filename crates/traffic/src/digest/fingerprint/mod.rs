@@ -4,13 +4,13 @@
 //! Words are lower case. Lists of values after `IN` and `VALUES` are `(...)`, equal rows and equal arms of a `UNION`
 //! that follow each other count once, `LIMIT` with or without an offset is `limit ?`.
 
-pub(crate) mod lexer;
 mod percona;
 mod tokens;
 
+pub use evenkeel_sql::Mode;
 pub use percona::percona;
 
-use lexer::{Dialect, Lexeme, Lexer};
+use evenkeel_sql::{Lexeme, Lexemes, unquoted};
 use tokens::Tokens;
 
 /// By which rules statements are alike.
@@ -21,15 +21,6 @@ pub enum Rules {
     Evenkeel,
     /// Those of pt-query-digest, with their oddities, so that both reports can be laid side by side.
     Percona,
-}
-
-/// How the server reads statements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SqlMode {
-    /// Double quotes are those of names (`ANSI_QUOTES`).
-    pub ansi_quotes: bool,
-    /// A backslash in a string is a backslash (`NO_BACKSLASH_ESCAPES`).
-    pub no_backslash_escapes: bool,
 }
 
 /// A fingerprint with its identifier.
@@ -44,7 +35,7 @@ pub struct Fingerprint {
 
 /// Returns the fingerprint of a statement; `is_cut` when more of it came.
 #[must_use]
-pub fn fingerprint(sql: &[u8], is_cut: bool, rules: Rules, mode: SqlMode) -> Fingerprint {
+pub fn fingerprint(sql: &[u8], is_cut: bool, rules: Rules, mode: Mode) -> Fingerprint {
     match rules {
         Rules::Evenkeel => {
             let text = own(sql, is_cut, mode);
@@ -60,14 +51,19 @@ pub fn fingerprint(sql: &[u8], is_cut: bool, rules: Rules, mode: SqlMode) -> Fin
     }
 }
 
-fn own(sql: &[u8], is_cut: bool, mode: SqlMode) -> String {
+fn own(sql: &[u8], is_cut: bool, mode: Mode) -> String {
     if !is_cut && is_administrator(sql) {
         return String::from_utf8_lossy(sql).into_owned();
     }
     let mut tokens = Tokens::default();
-    let mut lexer = Lexer::new(sql, dialect(mode));
-    while let Some(lexeme) = lexer.next() {
-        tokens.add(lexeme);
+    let mut lexemes = Lexemes::new(sql, mode);
+    while let Some(lexeme) = lexemes.next() {
+        match lexeme {
+            // As fingerprints have it, so that one of a fingerprint is the same.
+            Lexeme::Sign(b"(") if lexemes.takes(b"...)") => tokens.list(),
+            Lexeme::Sign([byte]) if byte.is_ascii_control() => {}
+            lexeme => tokens.add(lexeme),
+        }
     }
     tokens.end(is_cut)
 }
@@ -83,27 +79,18 @@ fn is_administrator(sql: &[u8]) -> bool {
     })
 }
 
-pub(crate) fn dialect(mode: SqlMode) -> Dialect {
-    Dialect {
-        ansi_quotes: mode.ansi_quotes,
-        backslash: !mode.no_backslash_escapes,
-    }
-}
-
 /// Returns the statement that `PREPARE name FROM 'statement'` prepares.
 #[must_use]
-pub fn prepared(sql: &[u8], mode: SqlMode) -> Option<Vec<u8>> {
+pub fn prepared(sql: &[u8], mode: Mode) -> Option<Vec<u8>> {
     let verb = sql.get(..8)?;
     verb.eq_ignore_ascii_case(b"prepare ").then_some(())?;
-    let mut lexer = Lexer::new(sql, dialect(mode));
-    lexer.next()?;
-    lexer.next()?;
-    match lexer.next()? {
+    let mut lexemes = Lexemes::new(sql, mode);
+    match lexemes.nth(2)? {
         Lexeme::Word(word) if word.eq_ignore_ascii_case(b"from") => {}
         _ => return None,
     }
-    match lexer.next()? {
-        Lexeme::Text(text) => Some(lexer::unquoted(text, dialect(mode))),
+    match lexemes.next()? {
+        Lexeme::Text(text) => Some(unquoted(text, mode)),
         _ => None,
     }
 }
@@ -111,7 +98,7 @@ pub fn prepared(sql: &[u8], mode: SqlMode) -> Option<Vec<u8>> {
 /// Returns a statement in which nothing stands that is said after `IDENTIFIED BY`, or of a password: in a statement
 /// that mentions one, every string is `'***'`.
 #[must_use]
-pub fn redacted(sql: &[u8], mode: SqlMode) -> Vec<u8> {
+pub fn redacted(sql: &[u8], mode: Mode) -> Vec<u8> {
     let lower = sql.to_ascii_lowercase();
     let has = |word: &[u8]| memchr::memmem::find(&lower, word).is_some();
     if !["identified", "passw", "secret", "sst_auth"]
@@ -121,20 +108,18 @@ pub fn redacted(sql: &[u8], mode: SqlMode) -> Vec<u8> {
         return sql.to_vec();
     }
     // Whatever the quotes are: none of what stands between them is shown.
-    let mut lexer = Lexer::new(
-        sql,
-        Dialect {
-            ansi_quotes: false,
-            ..dialect(mode)
-        },
-    );
+    let mode = Mode {
+        ansi_quotes: false,
+        ..mode
+    };
+    let mut lexemes = Lexemes::new(sql, mode);
     let mut safe = Vec::with_capacity(sql.len());
     let mut from = 0;
-    while let Some(lexeme) = lexer.next() {
+    while let Some(lexeme) = lexemes.next() {
         if let Lexeme::Text(_) = lexeme {
-            safe.extend_from_slice(&sql[from..lexer.begin()]);
+            safe.extend_from_slice(&sql[from..lexemes.begin()]);
             safe.extend_from_slice(b"'***'");
-            from = lexer.end();
+            from = lexemes.end();
         }
     }
     // What a comment says of it is no better.

@@ -1,6 +1,6 @@
 //! Pieces put together again, without values.
 
-use super::lexer::{Lexeme, is_word};
+use evenkeel_sql::{Lexeme, is_word};
 
 /// Words after which a parenthesis is not that of a function, and a sign is not one between two values.
 const KEYWORDS: [&str; 66] = [
@@ -129,16 +129,12 @@ impl Tokens {
     pub(super) fn add(&mut self, lexeme: Lexeme<'_>) {
         match lexeme {
             Lexeme::Word(word) => self.word(word),
-            Lexeme::Name(name, quote) => self.name(name, quote),
+            Lexeme::Name(name) => self.name(name),
             Lexeme::Variable(name) => {
                 let name = clean(name).to_lowercase();
                 self.push(Kind::Variable, &name);
             }
-            Lexeme::Text(_) | Lexeme::Value => self.value(),
-            Lexeme::List => {
-                self.push(Kind::List, "(...)");
-                self.merge_lists();
-            }
+            Lexeme::Text(_) | Lexeme::Number(_) | Lexeme::Placeholder => self.value(),
             Lexeme::Sign(b"(") => {
                 self.frames.push(Frame {
                     open: self.all.len(),
@@ -152,6 +148,12 @@ impl Tokens {
             Lexeme::Sign(b";") => self.push(Kind::Semicolon, ";"),
             Lexeme::Sign(sign) => self.push(Kind::Sign, &String::from_utf8_lossy(sign)),
         }
+    }
+
+    /// Adds a list of values.
+    pub(super) fn list(&mut self) {
+        self.push(Kind::List, "(...)");
+        self.merge_lists();
     }
 
     fn push(&mut self, kind: Kind, text: &str) {
@@ -218,10 +220,10 @@ impl Tokens {
     }
 
     /// A name that needs no quotes has none.
-    fn name(&mut self, quoted: &[u8], quote: u8) {
+    fn name(&mut self, quoted: &[u8]) {
         self.frame().in_values = false;
         let name = clean(&quoted[1..quoted.len() - 1]);
-        let quote = char::from(quote);
+        let quote = char::from(quoted[0]);
         let name = name.replace(&format!("{quote}{quote}"), &quote.to_string());
         let lower = name.to_lowercase();
         let begins = |byte: &u8| is_word(*byte) && !byte.is_ascii_digit();
@@ -283,9 +285,7 @@ impl Tokens {
         let open = frame.open;
         if self.is_list(open) {
             self.truncate(open);
-            self.push(Kind::List, "(...)");
-            self.merge_lists();
-            return;
+            return self.list();
         }
         let close = self.all.len();
         self.push(Kind::Close, ")");
@@ -395,8 +395,7 @@ impl Tokens {
         self.frames.pop();
         self.truncate(open);
         if !is_empty {
-            self.push(Kind::List, "(...)");
-            self.merge_lists();
+            self.list();
         }
         true
     }

@@ -5,9 +5,10 @@
 //! front of parentheses and where tables are listed it is a schema's. Elsewhere it is a table's, an
 //! alias's or a variable's, if there is such a one with this name.
 
-use super::token::{Kind as TokenKind, Quoting, Token, all_tokens_under, name_of};
+use super::token::{Kind as TokenKind, Token, all_tokens_under, name_of};
 use crate::objects::Kind;
 use evenkeel_server::connect::quote_name;
+use evenkeel_sql::Mode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How schemas are called, and how they should be.
@@ -24,7 +25,7 @@ pub(in crate::objects) struct Names {
 pub(in crate::objects) struct About<'a> {
     pub(in crate::objects) kind: Kind,
     pub(in crate::objects) name: &'a str,
-    pub(in crate::objects) quoting: Quoting,
+    pub(in crate::objects) mode: Mode,
     /// What else a name in front of a dot may be: sequences and packages of the text's schema.
     pub(in crate::objects) qualifiers: &'a BTreeSet<String>,
 }
@@ -130,7 +131,7 @@ pub(in crate::objects) fn renamed(
     about: About<'_>,
     names: &Names,
 ) -> (Vec<u8>, BTreeSet<Doubt>) {
-    let tokens = all_tokens_under(text, about.quoting);
+    let tokens = all_tokens_under(text, about.mode);
     let (Some(tokens), Ok(_)) = (tokens, std::str::from_utf8(text)) else {
         return (text.to_vec(), BTreeSet::from([Doubt::Unread]));
     };

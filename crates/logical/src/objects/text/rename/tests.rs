@@ -13,7 +13,7 @@ fn about(kind: Kind, name: &str, sql_mode: &str, sql: &str) -> (String, Vec<Doub
     let about = About {
         kind,
         name,
-        quoting: Quoting::of(sql_mode),
+        mode: Mode::of(sql_mode),
         qualifiers: &qualifiers,
     };
     let (text, doubts) = renamed(sql.as_bytes(), about, &names);
@@ -170,7 +170,7 @@ fn rows_of_triggers_are_no_schemas() {
     let about = About {
         kind: Kind::Trigger,
         name: "x",
-        quoting: Quoting::default(),
+        mode: Mode::default(),
         qualifiers: &BTreeSet::new(),
     };
     let sql =
@@ -211,7 +211,7 @@ proptest! {
             let about = About {
                 kind: Kind::View,
                 name: "v",
-                quoting: Quoting::default(),
+                mode: Mode::default(),
                 qualifiers: &BTreeSet::new(),
             };
             String::from_utf8(renamed(sql.as_bytes(), about, &names).0).unwrap()

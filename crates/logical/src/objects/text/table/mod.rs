@@ -123,13 +123,13 @@ fn is_copied(create: &[u8], tokens: &[Token], definitions: &[Definition]) -> boo
 /// Returns the definitions between the outer parentheses, and which token closes them.
 fn definitions(create: &[u8], tokens: &[Token]) -> Option<(Vec<Definition>, usize)> {
     let mut found = Vec::new();
-    let (mut depth, mut gates, mut first) = (1_usize, 0_usize, 4);
+    let (mut depth, mut in_gate, mut first) = (1_usize, false, 4);
     for (at, token) in tokens.iter().enumerate().skip(4) {
         match token.kind {
             Kind::Sign(b'(') => depth += 1,
             Kind::Sign(b')') => depth -= 1,
-            Kind::Gate => gates += 1,
-            Kind::GateEnd => gates -= 1,
+            Kind::Gate => in_gate = true,
+            Kind::GateEnd => in_gate = false,
             _ => {}
         }
         let ends = depth == 0 || (depth == 1 && token.is_sign(b','));
@@ -137,7 +137,7 @@ fn definitions(create: &[u8], tokens: &[Token]) -> Option<(Vec<Definition>, usiz
             continue;
         }
         // A comma inside an executed comment belongs to a syntax that is not known here.
-        if gates > 0 || first >= at {
+        if in_gate || first >= at {
             return None;
         }
         found.push(Definition {
