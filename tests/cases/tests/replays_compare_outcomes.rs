@@ -222,9 +222,12 @@ fn outcomes_are_compared(server: &TestServer) {
     // Nothing is written, and what was not done is named.
     played.reset();
     let before = played.state();
-    let ended = played.replay(&["--read-only", "--speed", "20"]);
+    let page = ["--html", "replay.html", "--tmpdir", "."];
+    let ended = played.replay(&[&["--read-only", "--speed", "20"], &page[..]].concat());
     assert_eq!(ended.code, Some(4), "{ended:?}");
     assert_eq!(played.state(), before);
+    let html = std::fs::read_to_string(played.room.path().join("replay.html")).unwrap();
+    assert!(html.contains("returned another number of rows"), "{html}");
     let left = &ended.answer["left_out"][0];
     assert_eq!(left["reason"], "writes");
     assert_eq!(left["count"], 3 * 3 * TRANSFERS + LINKS as i64);

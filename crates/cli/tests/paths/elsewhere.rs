@@ -1,6 +1,6 @@
 //! Paths that mean something only to a server that runs, and the test in `tests/cases/` that has one.
 
-pub(crate) const PATHS: [(&str, &str); 26] = [
+pub(crate) const PATHS: [(&str, &str); 28] = [
     ("backup --engine-tool", "relative_paths_mean_the_same"),
     ("backup --snapshot-dir", "relative_paths_mean_the_same"),
     ("bench cache --memcached", "small_benches_run"),
@@ -28,6 +28,8 @@ pub(crate) const PATHS: [(&str, &str); 26] = [
     ),
     ("queue salvage --output", "queues_are_looked_after"),
     ("queue status --metrics", "queues_are_looked_after"),
+    ("replay --html", "replays_compare_outcomes"),
+    ("replay --tmpdir", "replays_compare_outcomes"),
     ("restore --engine-tool", "relative_paths_mean_the_same"),
     ("restore --map-root", "every_layout_restores"),
     ("restore --server-binary", "relative_paths_mean_the_same"),

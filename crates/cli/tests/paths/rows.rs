@@ -129,6 +129,8 @@ keys add --identity        | key | 0  | "executed": true     | keys add {encrypt
 keys remove --identity     | key | 2  | cannot open this     | keys remove {encrypted} --recipient={other-recipient} --identity={}
 mount --identity           | key | 0  | "generations": 1     | mount {encrypted} {directory} --identity={}
 prune --identity           | key | 0  | "executed": false    | prune {encrypted} --identity={}
+replay --compare | digest.json | 2 | PATH is not the answer of a replay | replay {slow.log} --read-only --no-defaults --socket={socket} --compare={}
+replay file | slow.log | 14 | nobody is let in | replay --read-only --no-defaults --socket={socket} {}
 repository copy --identity | key | 0  | "becomes": 1         | repository copy {encrypted} {new} --decrypt --identity={}
 restore --identity         | key | 0  | "files": 1           | restore {encrypted} --target={new} --identity={}
 verify --identity          | key | 0  | "unchecked": []      | verify {encrypted} --identity={}

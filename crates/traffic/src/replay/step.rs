@@ -9,7 +9,7 @@ pub(super) enum What {
     Statement = 0,
     /// The session gets another default schema; the text is its name.
     Schema = 1,
-    /// The session begins anew.
+    /// The session gets the state of a new one.
     Reset = 2,
     /// The session ends.
     Quit = 3,

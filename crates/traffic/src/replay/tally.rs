@@ -1,6 +1,7 @@
 //! What came out, class by class, and where it is not what came out when it was captured.
 
 use super::step::{Did, Step};
+use crate::digest::fingerprint::{Mode, redacted};
 use crate::digest::{Class, Grid, Summary};
 use crate::{Command, Statement};
 use evenkeel_wire::Played;
@@ -107,7 +108,7 @@ impl Differences {
         let place = place.expect("one of all");
         self.counts[place] += 1;
         self.examples[place].get_or_insert_with(|| Example {
-            sql: String::from_utf8_lossy(&step.text[..step.text.len().min(SAMPLE)]).into_owned(),
+            sql: sample(&step.text),
             before: (step.did.error, step.did.rows, step.did.affected),
             now: (played.error, played.rows, played.affected),
         });
@@ -123,6 +124,12 @@ impl Differences {
             }
         }
     }
+}
+
+/// Returns a statement, or its beginning, without secrets.
+fn sample(text: &[u8]) -> String {
+    let safe = redacted(text, Mode::default());
+    String::from_utf8_lossy(&safe[..safe.len().min(SAMPLE)]).into_owned()
 }
 
 /// Returns how an outcome differs.

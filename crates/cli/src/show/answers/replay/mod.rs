@@ -114,6 +114,43 @@ fn differences(all: &Differences) -> Vec<ShownDifference> {
     .collect()
 }
 
+fn left_out(plan: &Plan) -> Vec<LeftOutStatements> {
+    let all = plan.left.iter();
+    all.map(|(left, count)| LeftOutStatements {
+        reason: left.name(),
+        count: *count,
+        says: left.reason(),
+    })
+    .collect()
+}
+
+fn classes(plan: &Plan, outcome: &Outcome, latency: &[Change]) -> Vec<ReplayedClass> {
+    let (before, now) = (&plan.original, &outcome.summary);
+    let both = before.classes.iter().zip(&now.classes);
+    both.zip(&outcome.differences)
+        .map(|((captured, replayed), of)| ReplayedClass {
+            captured: ShownClass::of(captured, before),
+            replayed: ShownClass::of(replayed, now),
+            latency: latency
+                .iter()
+                .find(|change| change.id == captured.id)
+                .map(ShownChange::of),
+            differences: differences(of),
+        })
+        .collect()
+}
+
+impl Late {
+    fn of(outcome: &Outcome) -> Option<Self> {
+        let late = &outcome.late_us;
+        (!late.is_empty()).then(|| Self {
+            p50: late.value_at_quantile(0.5),
+            p99: late.value_at_quantile(0.99),
+            max: late.max(),
+        })
+    }
+}
+
 impl ReplayAnswer {
     /// Answers with what came out. `latency` compares with the capture, `changes` with an earlier replay.
     #[must_use]
@@ -132,31 +169,12 @@ impl ReplayAnswer {
             all.merge(one);
         }
         let none = Differences::default();
-        let classes = before.classes.iter().zip(&now.classes);
-        let classes = classes
-            .enumerate()
-            .map(|(place, (captured, replayed))| ReplayedClass {
-                captured: ShownClass::of(captured, before),
-                replayed: ShownClass::of(replayed, now),
-                latency: latency
-                    .iter()
-                    .find(|change| change.id == captured.id)
-                    .map(ShownChange::of),
-                differences: differences(outcome.differences.get(place).unwrap_or(&none)),
-            });
-        let late = &outcome.late_us;
-        let shown_late = Late {
-            p50: late.value_at_quantile(0.5),
-            p99: late.value_at_quantile(0.99),
-            max: late.max(),
-        };
         let both = |captured, replayed, of: &Differences| ReplayedClass {
             captured: ShownClass::of(captured, before),
             replayed: ShownClass::of(replayed, now),
             latency: None,
             differences: differences(of),
         };
-        let left = plan.left.iter();
         Self {
             file,
             server_version,
@@ -166,22 +184,16 @@ impl ReplayAnswer {
             warm_up: outcome.warm_up,
             seconds: outcome.seconds,
             captured_seconds: plan.to_ns.saturating_sub(plan.from_ns) as f64 / 1e9,
-            left_out: left
-                .map(|(left, count)| LeftOutStatements {
-                    reason: left.name(),
-                    count: *count,
-                    says: left.reason(),
-                })
-                .collect(),
+            left_out: left_out(plan),
             lost: outcome.lost,
             lost_sessions: outcome.lost_sessions,
             loss: outcome.loss.clone(),
             waits: plan.waits,
             gave_up: outcome.gave_up,
-            late_us: (!late.is_empty()).then_some(shown_late),
+            late_us: Late::of(outcome),
             differences: differences(&all),
             total: both(&before.total, &now.total, &all),
-            classes: classes.collect(),
+            classes: classes(plan, outcome, latency),
             others: both(
                 &before.others,
                 &now.others,
