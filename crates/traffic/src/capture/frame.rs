@@ -84,6 +84,22 @@ pub(super) fn read(link: u16, data: &[u8]) -> Held<'_> {
     }
 }
 
+/// Reads what is behind a link's header, where the kernel took that away: a packet, or the rest of a VLAN's tag and
+/// then a packet. Which of both is not said.
+#[must_use]
+pub(super) fn network(kind: u16, data: &[u8]) -> Held<'_> {
+    if !ETHERNET_VLAN.contains(&kind) {
+        return internet(kind, data);
+    }
+    let version = |at: usize| data.get(at).map(|first| first >> 4);
+    match (short(data, 2), version(4), version(0)) {
+        (Some(IPV4), Some(4), _) | (Some(IPV6), Some(6), _) => tagged(&data[2..]),
+        (_, _, Some(4)) => internet(IPV4, data),
+        (_, _, Some(6)) => internet(IPV6, data),
+        _ => Held::Other,
+    }
+}
+
 /// Returns whether packets of a link type can be read.
 #[must_use]
 pub(super) fn is_known(link: u16) -> bool {
