@@ -84,7 +84,7 @@ fn tags_are_passed_over_and_fragments_counted() {
     house.run(
         "ip link add near type veth peer name there && ip link set near up && ip link set there up",
     );
-    house.write("/root/frames.py", FRAMES, "644");
+    house.write("frames.py", FRAMES, "644");
     begin(&house, "--interface near");
     house.run("python3 frames.py");
     house.until("[ $(grep -c SELECT seen) -ge 6 ]");
@@ -189,7 +189,9 @@ fn the_last_packets_are_decoded() {
     house.sql_of("db2", "CREATE USER root@db1");
     begin(&house, "--interface lo");
     // The kernel has not handed them over when the end is asked for.
-    house.run("pid=$(pidof evenkeel); mariadb -h db2 --skip-ssl -e 'SELECT 42 + 1'; kill -TERM $pid");
+    house.run(
+        "pid=$(pidof evenkeel); mariadb -h db2 --skip-ssl -e 'SELECT 42 + 1'; kill -TERM $pid",
+    );
     house.until("grep -q code ended");
     let seen = house.run("cat seen");
     assert!(seen.contains("SELECT 42 + 1"), "{seen}");

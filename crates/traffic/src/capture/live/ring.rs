@@ -117,6 +117,16 @@ impl Ring {
             next: 0,
         };
         bind(&ring.socket, interface)?;
+        if hardware(&ring.socket)? == libc::ARPHRD_LOOPBACK {
+            // What leaves comes in: the filter drops it, and this saves a copy of its description. Older kernels cannot.
+            let on: libc::c_int = 1;
+            let _ = set(
+                &ring.socket,
+                libc::SOL_PACKET,
+                libc::PACKET_IGNORE_OUTGOING,
+                &on,
+            );
+        }
         Ok(ring)
     }
 
@@ -167,7 +177,7 @@ impl Ring {
         attach(&self.socket, filter)
     }
 
-    /// Returns how many packets the kernel dropped since this was last asked, for want of room.
+    /// Returns how many packets the kernel dropped since this was last asked, for lack of room.
     pub(super) fn dropped(&self) -> Result<u64, Errno> {
         let mut counts = libc::tpacket_stats_v3 {
             tp_packets: 0,
@@ -283,6 +293,30 @@ fn bind(socket: &OwnedFd, interface: u32) -> Result<(), Errno> {
         )
     };
     outcome(result)
+}
+
+/// Returns of what kind the interface is that a socket is bound to.
+fn hardware(socket: &OwnedFd) -> Result<u16, Errno> {
+    let mut address = libc::sockaddr_ll {
+        sll_family: 0,
+        sll_protocol: 0,
+        sll_ifindex: 0,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `address`, which any bytes are fit for.
+    let result = unsafe {
+        libc::getsockname(
+            socket.as_raw_fd(),
+            (&raw mut address).cast(),
+            &raw mut length,
+        )
+    };
+    outcome(result)?;
+    Ok(address.sll_hatype)
 }
 
 fn set<T>(socket: &OwnedFd, level: i32, option: i32, value: &T) -> Result<(), Errno> {
