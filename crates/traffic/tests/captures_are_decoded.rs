@@ -6,6 +6,7 @@ mod packets;
 mod talk;
 
 use evenkeel_op::Cancel;
+use evenkeel_testkit::effort::{rounds, seed};
 use evenkeel_traffic::capture::{Capture, Options};
 use evenkeel_traffic::{Command, Coverage, Source, Statement};
 use packets::{Form, PLAIN, Part, framed, internet, parts};
@@ -150,30 +151,40 @@ fn who_sends_a_syn_in_between_hides_nothing() {
 
 #[test]
 fn lost_packets_cost_what_they_held() {
-    let parts = parts(&conversation(500), 1400);
-    let mut random = 12_345_u64;
-    let mut lost = 0;
-    let kept: Vec<Part> = parts
-        .iter()
-        .enumerate()
-        .filter(|(at, part)| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            let is_lost = *at > 10 && random >> 33 < (1 << 31) / 100 && !part.payload.is_empty();
-            lost += if is_lost { part.payload.len() } else { 0 };
-            !is_lost
-        })
-        .map(|(_, part)| part.clone())
-        .collect();
-    let (lines, coverage) = decoded(&PLAIN.file(&ethernet(&kept)));
-    let seen = lines
-        .iter()
-        .filter(|line| line.starts_with("Query"))
-        .count();
-    assert!(seen >= 980, "{seen}");
-    assert_eq!(coverage.bytes_missing, lost as u64);
-    assert_eq!(coverage.unseen + seen as u64, 1000, "{coverage:?}");
+    let pairs = 5000;
+    let statements = 2 * pairs as u64;
+    let parts = parts(&conversation(pairs), 1400);
+    for round in 0..u64::from(rounds("lossy captures", 3, 50)) {
+        let seed = seed().wrapping_add(round);
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut lost = 0;
+        let kept: Vec<Part> = parts
+            .iter()
+            .enumerate()
+            .filter(|(at, part)| {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let is_lost =
+                    *at > 10 && random >> 33 < (1 << 31) / 100 && !part.payload.is_empty();
+                lost += if is_lost { part.payload.len() } else { 0 };
+                !is_lost
+            })
+            .map(|(_, part)| part.clone())
+            .collect();
+        let (lines, coverage) = decoded(&PLAIN.file(&ethernet(&kept)));
+        let seen = lines
+            .iter()
+            .filter(|line| line.starts_with("Query"))
+            .count() as u64;
+        println!("EVENKEEL_SEED={seed}: {seen} of {statements}, {coverage:?}");
+        assert!(seen * 100 >= statements * 98, "{seen}");
+        assert!(seen < statements);
+        // The last packet of a connection is not missed by anybody.
+        assert!(coverage.bytes_missing.abs_diff(lost as u64) <= 400);
+        // Of several in a row that are missing, one is counted.
+        assert!((coverage.unseen + seen).abs_diff(statements) <= statements / 1000);
+    }
 }
 
 proptest! {

@@ -21,6 +21,13 @@ fn capture() {
             "mariadb -h db2 -e 'SELECT COUNT(*) FROM shop.orders' && grep -aq 'FROM shop.orders' {file}"
         )
     };
+    page.briefly(
+        "--interface any",
+        "[ $(wc -l </proc/net/packet) -gt 1 ] && mariadb -h db2 -e 'SELECT 1'",
+    );
+    page.code("--interface any", 143);
+    page.say("--for 10s", "--for 200ms");
+    page.run("evenkeel capture --interface any");
     // Until somebody ends it; here after some packets of a busy client.
     page.say("-U -w -", "-U -c 40 -w -");
     page.before(
@@ -62,5 +69,10 @@ fn replay() {
     page.code("-w shop.pcap", 0);
     page.code("--read-only -h db2", 3);
     page.end();
-    assert_eq!(house.sql_of("db3", "SELECT COUNT(*) FROM shop.orders").trim(), "3");
+    assert_eq!(
+        house
+            .sql_of("db3", "SELECT COUNT(*) FROM shop.orders")
+            .trim(),
+        "3"
+    );
 }

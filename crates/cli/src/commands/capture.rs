@@ -6,53 +6,55 @@ use crate::show::answers::CaptureAnswer;
 use crate::show::{Face, Form, Statements};
 use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
+use evenkeel_traffic::capture::live::{Live, Seen, Settings};
 use evenkeel_traffic::capture::{Capture, Options};
-use evenkeel_traffic::{Filter, Source};
+use evenkeel_traffic::{Coverage, Filter, Source, Statement};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 /// Texts shorter than this are of no use, longer ones are kept for each statement that waits for its answer.
 const TEXTS: std::ops::RangeInclusive<u64> = 64..=64 << 20;
+/// Memory for packets: one that holds a burst, and no more than a host would miss.
+const RINGS: std::ops::RangeInclusive<u64> = 1 << 20..=4 << 30;
+
+/// Where packets come from.
+enum Packets {
+    Captured(Box<Capture<Box<dyn Read>>>),
+    Live(Box<Live>),
+}
 
 /// Runs the command.
 pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
+    let packets = open(args, options(args)?, face);
     let filter = filter(args)?;
-    let options = options(args)?;
-    let capture = Capture::new(open(&args.pcap, face)?, options);
     face.cancel().check()?;
-    let mut capture = capture?;
-    let mut out = Statements::new(form(args, face), args.pcap == Path::new("-"));
-    let (mut shown, mut unanswered) = (0, 0);
-    let read = capture.read(
-        &mut |statement| {
-            unanswered += u64::from(statement.total_ns.is_none() && statement.is_asked());
-            if filter.keeps(statement) && out.show(statement)? {
-                shown += 1;
-            }
-            Ok(())
-        },
-        face.cancel(),
-    );
-    out.flush()?;
+    let mut packets = packets?;
+    // Over a pipe, each statement is shown at once; an interface says when there is a pause.
+    let is_piped = args.pcap.as_deref() == Some(Path::new("-"));
+    let mut shown = Shown {
+        out: Statements::new(form(args, face), is_piped),
+        filter,
+        shown: 0,
+        unanswered: 0,
+    };
+    let read = packets.read(&mut shown, face);
+    shown.out.flush()?;
     let coverage = match read {
         // Whoever reads what we show has seen enough.
-        Err(_) if out.is_closed() => return Ok(exit::DONE),
+        Err(_) if shown.out.is_closed() => return Ok(exit::DONE),
         read => read?,
     };
     let answer = CaptureAnswer::new(
         &coverage,
-        [shown, unanswered],
-        capture.is_cut(),
-        capture.damage(),
+        [shown.shown, shown.unanswered],
+        packets.is_cut(),
+        packets.damage(),
     );
     face.answer_aside(&answer);
-    if coverage.statements == 0 && coverage.packets > 0 && answer.complete {
-        let ports = args.port.iter().map(u16::to_string);
-        face.warn(&format!(
-            "no client spoke to port {}: if the server listens on another one, name it with --port",
-            ports.collect::<Vec<_>>().join(", ")
-        ));
+    let has_packets = coverage.packets > 0 || matches!(packets, Packets::Live(_));
+    if coverage.statements == 0 && has_packets && answer.complete {
+        face.warn(&unheard(args));
     }
     face.cancel().check()?;
     Ok(match answer.complete {
@@ -61,7 +63,86 @@ pub fn run(args: &args::Capture, face: &Face) -> Result<u8> {
     })
 }
 
-fn open(path: &Path, face: &Face) -> Result<Box<dyn Read>> {
+/// Shows statements as they come.
+struct Shown {
+    out: Statements,
+    filter: Filter,
+    shown: u64,
+    unanswered: u64,
+}
+
+impl Shown {
+    fn take(&mut self, statement: &Statement<'_>) -> Result<()> {
+        self.unanswered += u64::from(statement.total_ns.is_none() && statement.is_asked());
+        if self.filter.keeps(statement) && self.out.show(statement)? {
+            self.shown += 1;
+        }
+        Ok(())
+    }
+
+    /// Shows what was held back.
+    fn pause(&mut self) -> Result<()> {
+        self.out.flush()?;
+        match self.out.is_closed() {
+            true => Err(Error::failed("standard output is closed")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Packets {
+    fn read(&mut self, shown: &mut Shown, face: &Face) -> Result<Coverage> {
+        match self {
+            Self::Captured(capture) => {
+                capture.read(&mut |statement| shown.take(statement), face.cancel())
+            }
+            Self::Live(live) => live.watch(
+                &mut |seen| match seen {
+                    Seen::Statement(statement) => shown.take(statement),
+                    Seen::Pause => shown.pause(),
+                },
+                face.cancel(),
+            ),
+        }
+    }
+
+    fn is_cut(&self) -> bool {
+        match self {
+            Self::Captured(capture) => capture.is_cut(),
+            Self::Live(_) => false,
+        }
+    }
+
+    fn damage(&self) -> Option<&Error> {
+        match self {
+            Self::Captured(capture) => capture.damage(),
+            Self::Live(live) => live.damage(),
+        }
+    }
+}
+
+fn open(args: &args::Capture, options: Options, face: &Face) -> Result<Packets> {
+    if let Some(path) = &args.pcap {
+        let capture = Capture::new(captured(path, face)?, options)?;
+        return Ok(Packets::Captured(Box::new(capture)));
+    }
+    let settings = Settings {
+        interface: args.interface.clone().unwrap_or_default(),
+        ring_bytes: args.ring,
+        span: args.span,
+    };
+    if settings
+        .ring_bytes
+        .is_some_and(|ring| !RINGS.contains(&ring))
+    {
+        return Err(Error::usage("--ring is out of range").hint("give from 1M to 4G"));
+    }
+    let live = Live::open(settings, options)?;
+    face.note(&format!("capturing {}", place(args)));
+    Ok(Packets::Live(Box::new(live)))
+}
+
+fn captured(path: &Path, face: &Face) -> Result<Box<dyn Read>> {
     if path == Path::new("-") {
         return Ok(Box::new(Piped::stdin(face.cancel())?));
     }
@@ -71,6 +152,31 @@ fn open(path: &Path, face: &Face) -> Result<Box<dyn Read>> {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
     }
     Ok(Box::new(file))
+}
+
+/// Returns what is captured.
+fn place(args: &args::Capture) -> String {
+    let ports: Vec<String> = args.port.iter().map(u16::to_string).collect();
+    let interface = args.interface.as_deref().unwrap_or_default();
+    format!("port {} on {interface}", ports.join(", "))
+}
+
+/// Returns what may be why there was no statement.
+fn unheard(args: &args::Capture) -> String {
+    match args.interface {
+        Some(_) => format!(
+            "no client spoke to {}: if the server listens on another port, name it with --port; if clients come \
+             another way, capture with --interface any; a Unix socket has no packets",
+            place(args)
+        ),
+        None => {
+            let ports: Vec<String> = args.port.iter().map(u16::to_string).collect();
+            format!(
+                "no client spoke to port {}: if the server listens on another one, name it with --port",
+                ports.join(", ")
+            )
+        }
+    }
 }
 
 fn filter(args: &args::Capture) -> Result<Filter> {

@@ -84,6 +84,34 @@ pub(super) fn read(link: u16, data: &[u8]) -> Held<'_> {
     }
 }
 
+/// Reads what is behind a link's header, where the kernel took that away: a packet, or the rest of a VLAN's tag and
+/// then a packet. Kernels do not say which; `kind` is that of the tag or, with newer ones, of the packet.
+#[must_use]
+pub(super) fn network(kind: u16, data: &[u8]) -> Held<'_> {
+    let version = |at: usize| data.get(at).map(|first| first >> 4);
+    let has_length = |at: usize, more: usize| {
+        let length = short(data, at).map(|length| usize::from(length) + more);
+        length.is_some_and(|length| length > more && length <= data.len())
+    };
+    let is_packet = match version(0) {
+        Some(4) => short(data, 2).map(usize::from) == Some(data.len()),
+        Some(6) => short(data, 4).map(|length| usize::from(length) + 40) == Some(data.len()),
+        _ => false,
+    };
+    let is_tag = match (short(data, 2), version(4)) {
+        (Some(IPV4), Some(4)) => has_length(6, 4),
+        (Some(IPV6), Some(6)) => has_length(8, 44),
+        _ => false,
+    };
+    match (kind, version(0)) {
+        _ if is_tag && !is_packet => tagged(&data[2..]),
+        (IPV4 | IPV6, _) => internet(kind, data),
+        (_, Some(4)) if ETHERNET_VLAN.contains(&kind) => internet(IPV4, data),
+        (_, Some(6)) if ETHERNET_VLAN.contains(&kind) => internet(IPV6, data),
+        _ => Held::Other,
+    }
+}
+
 /// Returns whether packets of a link type can be read.
 #[must_use]
 pub(super) fn is_known(link: u16) -> bool {

@@ -1,4 +1,4 @@
-//! Statements out of packets: from files of them, from a pipe.
+//! Statements out of packets: from files of them, from a pipe, from an interface.
 //!
 //! | file | what |
 //! |---|---|
@@ -6,9 +6,11 @@
 //! | `frame` | a packet's part of a stream |
 //! | `order` | both directions of a connection, in the order in which they were said |
 //! | `connections` | all connections, each with its decoder |
+//! | `live/` | packets of an interface, as they go by |
 
 mod connections;
 mod frame;
+pub mod live;
 mod order;
 mod pcap;
 

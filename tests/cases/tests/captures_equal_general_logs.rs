@@ -1,0 +1,330 @@
+//! Does a live capture of real clients show each session's statements as the server's general log has them, and as many
+//! as the server counted?
+
+use evenkeel_server::connect::Session;
+use evenkeel_server::launch::Running;
+use evenkeel_testkit::Scratch;
+use evenkeel_testkit::servers::{
+    SERVER_DEADLINE, TestServer, mariadb_10_11, mariadb_11_8, mysql_8_0_15,
+};
+use evenkeel_testkit::wait::until;
+use evenkeel_traffic::source::{GeneralLog, Input};
+use evenkeel_traffic::{Command as Asked, Source};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_evenkeel-under-test");
+
+/// What each session asked for, in order: `Query SELECT 1`.
+type Sessions = BTreeMap<u32, Vec<String>>;
+
+/// Characters of a statement that are compared.
+const LONGEST: usize = 10_000;
+
+const LOGGED: [&str; 2] = ["--general-log=1", "--general-log-file=general.log"];
+
+/// Errors, several results, values of every kind, long texts.
+const PYTHON: &str = r#"
+import pymysql, sys
+c = pymysql.connect(host="127.0.0.1", port=int(sys.argv[1]), user="app", password="secret", charset="utf8mb4")
+u = c.cursor()
+u.execute("CREATE DATABASE py")
+c.select_db("py")
+u.execute("CREATE TABLE t (a INT PRIMARY KEY, b LONGTEXT, c DATETIME(6)) DEFAULT CHARSET utf8mb4")
+for n in range(40):
+    u.execute("INSERT INTO t VALUES (%s, %s, NOW(6))", (n, "it's \\ \u20ac \U0001F600 " * n))
+u.execute("INSERT INTO t VALUES (1000, %s, NULL)", ("x" * 3_000_000,))
+u.execute("CREATE PROCEDURE p() BEGIN SELECT 1; SELECT b FROM t; END")
+u.execute("CALL p()")
+while u.nextset():
+    pass
+for wrong in ["SELECT nothing", "INSERT INTO t VALUES (1, '', NULL)"]:
+    try:
+        u.execute(wrong)
+    except pymysql.Error:
+        pass
+c.ping()
+c.rollback()
+c.close()
+"#;
+
+fn run(command: &mut Command, what: &str) -> String {
+    let output = command.output().unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert!(output.status.success(), "{what}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+// Not among the statements are those of which servers write more or less into the log than was sent: several in one
+// text, PREPARE as text, and what no parser takes.
+fn client(port: u16) -> Command {
+    let mut client = Command::new("mariadb");
+    client.args(["--no-defaults", "-h127.0.0.1", "-uapp", "-psecret"]);
+    client.arg(format!("-P{port}"));
+    client
+}
+
+fn sysbench(port: u16, mode: &str, verb: &str) {
+    let mut sysbench = Command::new("sysbench");
+    sysbench
+        .args([
+            "oltp_read_write",
+            "--mysql-host=127.0.0.1",
+            "--mysql-user=app",
+        ])
+        .args([
+            "--mysql-password=secret",
+            "--mysql-db=s",
+            "--tables=2",
+            "--table-size=200",
+        ])
+        .args(["--threads=3", "--events=60", "--time=0"])
+        .arg(format!("--db-ps-mode={mode}"))
+        .arg(format!("--mysql-port={port}"));
+    run(sysbench.arg(verb), "sysbench");
+}
+
+/// Runs all clients; one of them by TLS, where the server has that.
+fn clients(port: u16, socket: &Path, has_tls: bool) {
+    let statements = "SELECT 1;\nSELECT 'a\n\tb''c;', \"d\" -- e\n;\nCREATE DATABASE s; USE s;\nCREATE TABLE t (a INT);\n\
+         INSERT INTO t VALUES (1),(2); SELECT * FROM t; SET @a = 1;\n\
+         SHOW WARNINGS;\n";
+    let mut plain = client(port);
+    run(plain.args(["--skip-ssl", "-e", statements]), "mariadb");
+    let mut python = Command::new("/usr/bin/python3");
+    run(python.args(["-c", PYTHON, &port.to_string()]), "PyMySQL");
+    if has_tls {
+        let hidden = run(client(port).args(["--ssl", "-e", HIDDEN]), "TLS");
+        assert!(hidden.contains("hidden"));
+    }
+    // Not on the wire: the log has it alone.
+    let mut local = Command::new("mariadb");
+    local.args([
+        "--no-defaults",
+        "-uroot",
+        "-e",
+        "SELECT 'by the socket'",
+        "-S",
+    ]);
+    run(local.arg(socket), "the socket");
+}
+
+/// Returns a statement as it is compared: without the white space at its end, which no log keeps, and of a long one the
+/// beginning and its length.
+fn entry(command: &str, text: &str, bytes: u64) -> String {
+    let begin: String = text.trim_end().chars().take(LONGEST).collect();
+    match bytes > LONGEST as u64 {
+        true => format!("{command} of {bytes} bytes: {begin}"),
+        false => format!("{command}: {begin}"),
+    }
+}
+
+/// What the one session by TLS asks for.
+const HIDDEN: &str = "SELECT 'hidden'";
+
+/// Returns the sessions of a general log, without those that came by the socket or by TLS.
+fn logged(path: &Path) -> Sessions {
+    let mut all = Sessions::new();
+    let mut log = GeneralLog::new(Input::open(path).unwrap(), TimeZone::system());
+    let mut each = |one: &evenkeel_traffic::Statement<'_>| {
+        let is_asked = matches!(one.command, Asked::Query | Asked::Prepare | Asked::Execute);
+        if is_asked && one.user == Some("app") {
+            let text = String::from_utf8_lossy(one.sql);
+            let asked = all.entry(one.session.unwrap()).or_default();
+            let command = format!("{:?}", one.command);
+            asked.push(entry(&command, &text, one.sql_bytes));
+        }
+        Ok(())
+    };
+    let coverage = log.read(&mut each, &evenkeel_op::Cancel::new()).unwrap();
+    assert_eq!(coverage.undecodable, 0);
+    all.retain(|_, asked| !asked.iter().any(|one| one.ends_with(HIDDEN)));
+    all
+}
+
+/// Returns the sessions that a capture shows.
+fn captured(documents: &[Value]) -> Sessions {
+    let mut all = Sessions::new();
+    for one in documents {
+        let command = one["command"].as_str().unwrap();
+        // MySQL cannot prepare BEGIN, and logs nothing of the attempt.
+        let is_refused = command == "Prepare" && !one["error"].is_null();
+        if ["Query", "Prepare", "Execute"].contains(&command) && !is_refused {
+            assert_eq!(one["user"], "app", "{one}");
+            let session = u32::try_from(one["session"].as_u64().unwrap()).unwrap();
+            let asked = all.entry(session).or_default();
+            let bytes = one["sql_bytes"].as_u64().unwrap();
+            asked.push(entry(command, one["sql"].as_str().unwrap(), bytes));
+        }
+    }
+    all
+}
+
+/// Returns how many statements the server counted: as commands of the protocol, and by what they are.
+fn counts(session: &mut Session) -> [u64; 3] {
+    let mut sum = |names: &str| {
+        let sql = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({names})");
+        let rows = session.rows(&sql).unwrap();
+        let number = |row: &evenkeel_server::connect::Row| -> u64 {
+            row.at(1).and_then(|text| text.parse().ok()).unwrap()
+        };
+        rows.iter().map(number).sum()
+    };
+    [
+        sum("'Com_stmt_prepare'"),
+        sum("'Com_stmt_execute'"),
+        sum("'Com_select', 'Com_insert', 'Com_update', 'Com_delete', 'Com_begin', 'Com_commit'"),
+    ]
+}
+
+/// Runs sysbench in a mode, and returns by how much the server's counts grew.
+fn counted(running: &Running, port: u16, mode: &str) -> [u64; 3] {
+    let mut session = running.session().unwrap();
+    let before = counts(&mut session);
+    sysbench(port, mode, "run");
+    let after = counts(&mut session);
+    [0, 1, 2].map(|n| after[n] - before[n])
+}
+
+/// Counts the statements of a capture between two times in the same way.
+fn shown_between(documents: &[Value], span: &RangeInclusive<Timestamp>) -> [u64; 3] {
+    let within = |one: &&Value| {
+        let time: Timestamp = one["time"].as_str().unwrap().parse().unwrap();
+        span.contains(&time)
+    };
+    let mut sums = [0; 3];
+    for one in documents.iter().filter(within) {
+        match one["command"].as_str().unwrap() {
+            "Prepare" => sums[0] += 1,
+            "Execute" => {
+                sums[1] += 1;
+                sums[2] += 1;
+            }
+            "Query" => sums[2] += 1,
+            _ => {}
+        }
+    }
+    sums
+}
+
+fn make_account(running: &Running, how: &str) {
+    let mut session = running.session().unwrap();
+    for host in ["localhost", "127.0.0.1"] {
+        let account = format!("app@'{host}'");
+        let make = format!("CREATE USER {account} IDENTIFIED {how} BY 'secret'");
+        session.run(&make).unwrap();
+        session
+            .run(&format!("GRANT ALL ON *.* TO {account}"))
+            .unwrap();
+    }
+}
+
+fn has_tls(running: &Running) -> bool {
+    let mut session = running.session().unwrap();
+    let known = session.variable("have_ssl").unwrap();
+    known.as_deref() == Some("YES")
+}
+
+/// A capture that has begun: the program's standard output and error go to files.
+struct Captured {
+    child: Child,
+    out: PathBuf,
+    said: PathBuf,
+}
+
+impl Captured {
+    fn begin(scratch: &Scratch, port: u16) -> Self {
+        let [out, said] = ["captured", "said"].map(|name| scratch.path().join(name));
+        let child = Command::new(PROGRAM)
+            .args(["capture", "--json", "--interface=lo"])
+            .arg(format!("--port={port}"))
+            .stdout(fs::File::create(&out).unwrap())
+            .stderr(fs::File::create(&said).unwrap())
+            .spawn()
+            .unwrap();
+        until("the capture begins", || {
+            let said = fs::read_to_string(&said).unwrap();
+            said.contains("capturing port")
+        });
+        Self { child, out, said }
+    }
+
+    /// Ends it as a service is ended; returns the statements, and what it says of all.
+    fn end(mut self) -> (Vec<Value>, Value) {
+        let id = Pid::from_child(&self.child);
+        kill_process(id, Signal::TERM).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(143));
+        let text = fs::read_to_string(&self.out).unwrap();
+        let parsed = |line: &str| serde_json::from_str(line).unwrap();
+        let said = fs::read_to_string(&self.said).unwrap();
+        let begin = said.find('{').unwrap();
+        let answer = serde_json::Deserializer::from_str(&said[begin..]);
+        let answer = answer.into_iter().next().unwrap().unwrap();
+        (text.lines().map(parsed).collect(), answer)
+    }
+}
+
+fn case(server: &TestServer, how: &str) {
+    let scratch = Scratch::new();
+    let datadir = scratch.path().join("data");
+    let running = server.run(&server.prepare(&datadir, &LOGGED).with_networking());
+    let port = running.port().unwrap();
+    make_account(&running, how);
+    let has_tls = has_tls(&running);
+    let capture = Captured::begin(&scratch, port);
+    clients(port, running.socket(), has_tls);
+    sysbench(port, "auto", "prepare");
+    let windows = ["disable", "auto"].map(|mode| {
+        let begin = Timestamp::now();
+        let counted = counted(&running, port, mode);
+        (begin..=Timestamp::now(), counted)
+    });
+    let (documents, answer) = capture.end();
+    running.stop(SERVER_DEADLINE).unwrap();
+
+    let seen = captured(&documents);
+    let expected = logged(&datadir.join("general.log"));
+    assert!(expected.len() >= 8, "{}: {expected:?}", server.name);
+    let ids = |of: &Sessions| of.keys().copied().collect::<Vec<_>>();
+    assert_eq!(ids(&seen), ids(&expected), "{}", server.name);
+    for (session, statements) in &expected {
+        for (one, other) in seen[session].iter().zip(statements) {
+            assert_eq!(one, other, "{} session {session}", server.name);
+        }
+        assert_eq!(seen[session].len(), statements.len(), "{}", server.name);
+    }
+    for (span, counted) in &windows {
+        assert_eq!(&shown_between(&documents, span), counted, "{}", server.name);
+        assert!(counted[2] > 1000);
+    }
+    for (what, count) in [
+        ("packets_dropped", 0),
+        ("bytes_missing", 0),
+        ("undecodable", 0),
+        ("unseen", 0),
+        ("connections_encrypted", u64::from(has_tls)),
+    ] {
+        assert_eq!(answer[what], count, "{} {answer}", server.name);
+    }
+}
+
+#[test]
+fn of_mariadb_10_11() {
+    case(&mariadb_10_11(), "");
+}
+
+#[test]
+fn of_mariadb_11_8() {
+    case(&mariadb_11_8(), "");
+}
+
+#[test]
+fn of_mysql_8_0_15() {
+    case(&mysql_8_0_15(), "WITH mysql_native_password");
+}
