@@ -167,7 +167,7 @@ fn files_are_read_as_one_wherever_they_come_from() {
     fs::write(room.path().join("dump.sql"), "INSERT INTO t VALUES (1);\n").unwrap();
     let (_, err, code) = said(&digest(room.path(), &["dump.sql"], None));
     assert!(
-        code == 2 && err.contains("neither a slow query log nor"),
+        code == 2 && err.contains("neither a slow query log, nor"),
         "{err}"
     );
     let (_, err, code) = said(&digest(room.path(), &["missing.log"], None));

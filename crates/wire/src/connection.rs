@@ -144,10 +144,11 @@ impl Connection {
         self.first_packet(what).map(|_| ())
     }
 
-    /// Returns the server's version as its greeting gives it.
+    /// Returns the server's version. MariaDB's greeting begins with 5.5.5, for replicas of MySQL; that is left out.
     #[must_use]
     pub fn version(&self) -> &str {
-        &self.version
+        let bare = self.version.strip_prefix("5.5.5-");
+        bare.unwrap_or(&self.version)
     }
 
     /// Returns where this leads, for messages.

@@ -58,21 +58,16 @@ fn replay() {
         );
     }
     let mut page = Page::open(&house, "tasks/replay.md");
-    // What an application would do meanwhile; it is undone on the server that the first replay goes to.
+    // What an application would do meanwhile, again and again until tcpdump has written some of it.
     page.briefly(
         "-w shop.pcap",
-        "for n in 1 2 3; do
-             mariadb -h db2 shop -e \"INSERT INTO orders VALUES ($n); SELECT COUNT(*) FROM orders\"
-         done && sleep 1 && grep -aq 'VALUES (3)' shop.pcap &&
-         mariadb -h db2 shop -e 'DELETE FROM orders'",
+        "mariadb -h db2 shop -e 'DELETE FROM orders WHERE id < 0; SELECT COUNT(*) FROM orders' &&
+         grep -aq 'FROM orders' shop.pcap",
     );
     page.code("-w shop.pcap", 0);
+    page.run("tcpdump -i any -s 0 -B");
     page.code("--read-only -h db2", 3);
+    page.run("replay shop.pcap --read-only");
+    page.run("replay shop.pcap --allow-writes");
     page.end();
-    assert_eq!(
-        house
-            .sql_of("db3", "SELECT COUNT(*) FROM shop.orders")
-            .trim(),
-        "3"
-    );
 }

@@ -32,10 +32,7 @@ const MEANT: &[(&[&str], &str)] = &[
     ),
     (&["test", "validate", "prove"], "verify"),
     (&["list", "status"], "queue status"),
-    (
-        &["recover", "recovery", "extract", "pitr", "replay"],
-        "restore",
-    ),
+    (&["recover", "recovery", "extract", "pitr"], "restore"),
     (&["delete", "remove", "rm", "drop", "expire"], "forget"),
     (
         &[

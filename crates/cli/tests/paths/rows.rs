@@ -47,7 +47,7 @@ fn read(table: &str) -> impl Iterator<Item = Row> {
 }
 
 /// Verbs that talk to a server, and what they need besides.
-const CONNECTING: [(&str, &str); 27] = [
+const CONNECTING: [(&str, &str); 28] = [
     ("backup", "{new}"),
     ("baseline drop", "x"),
     ("baseline list", ""),
@@ -75,6 +75,7 @@ const CONNECTING: [(&str, &str); 27] = [
     ("queue forward", "a.b c.d"),
     ("queue peek", "a.b"),
     ("queue status", ""),
+    ("replay", "{slow.log} --read-only"),
 ];
 
 /// The paths of a connection: what is there, and what goes with it. Files for TLS are looked at before anything
@@ -129,8 +130,6 @@ keys add --identity        | key | 0  | "executed": true     | keys add {encrypt
 keys remove --identity     | key | 2  | cannot open this     | keys remove {encrypted} --recipient={other-recipient} --identity={}
 mount --identity           | key | 0  | "generations": 1     | mount {encrypted} {directory} --identity={}
 prune --identity           | key | 0  | "executed": false    | prune {encrypted} --identity={}
-replay --compare | digest.json | 2 | PATH is not the answer of a replay | replay {slow.log} --read-only --no-defaults --socket={socket} --compare={}
-replay file | slow.log | 14 | nobody is let in | replay --read-only --no-defaults --socket={socket} {}
 repository copy --identity | key | 0  | "becomes": 1         | repository copy {encrypted} {new} --decrypt --identity={}
 restore --identity         | key | 0  | "files": 1           | restore {encrypted} --target={new} --identity={}
 verify --identity          | key | 0  | "unchecked": []      | verify {encrypted} --identity={}
@@ -230,6 +229,8 @@ prune --metrics | - | 0 | "executed": true | prune {repository} --execute --metr
 prune repository | repository | 0 | "executed": true | prune {} --execute
 queue check path | datadir | 2 | no queue in PATH | queue check {}
 queue salvage path | datadir | 2 | no queue in PATH | queue salvage {} --output={new}
+replay --compare | digest.json | 2 | PATH is not the answer of a replay | replay {slow.log} --read-only --no-defaults --socket={socket} --compare={}
+replay file | slow.log | 14 | nobody is let in | replay --read-only --no-defaults --socket={socket} {}
 repository copy --ssh-program | no-program | 13 | the connection ended | repository copy {repository} {new} --ssh=there --ssh-command={ssh} --ssh-program={}
 repository copy from | repository | 0 | "from": "PATH" | repository copy {} {new}
 repository copy to | - | 0 | "to": "PATH" | repository copy {repository} {}
