@@ -11,7 +11,7 @@ fn choice() -> Choice {
     Choice {
         filter: Filter::default(),
         mode: Mode::default(),
-        times_are_exact: true,
+        is_exact: true,
         read_only: false,
         schemas: HashMap::new(),
         classes: 100,

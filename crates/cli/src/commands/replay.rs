@@ -27,7 +27,7 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     let connect = settings::connect(&args.connection, "replay", face)?;
     let port = ("--captured-port", &args.captured_port[..]);
     let input = TrafficFile::open(&args.file, args.source, port, face)?;
-    choice.times_are_exact = input.has_exact_times();
+    choice.is_exact = input.has_exact_times();
     let taken = [&args.file].into_iter().chain(&args.compare);
     let html = args.html.as_deref();
     let html = html.map(|path| PageFile::begin(path, taken)).transpose()?;
@@ -113,7 +113,7 @@ fn choice(args: &args::Replay) -> Result<Choice> {
             ..Filter::default()
         },
         mode: Mode::of(&args.sql_mode),
-        times_are_exact: true,
+        is_exact: true,
         read_only: args.read_only,
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
         classes: CLASSES,

@@ -27,8 +27,9 @@ pub struct Choice {
     pub filter: Filter,
     /// How the server read them.
     pub mode: Mode,
-    /// Whether it is known to the microsecond when a statement was sent and done.
-    pub times_are_exact: bool,
+    /// Whether they are from packets: it is known to the microsecond when a statement was sent and done, and whether it
+    /// failed.
+    pub is_exact: bool,
     /// Leave out what changes data.
     pub read_only: bool,
     /// Default schemas that have another name where the replay runs.
@@ -145,7 +146,7 @@ impl Planner {
         if matches!(one.command, Command::Connect | Command::Prepare) || !self.is_wanted(one) {
             return Ok(());
         }
-        if !self.choice.times_are_exact {
+        if !self.choice.is_exact {
             return self.take(one, self.clock_ns.saturating_add(1).max(one.at_ns));
         }
         let is_commit =
@@ -311,8 +312,8 @@ impl Planner {
     fn statement(&mut self, one: &Statement<'_>, access: &Access, effect_ns: i64) -> Result<()> {
         let class = self.class(one);
         let mapped = self.use_schema(one, access);
-        let is_snapshot = self.choice.times_are_exact && access.act == Act::Read;
-        let known_ns = match self.choice.times_are_exact {
+        let is_snapshot = self.choice.is_exact && access.act == Act::Read;
+        let known_ns = match self.choice.is_exact {
             true => done_ns(one),
             false => effect_ns,
         };
@@ -361,6 +362,7 @@ impl Planner {
                 rows: one.rows_sent,
                 affected: one.rows_affected,
                 error: one.error,
+                is_error_known: self.choice.is_exact || one.error.is_some(),
             },
             text: mapped.unwrap_or_else(|| one.sql.to_vec()),
         };

@@ -66,6 +66,7 @@ impl Spool {
         let bits = (0..).zip(known).fold(0, |bits, (bit, value)| {
             bits | u8::from(value.is_some()) << bit
         });
+        let bits = bits | u8::from(did.is_error_known) << 3;
         let out = &mut self.rest;
         out.extend_from_slice(&NONE.to_le_bytes());
         out.extend_from_slice(&step.at_ns.to_le_bytes());
@@ -161,6 +162,7 @@ impl Spooled {
         step.did.total_ns = known(0);
         step.did.rows = known(1);
         step.did.affected = known(2);
+        step.did.is_error_known = bits >> 3 & 1 == 1;
         let whole = HEAD + waits * WAIT + text;
         if whole > have {
             buffer.resize(whole, 0);

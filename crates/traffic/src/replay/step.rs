@@ -37,6 +37,8 @@ pub(super) struct Did {
     pub(super) affected: Option<u64>,
     /// The number of the error that it failed with.
     pub(super) error: Option<u16>,
+    /// Whether it is known that it did not fail, where there is no error.
+    pub(super) is_error_known: bool,
 }
 
 /// A step of a session.

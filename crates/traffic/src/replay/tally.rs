@@ -132,6 +132,11 @@ fn sample(text: &[u8]) -> String {
     String::from_utf8_lossy(&safe[..safe.len().min(SAMPLE)]).into_owned()
 }
 
+/// Whether it returned or changed rows, and so did not fail.
+fn came_to_something(did: &Did) -> bool {
+    did.rows.is_some_and(|rows| rows > 0) || did.affected.is_some_and(|rows| rows > 0)
+}
+
 /// Returns how an outcome differs.
 fn difference(before: &Did, now: &Played) -> Option<Difference> {
     let is_lock = |number: Option<u16>| number.is_some_and(|number| LOCKS.contains(&number));
@@ -140,6 +145,8 @@ fn difference(before: &Did, now: &Played) -> Option<Difference> {
         (before, now) if before != now && (is_lock(before) || is_lock(now)) => {
             Some(Difference::Lock)
         }
+        // A log that knows no errors, and a statement that nothing came of.
+        (None, Some(_)) if !before.is_error_known && !came_to_something(before) => None,
         (None, Some(_)) => Some(Difference::ErrorNew),
         (Some(_), None) => Some(Difference::ErrorGone),
         (Some(before), Some(now)) if before != now => Some(Difference::ErrorChanged),
@@ -302,5 +309,75 @@ impl Tally {
                 .unwrap_or_else(std::sync::PoisonError::into_inner),
             seconds: 0.0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn did(error: Option<u16>, rows: u64, affected: u64) -> Did {
+        Did {
+            total_ns: None,
+            rows: Some(rows),
+            affected: Some(affected),
+            error,
+            is_error_known: true,
+        }
+    }
+
+    fn now(error: Option<u16>, rows: u64, affected: u64) -> Played {
+        Played {
+            rows,
+            affected,
+            error,
+            ..Played::default()
+        }
+    }
+
+    #[test]
+    fn outcomes_are_told_apart() {
+        let unknown = Did::default();
+        for (before, now, expected) in [
+            (did(None, 1, 0), now(None, 1, 0), None),
+            (did(None, 1, 0), now(None, 2, 0), Some(Difference::Rows)),
+            (did(None, 0, 1), now(None, 0, 2), Some(Difference::Affected)),
+            (
+                did(None, 1, 0),
+                now(Some(1146), 0, 0),
+                Some(Difference::ErrorNew),
+            ),
+            (
+                did(Some(1146), 0, 0),
+                now(None, 1, 0),
+                Some(Difference::ErrorGone),
+            ),
+            (
+                did(Some(1146), 0, 0),
+                now(Some(1062), 0, 0),
+                Some(Difference::ErrorChanged),
+            ),
+            (did(Some(1146), 0, 0), now(Some(1146), 0, 0), None),
+            (
+                did(None, 1, 0),
+                now(Some(1213), 0, 0),
+                Some(Difference::Lock),
+            ),
+            (
+                did(Some(1205), 0, 0),
+                now(None, 1, 0),
+                Some(Difference::Lock),
+            ),
+            (unknown, now(None, 7, 7), None),
+            (unknown, now(Some(1146), 0, 0), None),
+        ] {
+            assert_eq!(difference(&before, &now), expected, "{before:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn examples_have_no_secrets() {
+        let text = sample(b"SELECT 1 FROM t WHERE password = 'hunter2'");
+        assert_eq!(text, "SELECT 1 FROM t WHERE password = '***'");
     }
 }

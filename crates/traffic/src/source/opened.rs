@@ -10,9 +10,9 @@ use std::io::BufRead;
 /// A file of statements.
 pub enum Opened {
     /// A slow query log.
-    SlowLog(SlowLog),
+    SlowLog(Box<SlowLog>),
     /// A general query log.
-    GeneralLog(GeneralLog),
+    GeneralLog(Box<GeneralLog>),
     /// Captured packets.
     Packets(Box<Capture<Box<dyn BufRead + Send>>>),
 }
@@ -26,8 +26,8 @@ impl Opened {
     /// `Usage` when packets are of no format that is known.
     pub fn new(input: Input, kind: Kind, zone: TimeZone, ports: &[u16]) -> Result<Self> {
         Ok(match kind {
-            Kind::SlowLog => Self::SlowLog(SlowLog::new(input, zone)),
-            Kind::GeneralLog => Self::GeneralLog(GeneralLog::new(input, zone)),
+            Kind::SlowLog => Self::SlowLog(Box::new(SlowLog::new(input, zone))),
+            Kind::GeneralLog => Self::GeneralLog(Box::new(GeneralLog::new(input, zone))),
             Kind::Packets => {
                 let options = capture::Options {
                     ports: ports.to_vec(),
