@@ -1,7 +1,7 @@
 //! `replay`.
 
 use super::{Connection, DigestSource};
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,6 +41,9 @@ pub struct Replay {
     /// How fast: a factor, or `max` to send each statement as soon as the one before it is done.
     #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = speed)]
     pub speed: Speed,
+    /// Which order to keep: that of commits across sessions, or only that within each session.
+    #[arg(long, value_name = "ORDER", default_value = "commits")]
+    pub order: ReplayOrder,
     /// Replay the beginning of the capture, up to this time, without counting it.
     #[arg(long, value_name = "TIME", value_parser = super::span)]
     pub warm_up: Option<Duration>,
@@ -95,6 +98,15 @@ pub struct Replay {
     /// The server to replay on.
     #[command(flatten)]
     pub connection: Connection,
+}
+
+/// Which order to keep.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplayOrder {
+    /// A statement waits for those of other sessions whose changes it had seen.
+    Commits,
+    /// Sessions do not wait for each other. Results may differ from the capture.
+    Sessions,
 }
 
 /// How fast to replay.

@@ -127,6 +127,7 @@ fn options(args: &args::Replay) -> Options {
             args::Speed::Max => Speed::Max,
         },
         warm_up: args.warm_up.unwrap_or_default(),
+        keep_commit_order: args.order == args::ReplayOrder::Commits,
         read_only: args.read_only,
         stop_on_loss: args.stop_on_loss,
     }

@@ -7,6 +7,8 @@ use evenkeel_report::{
     About, Axis, Bar, BarSeries, Bars, Cell, Fact, Page, Part, Plot, Point, Series, Table,
 };
 
+/// How many letters a bar's label has.
+const LABEL: usize = 48;
 /// Of how many classes the latency is drawn.
 const DRAWN: usize = 10;
 
@@ -71,7 +73,7 @@ fn lead(plan: &Plan, outcome: &Outcome, all: &Differences, latency: &[Change]) -
             "No class of statements is clearly slower or faster than in the capture.".to_owned()
         }
         _ => format!(
-            "Of {} classes of statements, {slower} are slower than in the capture and {faster} are faster.",
+            "Classes of statements: {}. Slower than in the capture: {slower}. Faster: {faster}.",
             latency.len()
         ),
     }];
@@ -97,6 +99,15 @@ fn is_moved(change: &Change, is: fn(f64, f64) -> bool) -> bool {
     matches!(&change.changed, Changed::Latency(verdict) if is(verdict.medians[1], verdict.medians[0]))
 }
 
+/// Makes a text short enough for a bar's label.
+fn label(text: &str) -> String {
+    let text = short(text);
+    match text.char_indices().nth(LABEL) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
 fn averages(pairs: &[(&Class, &Class)]) -> Part {
     let first = &pairs[..pairs.len().min(DRAWN)];
     let bars = |name: &str, of: fn(&(&Class, &Class)) -> Option<u64>| BarSeries {
@@ -117,7 +128,7 @@ fn averages(pairs: &[(&Class, &Class)]) -> Part {
         groups: first
             .iter()
             .zip(1..)
-            .map(|((class, _), place)| format!("{place}. {}", short(&class.fingerprint)))
+            .map(|((class, _), place)| format!("{place}. {}", label(&class.fingerprint)))
             .collect(),
         series: vec![
             bars("captured", |pair| pair.0.avg_ns()),

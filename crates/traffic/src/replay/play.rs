@@ -38,6 +38,8 @@ pub struct Options {
     pub speed: Speed,
     /// Statements of this long from the beginning warm the server up; they are not counted.
     pub warm_up: Duration,
+    /// Statements wait for those of other sessions whose result they had seen.
+    pub keep_commit_order: bool,
     /// The server refuses whatever writes.
     pub read_only: bool,
     /// A lost session ends all.
@@ -266,7 +268,13 @@ impl Stage<'_> {
             self.sleep_until(due);
         }
         let gates = &self.gates;
-        if !gates.wait(&step.after, step.in_transaction, self.run.cancel) {
+        let after = match self.options.keep_commit_order {
+            true => &step.after[..],
+            false => &[],
+        };
+        let waits = u64::from(!after.is_empty());
+        self.tally.waits.fetch_add(waits, Ordering::Relaxed);
+        if !gates.wait(after, step.in_transaction, self.run.cancel) {
             self.tally.gave_up.fetch_add(1, Ordering::Relaxed);
         }
         let sent = Instant::now();

@@ -173,6 +173,7 @@ pub(super) struct Tally {
     late: Mutex<Histogram<u32>>,
     pub(super) done: AtomicU64,
     pub(super) lost: AtomicU64,
+    pub(super) waits: AtomicU64,
     pub(super) gave_up: AtomicU64,
     pub(super) warm_up: AtomicU64,
 }
@@ -194,6 +195,8 @@ pub struct Outcome {
     pub lost_sessions: u64,
     /// Why the first of them was lost.
     pub loss: Option<String>,
+    /// How many statements waited for those of other sessions.
+    pub waits: u64,
     /// How often a statement was sent though one that it waited for was not done.
     pub gave_up: u64,
     /// How much later than planned statements were sent, in microseconds.
@@ -218,6 +221,7 @@ impl Tally {
             late: Mutex::new(late),
             done: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
             gave_up: AtomicU64::new(0),
             warm_up: AtomicU64::new(0),
         }
@@ -302,6 +306,7 @@ impl Tally {
             lost: self.lost.into_inner(),
             lost_sessions: 0,
             loss: None,
+            waits: self.waits.into_inner(),
             gave_up: self.gave_up.into_inner(),
             late_us: self
                 .late

@@ -188,7 +188,7 @@ impl ReplayAnswer {
             lost: outcome.lost,
             lost_sessions: outcome.lost_sessions,
             loss: outcome.loss.clone(),
-            waits: plan.waits,
+            waits: outcome.waits,
             gave_up: outcome.gave_up,
             late_us: Late::of(outcome),
             differences: differences(&all),
