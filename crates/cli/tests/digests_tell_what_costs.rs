@@ -379,3 +379,24 @@ fn a_wait_for_more_ends_when_it_is_to() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
+
+#[test]
+fn an_answer_that_cannot_be_printed_is_a_failure() {
+    let room = room();
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+        .args(["digest", "slow.log", "--json"])
+        .current_dir(room.path())
+        .stdout(full)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("failed to write to standard output"),
+        "{said}"
+    );
+}

@@ -14,6 +14,7 @@ fn choice() -> Choice {
         is_exact: true,
         read_only: false,
         schemas: HashMap::new(),
+        warm_up: std::time::Duration::ZERO,
         classes: 100,
     }
 }

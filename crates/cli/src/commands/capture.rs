@@ -148,8 +148,12 @@ fn captured(path: &Path, face: &Face) -> Result<Box<dyn Read>> {
     }
     let failed = |error| unreadable("capture", path, error);
     let file = File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.is_dir() {
+    let kind = file.metadata().map_err(failed)?;
+    if kind.is_dir() {
         return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    if !kind.is_file() {
+        return Ok(Box::new(Piped::of(file, face.cancel())));
     }
     Ok(Box::new(file))
 }

@@ -23,6 +23,10 @@ impl PageFile {
         }
         if let Ok(there) = std::fs::metadata(path) {
             let same = |one: &PathBuf| {
+                let one = match one == Path::new("-") {
+                    true => Path::new("/dev/stdin"),
+                    false => one,
+                };
                 std::fs::metadata(one)
                     .is_ok_and(|one| (one.dev(), one.ino()) == (there.dev(), there.ino()))
             };

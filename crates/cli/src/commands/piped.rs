@@ -20,6 +20,14 @@ pub(super) struct Piped {
 }
 
 impl Piped {
+    /// Returns what is read from a file that is no regular one: a pipe, a terminal.
+    pub(super) fn of(from: File, cancel: &Cancel) -> Self {
+        Self {
+            from,
+            cancel: cancel.clone(),
+        }
+    }
+
     /// Returns standard input.
     ///
     /// Errors: `Failed` where it is closed.

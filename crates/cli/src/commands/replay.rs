@@ -44,6 +44,8 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     if plan.statements == 0 {
         return Err(nothing(&plan));
     }
+    refuse_idle_options(&plan, args)?;
+    open_many_files();
     let run = Run {
         progress: face.progress(),
         cancel: face.cancel(),
@@ -53,11 +55,11 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     let latency = changes(&captured, &outcome.summary);
     let changes = before.map(|before| changes(&before, &outcome.summary));
     let top = usize::from(args.top);
-    if let Some(html) = html {
-        let page = replay::page(&plan, &outcome, &latency, changes.as_deref(), top, about());
-        html.write(&page.to_html())?;
-    }
     let code = code(&plan, &outcome, is_whole);
+    let page = html.map(|html| {
+        let page = replay::page(&plan, &outcome, &latency, changes.as_deref(), top, about());
+        (html, page.to_html())
+    });
     face.answer(&ReplayAnswer::new(
         file,
         version,
@@ -67,7 +69,41 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
         changes.as_deref(),
         top,
     ));
+    if let Some((html, page)) = page {
+        html.write(&page)?;
+    }
     Ok(code)
+}
+
+/// Refuses options that change nothing: they are mistakes.
+fn refuse_idle_options(plan: &Plan, args: &args::Replay) -> Result<()> {
+    if plan.original.total.count == 0 {
+        return Err(Error::usage("the warm-up is as long as the capture")
+            .hint("give a shorter --warm-up: nothing is left to be counted"));
+    }
+    let names = args
+        .map_database
+        .iter()
+        .filter_map(|text| text.split_once('='));
+    let unused = names
+        .map(|(old, _)| old)
+        .find(|old| !plan.mapped.contains(*old));
+    match unused {
+        Some(name) => Err(
+            Error::usage(format!("no captured session uses the database {name}"))
+                .hint("--map-database takes the captured name first: old=new"),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Each session is a connection: as many as the system lets us have.
+fn open_many_files() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where it may not be raised, sessions beyond it are lost, and the report says so.
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
 fn nothing(plan: &Plan) -> Error {
@@ -116,6 +152,7 @@ fn choice(args: &args::Replay) -> Result<Choice> {
         is_exact: true,
         read_only: args.read_only,
         schemas: pairs.collect::<Result<HashMap<_, _>>>()?,
+        warm_up: args.warm_up.unwrap_or_default(),
         classes: CLASSES,
     })
 }

@@ -4,10 +4,12 @@ use super::piped::Piped;
 use crate::args::DigestSource;
 use crate::show::Face;
 use crate::show::answers::{DigestedFile, not_seen};
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result};
 use evenkeel_traffic::source::{Input, Kind, Opened, Unread};
 use evenkeel_traffic::{Coverage, Source, Statement};
 use jiff::tz::TimeZone;
+use std::fs::File;
 use std::path::Path;
 
 /// A file that was opened, and found to be of a kind that can be read.
@@ -31,6 +33,10 @@ impl TrafficFile {
     ) -> Result<Self> {
         let input = match path == Path::new("-") {
             true => Input::of("standard input", Piped::stdin(face.cancel())?)?,
+            false if is_pipe(path) => {
+                let file = File::open(path).map_err(|error| unreadable("log file", path, error))?;
+                Input::of(path.display().to_string(), Piped::of(file, face.cancel()))?
+            }
             false => Input::open(path)?,
         };
         let kind = match source {
@@ -96,6 +102,11 @@ impl TrafficFile {
             unreadable,
         })
     }
+}
+
+/// Whether a file may keep its readers waiting.
+fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
 }
 
 /// Says which entries of a log could not be read.

@@ -290,6 +290,12 @@ impl Face {
         self.progress.event(Event::PhaseEnded);
         match outcome {
             Ok(code) => {
+                if let Some(why) = UNPRINTED.get() {
+                    let error = Error::failed(format!("failed to write to standard output: {why}"))
+                        .hint("the command has ended, and its answer is lost: free some space");
+                    eprint!("{}", self.log.failure(&error));
+                    return ExitCode::from(error.kind().exit_code());
+                }
                 // Nothing was said, and yet not all is well.
                 if self.quiet && code != exit::DONE {
                     for text in self.warnings() {
@@ -340,9 +346,16 @@ fn json<T: Serialize>(document: &T) -> Vec<u8> {
     text
 }
 
+/// Why an answer could not be printed.
+static UNPRINTED: OnceLock<String> = OnceLock::new();
+
 /// Prints on standard output. A reader that went away (`| head`) is no failure: what was asked for
-/// is done, and the exit code says so.
+/// is done, and the exit code says so. A full disk is one.
 fn print(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush())
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        let _ = UNPRINTED.set(error.to_string());
+    }
 }

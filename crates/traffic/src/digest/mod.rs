@@ -85,9 +85,11 @@ impl Digest {
         }
     }
 
-    /// Counts a statement, and returns its class's identifier. Sessions that begin and end are no statements.
+    /// Counts a statement, and returns its class's identifier. Sessions that begin
+    /// and end, and commands without a text, are no statements.
     pub fn add(&mut self, statement: &Statement<'_>) -> Option<&str> {
-        if matches!(statement.command, Command::Connect | Command::Quit) {
+        let is_bare = matches!(statement.command, Command::Other(_)) && statement.sql.is_empty();
+        if is_bare || matches!(statement.command, Command::Connect | Command::Quit) {
             return None;
         }
         if !self.options.filter.keeps(statement) {

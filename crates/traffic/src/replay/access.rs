@@ -3,6 +3,7 @@
 //! It decides who waits for whom, and what may run when nothing is to be changed. What is not understood counts as the
 //! worst: it changes anything.
 
+use crate::digest::fingerprint::prepared;
 use evenkeel_sql::{Lexeme, Lexemes, Mode};
 
 /// What a statement does.
@@ -98,6 +99,35 @@ pub(super) struct Access {
     pub(super) tables: Vec<Table>,
     /// The default schema that it sets.
     pub(super) uses: Option<Vec<u8>>,
+    /// Whether a transaction is open after it, where it says so besides what it does.
+    pub(super) opens: Option<bool>,
+    /// Whether its session may have locks after it that end with no transaction.
+    pub(super) locks: Option<bool>,
+    /// It would let a read-only session write.
+    pub(super) frees_writes: bool,
+}
+
+impl Access {
+    fn of(act: Act) -> Self {
+        Self {
+            act,
+            tables: Vec::new(),
+            uses: None,
+            opens: None,
+            locks: None,
+            frees_writes: false,
+        }
+    }
+
+    /// Whether it changes no data, as far as its text says.
+    pub(super) fn only_reads(&self) -> bool {
+        let reads = match self.act {
+            Act::Read | Act::Begin | Act::Commit | Act::Rollback => true,
+            Act::Session | Act::Autocommit(_) => true,
+            Act::Write | Act::Define | Act::Anything | Act::Left(_) => false,
+        };
+        reads && !self.frees_writes
+    }
 }
 
 /// Words between a verb and the table it changes.
@@ -145,32 +175,128 @@ const AFTER_TABLE: [&str; 30] = [
     "write",
 ];
 
-/// Returns what a statement does.
+/// Returns what a statement does, or several in one.
 pub(super) fn access(sql: &[u8], mode: Mode) -> Access {
-    let pieces = pieces(sql, mode);
-    let word = |at: usize| match pieces.get(at) {
-        Some(Piece::Word(word)) => word.as_str(),
-        _ => "",
-    };
-    let mut first = 0;
-    while matches!(pieces.get(first), Some(Piece::Sign(b'('))) {
-        first += 1;
+    let all = pieces(sql, mode);
+    let parts = all.split(|piece| *piece == Piece::Sign(b';'));
+    let parts: Vec<&[Piece]> = parts.filter(|part| !part.is_empty()).collect();
+    match &parts[..] {
+        [] => Access::of(Act::Anything),
+        [one] => match prepared(sql, mode).map(|inner| access(&inner, mode).act) {
+            Some(Act::Left(left)) => Access::of(Act::Left(left)),
+            _ => single(one),
+        },
+        // The body of a procedure, or a block.
+        [first, ..] if matches!(word(first, 0), "create" | "alter") => Access::of(Act::Anything),
+        [first, ..] if word(first, 0) == "begin" && !matches!(word(first, 1), "" | "work") => {
+            Access::of(Act::Anything)
+        }
+        many => several(many.iter().map(|part| single(part)).collect()),
     }
-    let act = act(&pieces[first..], &word, first);
-    let writes = matches!(act, Act::Write | Act::Define);
-    let tables = match act {
-        Act::Read | Act::Write | Act::Define => tables(&pieces, word(first), writes),
-        _ => Vec::new(),
+}
+
+/// Whether a statement changes no data, however its session reads quotes and backslashes.
+pub(super) fn only_reads_in_any_mode(sql: &[u8], mode: Mode) -> bool {
+    let is_clear = !sql.iter().any(|byte| matches!(byte, b'\\' | b'"'));
+    let reads = |ansi_quotes, no_backslash_escapes| {
+        let mode = Mode {
+            ansi_quotes,
+            no_backslash_escapes,
+            ..mode
+        };
+        access(sql, mode).only_reads()
     };
-    let uses = (word(first) == "use").then(|| match pieces.get(first + 1) {
-        Some(Piece::Word(name)) => Some(name.clone().into_bytes()),
-        Some(Piece::Name(name)) => Some(name.clone()),
-        _ => None,
+    access(sql, mode).only_reads()
+        && (is_clear
+            || [(false, false), (false, true), (true, false), (true, true)]
+                .iter()
+                .all(|(quotes, backslashes)| reads(*quotes, *backslashes)))
+}
+
+fn several(all: Vec<Access>) -> Access {
+    let left = all.iter().find(|one| matches!(one.act, Act::Left(_)));
+    let only_reads = |one: &Access| matches!(one.act, Act::Read | Act::Session);
+    let act = match left {
+        Some(one) => one.act,
+        None if all.iter().all(only_reads) => Act::Read,
+        None => Act::Anything,
+    };
+    let opens = all.iter().rev().find_map(|one| match one.act {
+        Act::Begin => Some(true),
+        Act::Commit | Act::Rollback | Act::Define => Some(false),
+        _ => one.opens,
     });
     Access {
         act,
-        tables,
-        uses: uses.flatten(),
+        opens,
+        locks: all.iter().rev().find_map(|one| one.locks),
+        frees_writes: all.iter().any(|one| one.frees_writes),
+        uses: None,
+        tables: all.into_iter().flat_map(|one| one.tables).collect(),
+    }
+}
+
+/// Returns the word at a place, or nothing.
+fn word(pieces: &[Piece], at: usize) -> &str {
+    match pieces.get(at) {
+        Some(Piece::Word(word)) => word,
+        _ => "",
+    }
+}
+
+fn single(pieces: &[Piece]) -> Access {
+    let opened = pieces
+        .iter()
+        .take_while(|piece| **piece == Piece::Sign(b'('));
+    let pieces = &pieces[opened.count()..];
+    let (first, second) = (word(pieces, 0), word(pieces, 1));
+    if (first, second) == ("set", "statement") {
+        let at = pieces
+            .iter()
+            .position(|piece| *piece == Piece::Word("for".to_owned()));
+        let of = at.map_or(Access::of(Act::Anything), |at| single(&pieces[at + 1..]));
+        return Access {
+            frees_writes: true,
+            ..of
+        };
+    }
+    let act = act(pieces);
+    let writes = matches!(act, Act::Write | Act::Define);
+    Access {
+        tables: match act {
+            Act::Read | Act::Write | Act::Define => tables(pieces, first, writes),
+            _ => Vec::new(),
+        },
+        uses: (first == "use")
+            .then(|| match pieces.get(1) {
+                Some(Piece::Word(name)) => Some(name.clone().into_bytes()),
+                Some(Piece::Name(name)) => Some(name.clone()),
+                _ => None,
+            })
+            .flatten(),
+        locks: match (first, second) {
+            ("lock", _) | ("xa", "start" | "begin") => Some(true),
+            ("unlock", _) | ("xa", "commit" | "rollback") => Some(false),
+            _ => None,
+        },
+        frees_writes: frees_writes(pieces),
+        ..Access::of(act)
+    }
+}
+
+/// Whether it would let a read-only session write.
+fn frees_writes(pieces: &[Piece]) -> bool {
+    let names = ["tx_read_only", "transaction_read_only"];
+    let is_name = |name: &str| names.iter().any(|one| name.ends_with(one));
+    let switches = pieces.iter().any(|piece| match piece {
+        Piece::Word(name) | Piece::Variable(name) => is_name(name),
+        Piece::Name(name) => is_name(&String::from_utf8_lossy(name).to_lowercase()),
+        _ => false,
+    });
+    match word(pieces, 0) {
+        "set" => switches || has(pieces, &["read", "write"]),
+        "start" | "begin" => has(pieces, &["read", "write"]),
+        _ => false,
     }
 }
 
@@ -228,12 +354,9 @@ fn has(pieces: &[Piece], wanted: &[&str]) -> bool {
     })
 }
 
-fn act<'a>(pieces: &[Piece], word: &dyn Fn(usize) -> &'a str, first: usize) -> Act {
-    if pieces.contains(&Piece::Sign(b';')) {
-        return Act::Anything;
-    }
-    let second = word(first + 1);
-    match word(first) {
+fn act(pieces: &[Piece]) -> Act {
+    let second = word(pieces, 1);
+    match word(pieces, 0) {
         "select" | "values" | "table" | "with" => reads(pieces),
         "show" | "desc" | "describe" | "explain" | "help" | "checksum" => {
             match has(pieces, &["analyze"]) {
@@ -280,32 +403,30 @@ fn reads(pieces: &[Piece]) -> Act {
 }
 
 fn set(pieces: &[Piece]) -> Act {
+    let mut act = Act::Session;
     for (at, piece) in pieces.iter().enumerate().skip(1) {
         let name = match piece {
             Piece::Word(word) => word.as_str(),
             Piece::Variable(name) => name.trim_start_matches('@'),
             _ => continue,
         };
-        let bare = name
-            .trim_start_matches("global.")
-            .trim_start_matches("persist.");
-        if bare.len() != name.len()
-            || matches!(
-                name,
-                "global" | "persist" | "persist_only" | "password" | "role"
-            )
+        let (scope, bare) = name.split_once('.').unwrap_or(("", name));
+        let of_all = ["global", "persist", "persist_only"];
+        if of_all.contains(&scope)
+            || of_all.contains(&name)
+            || matches!(name, "password" | "role" | "resource")
         {
             return Act::Left(Left::Administration);
         }
-        if matches!(bare.trim_start_matches("session."), "autocommit") {
+        if bare == "autocommit" {
             let is_off = match pieces.get(at + 2) {
                 Some(Piece::Word(word)) => matches!(word.as_str(), "off" | "false"),
                 value => value == Some(&Piece::Zero),
             };
-            return Act::Autocommit(!is_off);
+            act = Act::Autocommit(!is_off);
         }
     }
-    Act::Session
+    act
 }
 
 fn define(pieces: &[Piece]) -> Act {
@@ -489,6 +610,18 @@ mod tests {
             ("DROP DATABASE d", Act::Anything),
             ("CALL p()", Act::Anything),
             ("SELECT 1; DELETE FROM t", Act::Anything),
+            ("SELECT 1; SELECT 2 FROM t", Act::Read),
+            ("SELECT 1; SHUTDOWN", left(Left::Administration)),
+            ("PREPARE a FROM 'CREATE USER b'", left(Left::Administration)),
+            ("PREPARE a FROM 'SELECT 1'", Act::Session),
+            ("SET autocommit=1, GLOBAL x=1", left(Left::Administration)),
+            ("SET @@PERSIST_ONLY.x=66", left(Left::Administration)),
+            ("SET STATEMENT a=1 FOR DELETE FROM t", Act::Write),
+            (
+                "SET STATEMENT a=1 FOR CREATE USER b",
+                left(Left::Administration),
+            ),
+            ("CREATE PROCEDURE p() BEGIN DROP USER a; END", Act::Anything),
             ("SELECT a INTO OUTFILE 'x' FROM t", left(Left::Files)),
             ("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", left(Left::Files)),
             ("KILL 5", left(Left::Sessions)),
@@ -502,5 +635,42 @@ mod tests {
         }
         assert_eq!(of("USE `shop`").uses.as_deref(), Some(&b"shop"[..]));
         assert_eq!(of("use shop;").uses.as_deref(), Some(&b"shop"[..]));
+    }
+
+    #[test]
+    fn what_frees_or_hides_writes_is_no_read() {
+        let reads = |sql: &str| only_reads_in_any_mode(sql.as_bytes(), Mode::default());
+        for sql in [
+            "SELECT 'a' FROM t",
+            "SELECT \"a\\\"b\" FROM t",
+            "START TRANSACTION",
+            "START TRANSACTION READ ONLY",
+            "SET NAMES utf8mb4",
+            "COMMIT",
+        ] {
+            assert!(reads(sql), "{sql}");
+        }
+        for sql in [
+            "START TRANSACTION READ WRITE",
+            "SET SESSION TRANSACTION READ WRITE",
+            "SET tx_read_only=0",
+            "SET @@session.transaction_read_only = 0",
+            "SET STATEMENT tx_read_only=0 FOR SELECT f()",
+            // With NO_BACKSLASH_ESCAPES the string ends at the second quote.
+            "SELECT '\\' INTO OUTFILE '/tmp/x' -- '",
+            "BEGIN; UPDATE t SET a = 1",
+        ] {
+            assert!(!reads(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn several_in_one_leave_a_transaction_open() {
+        let opens = |sql: &str| of(sql).opens;
+        assert_eq!(opens("BEGIN; UPDATE t SET a = 1"), Some(true));
+        assert_eq!(opens("BEGIN; UPDATE t SET a = 1; COMMIT"), Some(false));
+        assert_eq!(opens("UPDATE t SET a = 1; UPDATE t SET a = 2"), None);
+        assert_eq!(of("LOCK TABLES t WRITE").locks, Some(true));
+        assert_eq!(of("UNLOCK TABLES").locks, Some(false));
     }
 }

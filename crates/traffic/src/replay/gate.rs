@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 
 /// How often whoever waits looks whether there is an end to it.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long one waits who may hold locks that the other needs: the capture does not say.
+/// How long one waits who may have locks. Nobody needs them whom it waits for, if the order is known.
 const WITH_LOCKS: Duration = Duration::from_secs(10);
+/// The same, where it is a log that says the order: not quite.
+const WITH_LOCKS_BY_LOG: Duration = Duration::from_secs(1);
 /// How long anybody else waits.
 const WITHOUT: Duration = Duration::from_secs(60);
 
@@ -25,16 +27,26 @@ struct Gate {
 
 /// All sessions.
 #[derive(Debug)]
-pub(super) struct Gates(Vec<Gate>);
+pub(super) struct Gates {
+    all: Vec<Gate>,
+    with_locks: Duration,
+}
 
 impl Gates {
-    pub(super) fn new(sessions: usize) -> Self {
-        Self((0..sessions).map(|_| Gate::default()).collect())
+    pub(super) fn new(sessions: usize, is_exact: bool) -> Self {
+        Self {
+            all: (0..sessions).map(|_| Gate::default()).collect(),
+            with_locks: if is_exact {
+                WITH_LOCKS
+            } else {
+                WITH_LOCKS_BY_LOG
+            },
+        }
     }
 
     /// Says that a session has done so many steps.
     pub(super) fn done(&self, session: u32, steps: u32) {
-        let gate = &self.0[session as usize];
+        let gate = &self.all[session as usize];
         // In this order with those who begin to wait: one of the two sees the other.
         gate.done.store(steps, Ordering::SeqCst);
         if gate.waiting.load(Ordering::SeqCst) > 0 {
@@ -50,10 +62,14 @@ impl Gates {
 
     /// Waits until steps of other sessions are done. False if that took too long, or a stop was asked for.
     pub(super) fn wait(&self, after: &[At], may_have_locks: bool, cancel: &Cancel) -> bool {
-        let most = if may_have_locks { WITH_LOCKS } else { WITHOUT };
+        let most = if may_have_locks {
+            self.with_locks
+        } else {
+            WITHOUT
+        };
         let mut until = None;
         for (session, step) in after {
-            let gate = &self.0[*session as usize];
+            let gate = &self.all[*session as usize];
             let is_done = || gate.done.load(Ordering::SeqCst) > *step;
             if is_done() {
                 continue;
@@ -84,7 +100,7 @@ mod tests {
 
     #[test]
     fn who_waits_is_let_through_when_it_is_done() {
-        let gates = Gates::new(2);
+        let gates = Gates::new(2, true);
         let cancel = Cancel::new();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| gates.wait(&[(0, 0), (1, 4)], false, &cancel));
@@ -96,7 +112,7 @@ mod tests {
 
     #[test]
     fn who_ended_is_waited_for_no_more() {
-        let gates = Gates::new(1);
+        let gates = Gates::new(1, true);
         gates.ended(0);
         assert!(gates.wait(&[(0, 1000)], true, &Cancel::new()));
     }
@@ -105,6 +121,6 @@ mod tests {
     fn nobody_waits_on_who_is_to_stop() {
         let cancel = Cancel::new();
         cancel.cancel(2);
-        assert!(!Gates::new(1).wait(&[(0, 0)], true, &cancel));
+        assert!(!Gates::new(1, true).wait(&[(0, 0)], true, &cancel));
     }
 }

@@ -27,7 +27,7 @@ mod step;
 mod tally;
 
 pub use access::Left;
-pub use page::page;
+pub use page::{factor, page, times};
 pub use plan::{Choice, Plan, Planner};
 pub use play::{Options, Speed, play};
 pub use tally::{DIFFERENCES, Difference, Differences, Example, Outcome};

@@ -95,6 +95,27 @@ fn lead(plan: &Plan, outcome: &Outcome, all: &Differences, latency: &[Change]) -
     lead
 }
 
+/// Returns how many times as long one takes as before, on average, if that is more than chance.
+#[must_use]
+pub fn factor(change: &Change, before: &Class, now: &Class) -> Option<f64> {
+    let Changed::Latency(verdict) = &change.changed else {
+        return None;
+    };
+    let factor = now.avg_ns()? as f64 / before.avg_ns()?.max(1) as f64;
+    // A few long ones may move the average the other way: then neither says much.
+    ((factor > 1.0) == (verdict.medians[1] > verdict.medians[0])).then_some(factor)
+}
+
+/// Writes how many times as long something takes.
+#[must_use]
+pub fn times(factor: f64) -> String {
+    match factor {
+        few if few < 2.0 => format!("{:+.0} %", 100.0 * (few - 1.0)),
+        some if some < 10.0 => format!("{some:.1} times"),
+        many => format!("{many:.0} times"),
+    }
+}
+
 fn is_moved(change: &Change, is: fn(f64, f64) -> bool) -> bool {
     matches!(&change.changed, Changed::Latency(verdict) if is(verdict.medians[1], verdict.medians[0]))
 }
@@ -155,10 +176,7 @@ fn table(pairs: &[(&Class, &Class)], outcome: &Outcome, latency: &[Change]) -> P
     let within = |class: &Class| ms(class.within_us(0.95).map(|us| us * 1000));
     for (place, (before, now)) in pairs.iter().enumerate() {
         let change = latency.iter().find(|change| change.id == before.id);
-        let verdict = change.and_then(|change| match &change.changed {
-            Changed::Latency(verdict) => verdict.change_percent,
-            _ => None,
-        });
+        let factor = change.and_then(|change| factor(change, before, now));
         let differ = outcome
             .differences
             .get(place)
@@ -171,7 +189,7 @@ fn table(pairs: &[(&Class, &Class)], outcome: &Outcome, latency: &[Change]) -> P
             ms(now.avg_ns()),
             within(before),
             within(now),
-            Cell::text(verdict.map_or(String::new(), |percent| format!("{percent:+.0} %"))),
+            Cell::text(factor.map_or(String::new(), times)),
             Cell::number(differ as f64, 0),
         ]);
     }

@@ -1,6 +1,6 @@
 //! From statements to steps: what each session does, after whom, and what the original came to.
 
-use super::access::{Access, Act, Left, Table, access};
+use super::access::{Access, Act, Left, Table, access, only_reads_in_any_mode};
 use super::order::{self, Doing, Order, Sees, There};
 use super::sorted::Sorted;
 use super::spool::{Place, Spool, Spooled};
@@ -9,9 +9,10 @@ use crate::digest::fingerprint::{Mode, Rules};
 use crate::digest::{self, Digest, Summary};
 use crate::{Command, Filter, Statement};
 use evenkeel_op::Result;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::time::Duration;
 
 /// Classes are told apart up to so many; all beyond count together.
 const CLASSES_MAX: usize = 1 << 17;
@@ -34,6 +35,8 @@ pub struct Choice {
     pub read_only: bool,
     /// Default schemas that have another name where the replay runs.
     pub schemas: HashMap<String, String>,
+    /// Statements of this long from the beginning are not counted: they warm the server up.
+    pub warm_up: Duration,
     /// How many classes are kept.
     pub classes: usize,
 }
@@ -42,10 +45,11 @@ pub struct Choice {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) first: Place,
-    /// When its first step was captured, and when its last one was done.
+    /// When its first step was captured.
     pub(super) from_ns: i64,
-    pub(super) to_ns: i64,
-    pub(super) steps: u32,
+    /// From when to when it was open, in the order in which things took effect.
+    pub(super) window: (i64, i64),
+    pub(super) statements: u64,
 }
 
 /// What is to be done.
@@ -64,10 +68,14 @@ pub struct Plan {
     pub left: BTreeMap<Left, u64>,
     /// How often a statement waits for one of another session.
     pub waits: u64,
+    /// Default schemas that got another name.
+    pub mapped: BTreeSet<String>,
     /// When the first statement was captured, in nanoseconds since 1970.
     pub from_ns: i64,
-    /// When the last one was.
+    /// When the last one was done.
     pub to_ns: i64,
+    pub(super) mode: Mode,
+    pub(super) is_exact: bool,
 }
 
 /// What is known of a session while its steps come.
@@ -77,11 +85,13 @@ struct Open {
     first: Place,
     last: Place,
     steps: u32,
+    statements: u64,
     from_ns: i64,
-    to_ns: i64,
+    window: (i64, i64),
     schema: Option<String>,
     autocommit: bool,
     in_transaction: bool,
+    may_have_locks: bool,
     /// Tables changed since the transaction began, and what the first change had waited for.
     changed: BTreeMap<u64, Sees>,
     changed_anything: bool,
@@ -103,6 +113,8 @@ pub struct Planner {
     statements: u64,
     waits: u64,
     span_ns: Option<(i64, i64)>,
+    /// Default schemas that got another name.
+    mapped: BTreeSet<String>,
     /// When the last of all took effect.
     clock_ns: i64,
 }
@@ -133,6 +145,7 @@ impl Planner {
             statements: 0,
             waits: 0,
             span_ns: None,
+            mapped: BTreeSet::new(),
             clock_ns: i64::MIN,
         })
     }
@@ -143,7 +156,7 @@ impl Planner {
     ///
     /// `Failed` where there is no space for it.
     pub fn add(&mut self, one: &Statement<'_>) -> Result<()> {
-        if matches!(one.command, Command::Connect | Command::Prepare) || !self.is_wanted(one) {
+        if one.command == Command::Prepare || !self.is_wanted(one) {
             return Ok(());
         }
         if !self.choice.is_exact {
@@ -157,7 +170,8 @@ impl Planner {
     }
 
     fn is_wanted(&self, one: &Statement<'_>) -> bool {
-        one.command == Command::Quit || self.choice.filter.keeps(one)
+        let is_edge = matches!(one.command, Command::Connect | Command::Quit);
+        is_edge || self.choice.filter.keeps(one)
     }
 
     fn take_sorted(&mut self, is_end: bool) -> Result<()> {
@@ -171,7 +185,8 @@ impl Planner {
     fn take(&mut self, one: &Statement<'_>, effect_ns: i64) -> Result<()> {
         self.clock_ns = self.clock_ns.max(effect_ns);
         match one.command {
-            Command::Quit => return self.quit(one),
+            // A number that is used again: the session before it ended unseen.
+            Command::Connect | Command::Quit => return self.quit(one),
             Command::Query | Command::Execute => {}
             // RESET_CONNECTION and CHANGE_USER.
             Command::Other(31 | 17) => return self.reset(one),
@@ -187,8 +202,16 @@ impl Planner {
             self.leave(left);
             return Ok(());
         }
-        self.follow_schema(one, &access)?;
-        self.statement(one, &access, effect_ns)
+        match access.uses.as_ref().filter(|_| one.error.is_none()) {
+            Some(name) => {
+                let name = String::from_utf8_lossy(name).into_owned();
+                self.set_schema(one, &name)
+            }
+            None => {
+                self.follow_schema(one)?;
+                self.statement(one, &access, effect_ns)
+            }
+        }
     }
 
     fn leave(&mut self, left: Left) {
@@ -208,11 +231,17 @@ impl Planner {
         if memchr::memmem::find(one.sql, HIDDEN).is_some() {
             return Some(Left::Secret);
         }
-        let writes = matches!(access.act, Act::Write | Act::Define | Act::Anything);
-        (writes && self.choice.read_only).then_some(Left::Writes)
+        let reads = || only_reads_in_any_mode(one.sql, self.choice.mode);
+        (self.choice.read_only && !reads()).then_some(Left::Writes)
     }
 
     fn session(&mut self, one: &Statement<'_>) -> &mut Open {
+        let begun = if self.choice.is_exact {
+            one.at_ns
+        } else {
+            self.clock_ns
+        };
+        let window = (begun, begun);
         let sessions = &mut self.sessions;
         self.open.entry(one.connection).or_insert_with(|| {
             sessions.push(None);
@@ -221,11 +250,13 @@ impl Planner {
                 first: 0,
                 last: 0,
                 steps: 0,
+                statements: 0,
                 from_ns: one.at_ns,
-                to_ns: one.at_ns,
+                window,
                 schema: None,
                 autocommit: true,
                 in_transaction: false,
+                may_have_locks: false,
                 changed: BTreeMap::new(),
                 changed_anything: false,
             }
@@ -234,7 +265,11 @@ impl Planner {
 
     /// Adds a step to its session.
     fn step(&mut self, one: &Statement<'_>, step: &Step) -> Result<()> {
-        let to_ns = done_ns(one);
+        let to_ns = if self.choice.is_exact {
+            done_ns(one)
+        } else {
+            self.clock_ns
+        };
         let open = self.session(one);
         let before = (open.steps > 0).then_some(open.last);
         let place = self.spool.add(before, step)?;
@@ -244,7 +279,8 @@ impl Planner {
         }
         open.last = place;
         open.steps += 1;
-        open.to_ns = open.to_ns.max(to_ns);
+        open.window.1 = open.window.1.max(to_ns);
+        open.statements += u64::from(step.what == What::Statement);
         Ok(())
     }
 
@@ -282,24 +318,27 @@ impl Planner {
         self.sessions[open.number as usize] = Some(Session {
             first: open.first,
             from_ns: open.from_ns,
-            to_ns: open.to_ns,
-            steps: open.steps,
+            window: open.window,
+            statements: open.statements,
         });
     }
 
     /// Gives the session the default schema that the statement ran in.
-    fn follow_schema(&mut self, one: &Statement<'_>, access: &Access) -> Result<()> {
-        if access.uses.is_some() {
-            return Ok(());
+    fn follow_schema(&mut self, one: &Statement<'_>) -> Result<()> {
+        match one.schema.filter(|schema| !schema.is_empty()) {
+            Some(schema) if self.session(one).schema.as_deref() != Some(schema) => {
+                self.set_schema(one, schema)
+            }
+            _ => Ok(()),
         }
-        let Some(schema) = one.schema.filter(|schema| !schema.is_empty()) else {
-            return Ok(());
-        };
-        if self.session(one).schema.as_deref() == Some(schema) {
-            return Ok(());
-        }
+    }
+
+    fn set_schema(&mut self, one: &Statement<'_>, schema: &str) -> Result<()> {
         self.session(one).schema = Some(schema.to_owned());
         let mapped = self.choice.schemas.get(schema);
+        if mapped.is_some() && !self.mapped.contains(schema) {
+            self.mapped.insert(schema.to_owned());
+        }
         let step = Step {
             at_ns: one.at_ns,
             what: What::Schema,
@@ -311,14 +350,13 @@ impl Planner {
 
     fn statement(&mut self, one: &Statement<'_>, access: &Access, effect_ns: i64) -> Result<()> {
         let class = self.class(one);
-        let mapped = self.use_schema(one, access);
         let is_snapshot = self.choice.is_exact && access.act == Act::Read;
         let known_ns = match self.choice.is_exact {
             true => done_ns(one),
             false => effect_ns,
         };
         let open = self.session(one);
-        let in_transaction = open.in_transaction;
+        let in_transaction = open.in_transaction || open.may_have_locks;
         let doing = Doing {
             by: (open.number, open.steps),
             sees: match is_snapshot {
@@ -346,14 +384,9 @@ impl Planner {
             }
         }
         order::tidy(&mut after);
-        let is_schema = mapped.is_some();
         let step = Step {
             at_ns: one.at_ns,
-            what: if is_schema {
-                What::Schema
-            } else {
-                What::Statement
-            },
+            what: What::Statement,
             class,
             in_transaction,
             after,
@@ -364,28 +397,26 @@ impl Planner {
                 error: one.error,
                 is_error_known: self.choice.is_exact || one.error.is_some(),
             },
-            text: mapped.unwrap_or_else(|| one.sql.to_vec()),
+            text: one.sql.to_vec(),
         };
         self.step(one, &step)?;
         self.statements += 1;
         self.waits += u64::from(!step.after.is_empty());
-        let (from, to) = self.span_ns.unwrap_or((one.at_ns, one.at_ns));
-        self.span_ns = Some((from.min(one.at_ns), to.max(one.at_ns)));
+        // The first entries of a log may have no time: they come with the first that has one.
+        if one.at_ns > 0 {
+            let (from, to) = self.span_ns.unwrap_or((one.at_ns, one.at_ns));
+            self.span_ns = Some((from.min(one.at_ns), to.max(done_ns(one))));
+        }
         self.note(one, access, &tables, doing);
         Ok(())
     }
 
-    /// Follows `USE`; returns the schema's name where the replay runs, if it is another one.
-    fn use_schema(&mut self, one: &Statement<'_>, access: &Access) -> Option<Vec<u8>> {
-        let name = String::from_utf8_lossy(access.uses.as_ref()?).into_owned();
-        let mapped = self.choice.schemas.get(&name).cloned();
-        if one.error.is_none() {
-            self.session(one).schema = Some(name);
-        }
-        mapped.map(String::into_bytes)
-    }
-
     fn class(&mut self, one: &Statement<'_>) -> u32 {
+        let begun = self.span_ns.map_or(one.at_ns, |(from, _)| from);
+        let after = u64::try_from(one.at_ns.saturating_sub(begun)).unwrap_or(0);
+        if Duration::from_nanos(after) < self.choice.warm_up {
+            return u32::MAX;
+        }
         let Some(id) = self.digest.add(one) else {
             return u32::MAX;
         };
@@ -418,10 +449,12 @@ impl Planner {
         let was_open = open.in_transaction;
         open.in_transaction = match access.act {
             Act::Begin => true,
-            Act::Commit | Act::Rollback | Act::Define | Act::Anything => false,
-            Act::Read | Act::Write => was_open || !open.autocommit,
+            Act::Commit | Act::Rollback | Act::Define => false,
+            Act::Read | Act::Write | Act::Anything => was_open || !open.autocommit,
             _ => was_open,
         };
+        open.in_transaction = access.opens.unwrap_or(open.in_transaction);
+        open.may_have_locks = access.locks.unwrap_or(open.may_have_locks);
         if let Act::Autocommit(is_on) = access.act {
             open.in_transaction &= !is_on;
             open.autocommit = is_on;
@@ -472,8 +505,11 @@ impl Planner {
             statements: self.statements,
             left: self.left,
             waits: self.waits,
+            mapped: self.mapped,
             from_ns,
             to_ns,
+            mode: self.choice.mode,
+            is_exact: self.choice.is_exact,
         })
     }
 }
@@ -506,7 +542,7 @@ impl Plan {
     pub fn most_at_a_time(&self) -> usize {
         let edges = self.sessions.iter();
         let mut edges: Vec<(i64, i32)> = edges
-            .flat_map(|session| [(session.from_ns, 1), (session.to_ns, -1)])
+            .flat_map(|session| [(session.window.0, 1), (session.window.1, -1)])
             .collect();
         edges.sort_unstable_by_key(|(at, change)| (*at, -change));
         let mut open = 0;

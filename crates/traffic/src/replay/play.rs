@@ -82,8 +82,8 @@ pub fn play(
         options,
         connect,
         run,
-        gates: Gates::new(plan.sessions.len()),
-        tally: Tally::new(&plan.original),
+        gates: Gates::new(plan.sessions.len(), plan.is_exact),
+        tally: Tally::new(&plan.original, plan.mode),
         begun: Instant::now(),
         running: AtomicUsize::new(0),
         mutex: Mutex::new(()),
@@ -115,22 +115,22 @@ pub fn play(
 impl Stage<'_> {
     fn start_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let mut order: Vec<u32> = (0..self.plan.sessions.len() as u32).collect();
-        order.sort_by_key(|number| self.plan.sessions[*number as usize].from_ns);
+        order.sort_by_key(|number| self.plan.sessions[*number as usize].window.0);
         // When those that began before this one ended, the earliest first.
         let mut ends = std::collections::BinaryHeap::new();
         for number in order {
             let session = &self.plan.sessions[number as usize];
             while ends
                 .peek()
-                .is_some_and(|std::cmp::Reverse(end)| *end <= session.from_ns)
+                .is_some_and(|std::cmp::Reverse(end)| *end <= session.window.0)
             {
                 ends.pop();
             }
             let at_a_time = ends.len();
-            ends.push(std::cmp::Reverse(session.to_ns));
+            ends.push(std::cmp::Reverse(session.window.1));
             if !self.wait_for_turn(session, at_a_time) {
                 self.gates.ended(number);
-                self.lose(session.steps);
+                self.lose(session.statements);
                 continue;
             }
             self.running.fetch_add(1, Ordering::SeqCst);
@@ -138,29 +138,27 @@ impl Stage<'_> {
             let started = thread.spawn_scoped(scope, move || self.session(number));
             if let Err(error) = started {
                 let error = Error::failed("failed to start a session's thread").because(error);
-                self.session_ended(number, session.steps, Err(error));
+                self.session_ended(number, session.statements, Err(error));
             }
         }
     }
 
     /// Waits until a session may begin; false when it is not to.
     fn wait_for_turn(&self, session: &Session, at_a_time: usize) -> bool {
-        match self.options.speed {
-            Speed::Times(_) => {
-                let due = self.due(session.from_ns).saturating_sub(AHEAD);
-                self.sleep_until(self.begun + due);
-            }
-            Speed::Max => {
-                let mut held = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-                while self.running.load(Ordering::SeqCst) > at_a_time && !self.is_over() {
-                    held = self
-                        .ended
-                        .wait_timeout(held, LOOK)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0;
-                }
-            }
+        if self.options.speed != Speed::Max {
+            let due = self.due(session.from_ns).saturating_sub(AHEAD);
+            self.sleep_until(self.begun + due);
         }
+        // A slower server must not get more sessions at a time than there were.
+        let mut held = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.running.load(Ordering::SeqCst) > at_a_time && !self.is_over() {
+            held = self
+                .ended
+                .wait_timeout(held, LOOK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        drop(held);
         !self.is_over()
     }
 
@@ -187,19 +185,18 @@ impl Stage<'_> {
         }
     }
 
-    fn lose(&self, steps: u32) {
-        let lost = &self.tally.lost;
-        lost.fetch_add(u64::from(steps), Ordering::Relaxed);
+    fn lose(&self, statements: u64) {
+        self.tally.lost.fetch_add(statements, Ordering::Relaxed);
     }
 
     fn session(&self, number: u32) {
         let mut done = 0;
         let ended = self.steps(number, &mut done);
-        let steps = self.plan.sessions[number as usize].steps;
-        self.session_ended(number, steps - done, ended);
+        let statements = self.plan.sessions[number as usize].statements;
+        self.session_ended(number, statements - done, ended);
     }
 
-    fn session_ended(&self, number: u32, left: u32, ended: Result<()>) {
+    fn session_ended(&self, number: u32, left: u64, ended: Result<()>) {
         if let Err(error) = ended {
             self.lose(left);
             if !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::Terminated) {
@@ -218,12 +215,12 @@ impl Stage<'_> {
     }
 
     /// Does a session's steps.
-    fn steps(&self, number: u32, done: &mut u32) -> Result<()> {
+    fn steps(&self, number: u32, done: &mut u64) -> Result<()> {
         let session = &self.plan.sessions[number as usize];
         let mut connection = self.open()?;
         let (mut step, mut buffer) = (Step::default(), Vec::new());
         let mut next = Some(session.first);
-        let mut untold = 0;
+        let (mut untold, mut steps) = (0, 0);
         while let Some(place) = next {
             if self.is_over() {
                 self.tell(untold);
@@ -231,13 +228,14 @@ impl Stage<'_> {
             }
             next = self.plan.steps.read(place, &mut step, &mut buffer)?;
             if step.what == What::Quit {
-                *done += 1;
                 break;
             }
             self.step(&mut connection, &step)?;
-            *done += 1;
-            self.gates.done(number, *done);
-            untold += u64::from(step.what == What::Statement);
+            steps += 1;
+            self.gates.done(number, steps);
+            let is_statement = u64::from(step.what == What::Statement);
+            *done += is_statement;
+            untold += is_statement;
             if untold >= TELL_EVERY {
                 self.tell(std::mem::take(&mut untold));
             }
@@ -280,7 +278,7 @@ impl Stage<'_> {
         let sent = Instant::now();
         let played = match step.what {
             What::Statement => connection.play(&step.text)?,
-            What::Schema => connection.play_default_schema(&step.text)?,
+            What::Schema => schema(connection.play_default_schema(&step.text)?, step)?,
             What::Reset => self.reset(connection)?,
             What::Quit => Played::default(),
         };
@@ -313,4 +311,16 @@ impl Stage<'_> {
         let after = step.at_ns.saturating_sub(self.plan.from_ns).max(0) as u64;
         Duration::from_nanos(after) < self.options.warm_up
     }
+}
+
+/// In another schema, statements would reach other tables.
+fn schema(played: Played, step: &Step) -> Result<Played> {
+    let Some(number) = played.error else {
+        return Ok(played);
+    };
+    let name = String::from_utf8_lossy(&step.text);
+    Err(
+        Error::failed(format!("failed to use the database {name}: error {number}"))
+            .hint("create it, or name another one with --map-database"),
+    )
 }

@@ -100,7 +100,7 @@ impl Differences {
         all.map(|(_, count, _)| count).sum()
     }
 
-    fn add(&mut self, step: &Step, played: &Played) {
+    fn add(&mut self, step: &Step, played: &Played, mode: Mode) {
         let Some(difference) = difference(&step.did, played) else {
             return;
         };
@@ -108,7 +108,7 @@ impl Differences {
         let place = place.expect("one of all");
         self.counts[place] += 1;
         self.examples[place].get_or_insert_with(|| Example {
-            sql: sample(&step.text),
+            sql: sample(&step.text, mode),
             before: (step.did.error, step.did.rows, step.did.affected),
             now: (played.error, played.rows, played.affected),
         });
@@ -127,8 +127,8 @@ impl Differences {
 }
 
 /// Returns a statement, or its beginning, without secrets.
-fn sample(text: &[u8]) -> String {
-    let safe = redacted(text, Mode::default());
+fn sample(text: &[u8], mode: Mode) -> String {
+    let safe = redacted(text, mode);
     String::from_utf8_lossy(&safe[..safe.len().min(SAMPLE)]).into_owned()
 }
 
@@ -168,6 +168,7 @@ struct Sums {
 #[derive(Debug)]
 pub(super) struct Tally {
     grid: Grid,
+    mode: Mode,
     /// One for each class of the original, then one for all others.
     sums: Vec<Mutex<Sums>>,
     late: Mutex<Histogram<u32>>,
@@ -206,7 +207,7 @@ pub struct Outcome {
 }
 
 impl Tally {
-    pub(super) fn new(original: &Summary) -> Self {
+    pub(super) fn new(original: &Summary, mode: Mode) -> Self {
         let grid = Grid::of(original);
         let sums = |class: &Class| Sums {
             class: class.fresh(&grid),
@@ -218,6 +219,7 @@ impl Tally {
         Self {
             sums: classes.map(|class| Mutex::new(sums(class))).collect(),
             grid,
+            mode,
             late: Mutex::new(late),
             done: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -262,7 +264,7 @@ impl Tally {
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         sums.class.count(&statement, slot);
         sums.differences.compared += 1;
-        sums.differences.add(step, played);
+        sums.differences.add(step, played, self.mode);
     }
 
     /// Counts how much later than planned a statement was sent.
@@ -382,7 +384,10 @@ mod tests {
 
     #[test]
     fn examples_have_no_secrets() {
-        let text = sample(b"SELECT 1 FROM t WHERE password = 'hunter2'");
+        let text = sample(
+            b"SELECT 1 FROM t WHERE password = 'hunter2'",
+            Mode::default(),
+        );
         assert_eq!(text, "SELECT 1 FROM t WHERE password = '***'");
     }
 }

@@ -5,7 +5,7 @@ mod text;
 use super::Answer;
 use super::digest::{DigestedFile, ShownChange, ShownClass, earlier_classes};
 use evenkeel_traffic::digest::{Change, Earlier};
-use evenkeel_traffic::replay::{Differences, Outcome, Plan};
+use evenkeel_traffic::replay::{Differences, Outcome, Plan, factor};
 use serde::Serialize;
 
 const SCHEMA: &str = "evenkeel/replay/1";
@@ -89,6 +89,9 @@ struct ReplayedClass {
     /// How the latency differs from the capture's; none without times in both.
     #[serde(skip_serializing_if = "Option::is_none")]
     latency: Option<ShownChange>,
+    /// How many times as long one takes on average, if that is more than chance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times_as_long: Option<f64>,
     differences: Vec<ShownDifference>,
 }
 
@@ -135,6 +138,10 @@ fn classes(plan: &Plan, outcome: &Outcome, latency: &[Change]) -> Vec<ReplayedCl
                 .iter()
                 .find(|change| change.id == captured.id)
                 .map(ShownChange::of),
+            times_as_long: latency
+                .iter()
+                .find(|change| change.id == captured.id)
+                .and_then(|change| factor(change, captured, replayed)),
             differences: differences(of),
         })
         .collect()
@@ -173,6 +180,7 @@ impl ReplayAnswer {
             captured: ShownClass::of(captured, before),
             replayed: ShownClass::of(replayed, now),
             latency: None,
+            times_as_long: None,
             differences: differences(of),
         };
         Self {

@@ -4,6 +4,7 @@ use super::{ReplayAnswer, ReplayedClass, ShownDifference, ShownOutcome};
 use crate::show::answers::digest::text::{changed, micros, plain, short};
 use crate::show::{Align, Table};
 use evenkeel_op::units;
+use evenkeel_traffic::replay::times;
 
 /// How much of a fingerprint stands in the table.
 const TITLE: usize = 60;
@@ -140,8 +141,8 @@ fn classes(answer: &ReplayAnswer) -> String {
     let mut text = table.text();
     if answer.classes.len() > answer.top {
         text.push_str(&format!(
-            "… and {} more: --top shows more of them.\n",
-            units::count(answer.classes.len() - answer.top, "class").replace("classs", "classes")
+            "… and {} more: --top shows them.\n",
+            answer.classes.len() - answer.top
         ));
     }
     text
@@ -157,15 +158,12 @@ fn row(number: String, class: &ReplayedClass) -> [String; 7] {
         };
         format!("{} → {}", of(&class.captured), of(&class.replayed))
     };
-    let change = class
-        .latency
-        .as_ref()
-        .filter(|one| matches!(one.change, "slower" | "faster"));
-    let percent = change.and_then(|one| one.change_percent);
-    let latency = change.map_or(String::new(), |one| match percent {
-        Some(percent) => format!("{} {percent:+.0} %", one.change),
-        None => one.change.to_owned(),
-    });
+    let latency = class
+        .times_as_long
+        .map_or(String::new(), |factor| match factor > 1.0 {
+            true => format!("slower: {}", times(factor)),
+            false => format!("faster: {}", times(factor)),
+        });
     let differ: u64 = class.differences.iter().map(|one| one.count).sum();
     [
         number,
