@@ -135,11 +135,11 @@ fn nothing_else_is_run() {
     std::fs::write(scratch.join("loop.sql"), "source top.sql\n").unwrap();
     let touch = format!("touch {}", proof.display());
     for (line, flags, said) in [
-        (format!("system {touch}"), &[][..], "runs none"),
-        (format!("\\! {touch}"), &[], "runs none"),
-        (format!("SELECT 1 \\! {touch}"), &[], "runs none"),
-        (format!("edit\nsystem {touch}"), &[], "runs none"),
-        ("source pipe".to_owned(), &[], "no file of statements"),
+        (format!("system {touch}"), &[][..], "does not run programs"),
+        (format!("\\! {touch}"), &[], "does not run programs"),
+        (format!("SELECT 1 \\! {touch}"), &[], "does not run programs"),
+        (format!("edit\nsystem {touch}"), &[], "does not run programs"),
+        ("source pipe".to_owned(), &[], "is not a regular file"),
         ("source nowhere.sql".to_owned(), &[], "failed to open"),
         ("source loop.sql".to_owned(), &[], "runs itself"),
         ("source b.sql".to_owned(), &["--no-source"], "--no-source"),

@@ -208,10 +208,10 @@ mod tests {
         assert_eq!(found.path.as_deref(), Some(&*below));
         for (named, said) in [
             ("top.sql", "itself"),
-            ("pipe", "no file"),
-            (".", "no file"),
+            ("pipe", "not a regular file"),
+            (".", "not a regular file"),
             ("nowhere.sql", "failed to open"),
-            ("/dev/null", "no file"),
+            ("/dev/null", "not a regular file"),
         ] {
             let error = files.open(named.as_bytes()).unwrap_err().chain();
             assert!(error.contains(said), "{named}: {error}");
