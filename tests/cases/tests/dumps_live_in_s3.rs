@@ -65,7 +65,10 @@ fn there_and_back() {
     let ended = run(killed_at(dump(&bucket, &source, &[]), "dump.range-done#4"));
     assert_eq!(ended.signal, Some(9), "{ended:?}");
     assert_no_dump(&bucket, &target);
-    for (flag, hint) in [("--threads=2", "unfinished"), ("--resume", "works only in a directory")] {
+    for (flag, hint) in [
+        ("--threads=2", "unfinished"),
+        ("--resume", "works only in a directory"),
+    ] {
         let ended = run(dump(&bucket, &source, &[flag]));
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.message().contains(hint), "{}", ended.message());

@@ -137,8 +137,16 @@ fn nothing_else_is_run() {
     for (line, flags, said) in [
         (format!("system {touch}"), &[][..], "does not run programs"),
         (format!("\\! {touch}"), &[], "does not run programs"),
-        (format!("SELECT 1 \\! {touch}"), &[], "does not run programs"),
-        (format!("edit\nsystem {touch}"), &[], "does not run programs"),
+        (
+            format!("SELECT 1 \\! {touch}"),
+            &[],
+            "does not run programs",
+        ),
+        (
+            format!("edit\nsystem {touch}"),
+            &[],
+            "does not run programs",
+        ),
         ("source pipe".to_owned(), &[], "is not a regular file"),
         ("source nowhere.sql".to_owned(), &[], "failed to open"),
         ("source loop.sql".to_owned(), &[], "runs itself"),

@@ -58,10 +58,11 @@ fn replay() {
         );
     }
     let mut page = Page::open(&house, "tasks/replay.md");
-    // What an application would do meanwhile, again and again until tcpdump has written some of it.
+    // What an application would do meanwhile, again and again until tcpdump has written some of it. It begins when
+    // tcpdump listens: of a connection that it joined, it would lack the beginning.
     page.briefly(
         "-w shop.pcap",
-        "mariadb -h db2 shop -e 'DELETE FROM orders WHERE id < 0; SELECT COUNT(*) FROM orders' &&
+        "[ $(wc -l </proc/net/packet) -gt 1 ] && sleep 0.5 && mariadb -h db2 shop -e 'DELETE FROM orders WHERE id < 0; SELECT COUNT(*) FROM orders' &&
          grep -aq 'FROM orders' shop.pcap",
     );
     page.code("-w shop.pcap", 0);

@@ -193,7 +193,10 @@ impl Planner {
             // The next statement's default schema says the same; the others leave nothing behind.
             Command::Other(2 | 0x0e | 0x18..=0x1a) => return Ok(()),
             _ => {
-                self.leave(Left::Command);
+                self.leave(match one.is_unseen {
+                    true => Left::Unseen,
+                    false => Left::Command,
+                });
                 return Ok(());
             }
         }
