@@ -400,3 +400,24 @@ fn an_answer_that_cannot_be_printed_is_a_failure() {
         "{said}"
     );
 }
+
+#[test]
+fn a_page_that_cannot_be_written_costs_no_answer() {
+    let room = room();
+    // No file may have a byte: what a full disk is to it.
+    let shell = format!(
+        "ulimit -f 0; trap '' XFSZ; exec {} digest slow.log --json --html page.html",
+        env!("CARGO_BIN_EXE_evenkeel")
+    );
+    let mut command = Command::new("sh");
+    let out = command
+        .args(["-c", &shell])
+        .current_dir(room.path())
+        .output();
+    let (out, error, code) = said(&out.unwrap());
+    assert_eq!(code, 1, "{error}");
+    assert!(error.contains("failed to write page.html"), "{error}");
+    // One document, and nothing beside it.
+    let answer: Value = serde_json::from_str(&out).unwrap_or_else(|e| panic!("{e}: {out}"));
+    assert_eq!(answer["schema"], "evenkeel/digest/1");
+}

@@ -9,6 +9,7 @@ pub mod exit;
 pub mod living;
 pub mod notes;
 pub mod open_directory;
+pub mod open_files;
 pub mod own_directory;
 pub mod paths;
 pub mod progress;

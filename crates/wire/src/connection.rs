@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How long a server may be silent over a statement before the connection counts as lost.
 pub const SILENCE: Duration = Duration::from_secs(3600);
 /// The statement follows.
-const COM_QUERY: u8 = 3;
+pub(crate) const COM_QUERY: u8 = 3;
 /// An option of the session follows; 0 has statements hold several.
 const COM_SET_OPTION: u8 = 27;
 /// How much of a local file goes into one packet.

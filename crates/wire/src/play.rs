@@ -1,9 +1,8 @@
 //! Statements that are run for the sake of what they come to: rows are counted and dropped.
 
-use crate::connection::{Answer, Connection};
+use crate::connection::{Answer, COM_QUERY, Connection};
 use evenkeel_op::Result;
 
-const COM_QUERY: u8 = 3;
 const COM_INIT_DB: u8 = 2;
 const COM_RESET_CONNECTION: u8 = 0x1f;
 

@@ -26,7 +26,7 @@ pub use report::{Bar, Case, Mode, ReadsSeen, RecoveryReport, Round, StepTime, Ti
 pub use request::{Place, RecoveryRequest};
 pub use round::BeforeStart;
 
-use evenkeel_op::{Error, Result, Run, Unit};
+use evenkeel_op::{Error, Result, Run, Unit, open_files};
 use ground::Ground;
 use make::Crashed;
 use std::time::Instant;
@@ -78,12 +78,7 @@ pub fn measure(
 
 /// Lets this process and the servers it starts have as many open files as it may.
 fn raise_open_files() -> Result<()> {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where it may not be raised, what there is may do.
-    let _ = setrlimit(Resource::Nofile, limit);
-    match getrlimit(Resource::Nofile).current {
+    match open_files::raise() {
         Some(few) if few < OPEN_FILES_MIN => Err(Error::refused(format!(
             "only {few} files may be open at once here, and {OPEN_FILES_MIN} are needed"
         ))

@@ -1,16 +1,14 @@
 //! `capture`.
 
-use super::piped::Piped;
+use super::piped;
 use crate::args::{self, CaptureFormat};
 use crate::show::answers::CaptureAnswer;
 use crate::show::{Face, Form, Statements};
-use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result, exit};
 use evenkeel_traffic::capture::live::{Live, Seen, Settings};
 use evenkeel_traffic::capture::{Capture, Options};
 use evenkeel_traffic::{Coverage, Filter, Source, Statement};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// Texts shorter than this are of no use, longer ones are kept for each statement that waits for its answer.
@@ -20,7 +18,7 @@ const RINGS: std::ops::RangeInclusive<u64> = 1 << 20..=4 << 30;
 
 /// Where packets come from.
 enum Packets {
-    Captured(Box<Capture<Box<dyn Read>>>),
+    Captured(Box<Capture<Box<dyn Read + Send>>>),
     Live(Box<Live>),
 }
 
@@ -123,7 +121,7 @@ impl Packets {
 
 fn open(args: &args::Capture, options: Options, face: &Face) -> Result<Packets> {
     if let Some(path) = &args.pcap {
-        let capture = Capture::new(captured(path, face)?, options)?;
+        let capture = Capture::new(piped::open(path, "capture", face.cancel())?, options)?;
         return Ok(Packets::Captured(Box::new(capture)));
     }
     let settings = Settings {
@@ -142,22 +140,6 @@ fn open(args: &args::Capture, options: Options, face: &Face) -> Result<Packets> 
     Ok(Packets::Live(Box::new(live)))
 }
 
-fn captured(path: &Path, face: &Face) -> Result<Box<dyn Read>> {
-    if path == Path::new("-") {
-        return Ok(Box::new(Piped::stdin(face.cancel())?));
-    }
-    let failed = |error| unreadable("capture", path, error);
-    let file = File::open(path).map_err(failed)?;
-    let kind = file.metadata().map_err(failed)?;
-    if kind.is_dir() {
-        return Err(failed(io::ErrorKind::IsADirectory.into()));
-    }
-    if !kind.is_file() {
-        return Ok(Box::new(Piped::of(file, face.cancel())));
-    }
-    Ok(Box::new(file))
-}
-
 /// Returns what is captured.
 fn place(args: &args::Capture) -> String {
     let ports: Vec<String> = args.port.iter().map(u16::to_string).collect();
@@ -167,11 +149,15 @@ fn place(args: &args::Capture) -> String {
 
 /// Returns what may be why there was no statement.
 fn unheard(args: &args::Capture) -> String {
-    match args.interface {
-        Some(_) => format!(
-            "no client spoke to {}: if the server listens on another port, name it with --port; if clients come \
-             another way, capture with --interface any; a Unix socket has no packets",
-            place(args)
+    match args.interface.as_deref() {
+        Some(interface) => format!(
+            "no client spoke to {}: if the server listens on another port, name it with --port; {}a Unix socket has \
+             no packets",
+            place(args),
+            match interface {
+                "any" => "",
+                _ => "if clients come another way, capture with --interface any; ",
+            }
         ),
         None => {
             let ports: Vec<String> = args.port.iter().map(u16::to_string).collect();

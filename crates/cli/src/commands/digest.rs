@@ -58,9 +58,6 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         .sort_by_key(|class| std::cmp::Reverse(key(class, args.sort)));
     let changes = before.map(|before| digest::changes(&before, &summary));
     let top = usize::from(args.top);
-    if let Some(file) = html {
-        file.write(&digest::page(&summary, changes.as_deref(), top, about()).to_html())?;
-    }
     let unread = files.iter().map(|file| file.unreadable).sum::<u64>();
     face.answer(&DigestAnswer::new(
         files,
@@ -69,6 +66,9 @@ pub fn run(args: &args::Digest, face: &Face) -> Result<u8> {
         changes.as_deref(),
         top,
     ));
+    if let Some(file) = html {
+        file.write(&digest::page(&summary, changes.as_deref(), top, about()).to_html())?;
+    }
     Ok(if unread > 0 {
         exit::PARTIAL
     } else {

@@ -61,7 +61,12 @@ fn request(args: &Load, face: &Face) -> Result<Request> {
         into: args
             .into
             .iter()
-            .map(|text| into(text))
+            .map(|text| {
+                pair(
+                    text,
+                    "write --into shop=shop_copy: the dump's name, and the new one",
+                )
+            })
             .collect::<Result<_>>()?,
         definer: args.definer.parse()?,
         collations: collations.collect::<Result<_>>()?,
@@ -77,13 +82,12 @@ fn request(args: &Load, face: &Face) -> Result<Request> {
     })
 }
 
-fn into(text: &str) -> Result<(String, String)> {
+/// Reads two names, `OLD=NEW`.
+pub(super) fn pair(text: &str, hint: &str) -> Result<(String, String)> {
     let both = text.split_once('=');
     let both = both.filter(|(old, new)| !old.is_empty() && !new.is_empty());
-    let (old, new) = both.ok_or_else(|| {
-        Error::usage(format!("'{text}' is not of the form OLD=NEW"))
-            .hint("write --into shop=shop_copy: the dump's name, and the new one")
-    })?;
+    let (old, new) = both
+        .ok_or_else(|| Error::usage(format!("'{text}' is not of the form OLD=NEW")).hint(hint))?;
     Ok((old.to_owned(), new.to_owned()))
 }
 

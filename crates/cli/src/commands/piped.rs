@@ -1,11 +1,13 @@
-//! What comes through a pipe: Ctrl-C also ends a wait for more of it.
+//! Files and pipes that are read: Ctrl-C also ends a wait for more from a pipe.
 
+use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Cancel, Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// How often to look whether somebody wants an end.
 const LOOK: Timespec = Timespec {
@@ -14,24 +16,16 @@ const LOOK: Timespec = Timespec {
 };
 
 /// A pipe that ends when the run should end.
-pub(super) struct Piped {
+struct Piped {
     from: File,
     cancel: Cancel,
 }
 
 impl Piped {
-    /// Returns what is read from a file that is no regular one: a pipe, a terminal.
-    pub(super) fn of(from: File, cancel: &Cancel) -> Self {
-        Self {
-            from,
-            cancel: cancel.clone(),
-        }
-    }
-
     /// Returns standard input.
     ///
     /// Errors: `Failed` where it is closed.
-    pub(super) fn stdin(cancel: &Cancel) -> Result<Self> {
+    fn stdin(cancel: &Cancel) -> Result<Self> {
         let from = io::stdin()
             .as_fd()
             .try_clone_to_owned()
@@ -41,6 +35,26 @@ impl Piped {
             cancel: cancel.clone(),
         })
     }
+}
+
+/// Opens a file to be read; `-` is standard input. `what` it is stands in messages.
+///
+/// Errors: `Usage` when nothing is there, or a directory; `Failed` when it cannot be read.
+pub(super) fn open(path: &Path, what: &str, cancel: &Cancel) -> Result<Box<dyn Read + Send>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(Piped::stdin(cancel)?));
+    }
+    let failed = |error| unreadable(what, path, error);
+    let from = File::open(path).map_err(failed)?;
+    let kind = from.metadata().map_err(failed)?;
+    if kind.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    if kind.is_file() {
+        return Ok(Box::new(from));
+    }
+    let cancel = cancel.clone();
+    Ok(Box::new(Piped { from, cancel }))
 }
 
 impl Read for Piped {

@@ -1,6 +1,7 @@
 //! `replay`.
 
 use super::digest::{about, moment};
+use super::load::pair;
 use super::page_file::PageFile;
 use super::traffic_file::TrafficFile;
 use crate::args;
@@ -8,7 +9,7 @@ use crate::settings;
 use crate::show::Face;
 use crate::show::answers::{ReplayAnswer, earlier_replay};
 use evenkeel_op::paths::unreadable;
-use evenkeel_op::{Error, Result, Run, exit};
+use evenkeel_op::{Error, Result, Run, exit, open_files};
 use evenkeel_traffic::Filter;
 use evenkeel_traffic::digest::fingerprint::Mode;
 use evenkeel_traffic::digest::{Earlier, changes};
@@ -36,6 +37,7 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
         .version()
         .to_owned();
     let tmpdir = args.tmpdir.clone().unwrap_or_else(std::env::temp_dir);
+    let mapped = choice.schemas.clone();
     let mut planner = Planner::new(choice, &tmpdir)?;
     let file = input.read(&mut |statement| planner.add(statement), face)?;
     face.cancel().check()?;
@@ -44,8 +46,9 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
     if plan.statements == 0 {
         return Err(nothing(&plan));
     }
-    refuse_idle_options(&plan, args)?;
-    open_many_files();
+    refuse_idle_options(&plan, mapped.keys())?;
+    // Each session is a connection. Where there may not be enough, the report says what was lost.
+    open_files::raise();
     let run = Run {
         progress: face.progress(),
         cancel: face.cancel(),
@@ -76,18 +79,12 @@ pub(super) fn run(args: &args::Replay, face: &Face) -> Result<u8> {
 }
 
 /// Refuses options that change nothing: they are mistakes.
-fn refuse_idle_options(plan: &Plan, args: &args::Replay) -> Result<()> {
+fn refuse_idle_options<'a>(plan: &Plan, mut names: impl Iterator<Item = &'a String>) -> Result<()> {
     if plan.original.total.count == 0 {
         return Err(Error::usage("the warm-up is as long as the capture")
             .hint("give a shorter --warm-up: nothing is left to be counted"));
     }
-    let names = args
-        .map_database
-        .iter()
-        .filter_map(|text| text.split_once('='));
-    let unused = names
-        .map(|(old, _)| old)
-        .find(|old| !plan.mapped.contains(*old));
+    let unused = names.find(|old| !plan.mapped.contains(*old));
     match unused {
         Some(name) => Err(
             Error::usage(format!("no captured session uses the database {name}"))
@@ -97,20 +94,8 @@ fn refuse_idle_options(plan: &Plan, args: &args::Replay) -> Result<()> {
     }
 }
 
-/// Each session is a connection: as many as the system lets us have.
-fn open_many_files() {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // Where it may not be raised, sessions beyond it are lost, and the report says so.
-    let _ = setrlimit(Resource::Nofile, limit);
-}
-
 fn nothing(plan: &Plan) -> Error {
-    let left = plan.left.iter();
-    let left: Vec<String> = left
-        .map(|(left, count)| format!("{count} {}", left.reason()))
-        .collect();
+    let left = plan.reasons();
     let error = Error::usage("there is no statement to replay");
     match left.is_empty() {
         true => error.hint("is it the right file, and do the filters keep any statement?"),
@@ -130,15 +115,8 @@ fn code(plan: &Plan, outcome: &Outcome, is_whole: bool) -> u8 {
 
 fn choice(args: &args::Replay) -> Result<Choice> {
     let time = |text: &Option<String>| text.as_deref().map(moment).transpose();
-    let pairs = args.map_database.iter().map(|text| {
-        let both = text.split_once('=');
-        let both = both.filter(|(old, new)| !old.is_empty() && !new.is_empty());
-        let (old, new) = both.ok_or_else(|| {
-            Error::usage(format!("'{text}' does not name two databases"))
-                .hint("write --map-database shop=shop_copy: the captured name, and the new one")
-        })?;
-        Ok((old.to_owned(), new.to_owned()))
-    });
+    let hint = "write --map-database shop=shop_copy: the captured name, and the new one";
+    let pairs = args.map_database.iter().map(|text| pair(text, hint));
     Ok(Choice {
         filter: Filter {
             since_ns: time(&args.since)?,

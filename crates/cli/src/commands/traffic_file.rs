@@ -1,15 +1,13 @@
 //! A file of statements that a command reads: a log of the server, or captured packets.
 
-use super::piped::Piped;
+use super::piped;
 use crate::args::DigestSource;
 use crate::show::Face;
 use crate::show::answers::{DigestedFile, not_seen};
-use evenkeel_op::paths::unreadable;
 use evenkeel_op::{Error, Result};
 use evenkeel_traffic::source::{Input, Kind, Opened, Unread};
 use evenkeel_traffic::{Coverage, Source, Statement};
 use jiff::tz::TimeZone;
-use std::fs::File;
 use std::path::Path;
 
 /// A file that was opened, and found to be of a kind that can be read.
@@ -31,14 +29,11 @@ impl TrafficFile {
         (port_flag, ports): (&'static str, &[u16]),
         face: &Face,
     ) -> Result<Self> {
-        let input = match path == Path::new("-") {
-            true => Input::of("standard input", Piped::stdin(face.cancel())?)?,
-            false if is_pipe(path) => {
-                let file = File::open(path).map_err(|error| unreadable("log file", path, error))?;
-                Input::of(path.display().to_string(), Piped::of(file, face.cancel()))?
-            }
-            false => Input::open(path)?,
+        let name = match path == Path::new("-") {
+            true => "standard input".to_owned(),
+            false => path.display().to_string(),
         };
+        let input = Input::of(name, piped::open(path, "log file", face.cancel())?)?;
         let kind = match source {
             Some(DigestSource::SlowLog) => Some(Kind::SlowLog),
             Some(DigestSource::GeneralLog) => Some(Kind::GeneralLog),
@@ -102,11 +97,6 @@ impl TrafficFile {
             unreadable,
         })
     }
-}
-
-/// Whether a file may keep its readers waiting.
-fn is_pipe(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir())
 }
 
 /// Says which entries of a log could not be read.

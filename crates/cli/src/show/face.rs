@@ -15,6 +15,7 @@ use serde_json::Value;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where answers, talk and failures go, in the form that was asked for.
@@ -31,6 +32,8 @@ pub struct Face {
     far: Option<Commander>,
     /// Standard output is something else's.
     beside: bool,
+    /// The answer was given: whatever goes wrong after it is no document beside it.
+    is_answered: AtomicBool,
 }
 
 /// The other host that has the user and the repository.
@@ -84,6 +87,7 @@ impl Face {
             kept: OnceLock::new(),
             far: None,
             beside: false,
+            is_answered: AtomicBool::new(false),
         }
     }
 
@@ -117,6 +121,7 @@ impl Face {
                 compresses: compress_at == Some(CompressAt::Repository),
             }),
             beside: false,
+            is_answered: AtomicBool::new(false),
         }
     }
 
@@ -234,6 +239,7 @@ impl Face {
 
     /// Gives the answer on standard output. With `--quiet` only JSON that was asked for is shown.
     pub fn answer<A: Answer>(&self, answer: &A) {
+        self.is_answered.store(true, Ordering::Relaxed);
         self.progress.event(Event::PhaseEnded);
         if self.keeps_answers() {
             // A plain struct: it cannot fail to serialise.
@@ -306,13 +312,14 @@ impl Face {
             }
             Err(error) => {
                 let document = failure::Document::of(&error);
+                let is_beside = self.beside || self.is_answered.load(Ordering::Relaxed);
                 if self.log.is_json() {
                     // Whoever collects the log wants it there, whatever is on standard output.
                     eprint!("{}", self.log.failure(&error));
-                    if self.json && !self.beside {
+                    if self.json && !is_beside {
                         print_json(&document);
                     }
-                } else if self.json && self.beside {
+                } else if self.json && is_beside {
                     // One line, as its answer would be.
                     eprintln!("{}", serde_json::to_string(&document).unwrap_or_default());
                 } else if self.json {

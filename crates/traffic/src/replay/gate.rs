@@ -1,7 +1,7 @@
 //! How far each session is, and whoever waits for it.
 
 use super::order::At;
-use evenkeel_op::Cancel;
+use evenkeel_op::{Cancel, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,8 +60,10 @@ impl Gates {
         self.done(session, u32::MAX);
     }
 
-    /// Waits until steps of other sessions are done. False if that took too long, or a stop was asked for.
-    pub(super) fn wait(&self, after: &[At], may_have_locks: bool, cancel: &Cancel) -> bool {
+    /// Waits until steps of other sessions are done. False if that took too long.
+    ///
+    /// Errors: `Interrupted`.
+    pub(super) fn wait(&self, after: &[At], may_have_locks: bool, cancel: &Cancel) -> Result<bool> {
         let most = if may_have_locks {
             self.with_locks
         } else {
@@ -87,10 +89,11 @@ impl Gates {
             drop(held);
             gate.waiting.fetch_sub(1, Ordering::SeqCst);
             if !is_done() {
-                return false;
+                cancel.check()?;
+                return Ok(false);
             }
         }
-        true
+        Ok(true)
     }
 }
 
@@ -106,7 +109,7 @@ mod tests {
             let waiter = scope.spawn(|| gates.wait(&[(0, 0), (1, 4)], false, &cancel));
             gates.done(0, 1);
             gates.done(1, 5);
-            assert!(waiter.join().unwrap());
+            assert!(waiter.join().unwrap().unwrap());
         });
     }
 
@@ -114,13 +117,14 @@ mod tests {
     fn who_ended_is_waited_for_no_more() {
         let gates = Gates::new(1, true);
         gates.ended(0);
-        assert!(gates.wait(&[(0, 1000)], true, &Cancel::new()));
+        assert!(gates.wait(&[(0, 1000)], true, &Cancel::new()).unwrap());
     }
 
     #[test]
     fn nobody_waits_on_who_is_to_stop() {
         let cancel = Cancel::new();
         cancel.cancel(2);
-        assert!(!Gates::new(1, true).wait(&[(0, 0)], true, &cancel));
+        // A wait that was too long would be no error.
+        assert!(Gates::new(1, true).wait(&[(0, 0)], true, &cancel).is_err());
     }
 }

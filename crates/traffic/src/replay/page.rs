@@ -1,6 +1,6 @@
 //! A replay as a page: what ran, how outcomes differ, and how long each class took, then and now.
 
-use super::{Difference, Differences, Outcome, Plan};
+use super::{Differences, Outcome, Plan};
 use crate::digest::{Change, Changed, Class, changed_part, short};
 use evenkeel_report::page::number;
 use evenkeel_report::{
@@ -83,10 +83,7 @@ fn lead(plan: &Plan, outcome: &Outcome, all: &Differences, latency: &[Change]) -
     });
     let left: u64 = plan.left.values().sum();
     if left + outcome.lost > 0 {
-        let reasons = plan.left.iter();
-        let mut reasons: Vec<String> = reasons
-            .map(|(left, count)| format!("{count} {}", left.reason()))
-            .collect();
+        let mut reasons = plan.reasons();
         if outcome.lost > 0 {
             reasons.push(format!("{} were in sessions that were lost", outcome.lost));
         }
@@ -237,14 +234,7 @@ fn differences(all: &Differences) -> Part {
     let mut table = Table::new(&["what", "count", "example"]);
     for (difference, count, example) in all.all() {
         table.row(vec![
-            Cell::text(match difference {
-                Difference::ErrorNew => "failed",
-                Difference::ErrorGone => "did not fail again",
-                Difference::ErrorChanged => "failed with another error",
-                Difference::Rows => "returned another number of rows",
-                Difference::Affected => "changed another number of rows",
-                Difference::Lock => "met a lock, or met one before",
-            }),
+            Cell::text(difference.says()),
             Cell::number(count as f64, 0),
             Cell::text(example.map_or(String::new(), |example| short(&example.sql))),
         ]);

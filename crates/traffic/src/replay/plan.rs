@@ -16,8 +16,6 @@ use std::time::Duration;
 
 /// Classes are told apart up to so many; all beyond count together.
 const CLASSES_MAX: usize = 1 << 17;
-/// A longer text is no commit.
-const COMMIT_MAX: usize = 256;
 /// What stands for a password in a captured statement.
 const HIDDEN: &[u8] = b"'***'";
 
@@ -159,13 +157,15 @@ impl Planner {
         if one.command == Command::Prepare || !self.is_wanted(one) {
             return Ok(());
         }
+        let is_statement = matches!(one.command, Command::Query | Command::Execute);
+        let access = is_statement.then(|| access(one.sql, self.choice.mode));
         if !self.choice.is_exact {
-            return self.take(one, self.clock_ns.saturating_add(1).max(one.at_ns));
+            let effect_ns = self.clock_ns.saturating_add(1).max(one.at_ns);
+            return self.take(one, access.as_ref(), effect_ns);
         }
-        let is_commit =
-            one.sql.len() < COMMIT_MAX && access(one.sql, self.choice.mode).act == Act::Commit;
+        let is_commit = access.as_ref().is_some_and(|it| it.act == Act::Commit);
         let effect_ns = if is_commit { one.at_ns } else { done_ns(one) };
-        self.sorted.push(one, effect_ns);
+        self.sorted.push(one, access, effect_ns);
         self.take_sorted(false)
     }
 
@@ -176,32 +176,41 @@ impl Planner {
 
     fn take_sorted(&mut self, is_end: bool) -> Result<()> {
         while let Some(kept) = self.sorted.pop(is_end) {
-            self.take(&kept.statement(), kept.effect_ns)?;
+            self.take(&kept.statement(), kept.access.as_ref(), kept.effect_ns)?;
         }
         Ok(())
     }
 
     /// Takes a statement that comes in its place.
-    fn take(&mut self, one: &Statement<'_>, effect_ns: i64) -> Result<()> {
+    fn take(&mut self, one: &Statement<'_>, access: Option<&Access>, effect_ns: i64) -> Result<()> {
         self.clock_ns = self.clock_ns.max(effect_ns);
+        if let Some(access) = access {
+            return self.take_statement(one, access, effect_ns);
+        }
         match one.command {
             // A number that is used again: the session before it ended unseen.
-            Command::Connect | Command::Quit => return self.quit(one),
-            Command::Query | Command::Execute => {}
+            Command::Connect | Command::Quit => self.quit(one),
             // RESET_CONNECTION and CHANGE_USER.
-            Command::Other(31 | 17) => return self.reset(one),
+            Command::Other(31 | 17) => self.reset(one),
             // The next statement's default schema says the same; the others leave nothing behind.
-            Command::Other(2 | 0x0e | 0x18..=0x1a) => return Ok(()),
+            Command::Other(2 | 0x0e | 0x18..=0x1a) => Ok(()),
             _ => {
                 self.leave(match one.is_unseen {
                     true => Left::Unseen,
                     false => Left::Command,
                 });
-                return Ok(());
+                Ok(())
             }
         }
-        let access = access(one.sql, self.choice.mode);
-        if let Some(left) = self.reason_to_leave(one, &access) {
+    }
+
+    fn take_statement(
+        &mut self,
+        one: &Statement<'_>,
+        access: &Access,
+        effect_ns: i64,
+    ) -> Result<()> {
+        if let Some(left) = self.reason_to_leave(one, access) {
             self.leave(left);
             return Ok(());
         }
@@ -212,7 +221,7 @@ impl Planner {
             }
             None => {
                 self.follow_schema(one)?;
-                self.statement(one, &access, effect_ns)
+                self.statement(one, access, effect_ns)
             }
         }
     }
@@ -234,7 +243,7 @@ impl Planner {
         if memchr::memmem::find(one.sql, HIDDEN).is_some() {
             return Some(Left::Secret);
         }
-        let reads = || only_reads_in_any_mode(one.sql, self.choice.mode);
+        let reads = || only_reads_in_any_mode(access, one.sql, self.choice.mode);
         (self.choice.read_only && !reads()).then_some(Left::Writes)
     }
 
@@ -267,7 +276,7 @@ impl Planner {
     }
 
     /// Adds a step to its session.
-    fn step(&mut self, one: &Statement<'_>, step: &Step) -> Result<()> {
+    fn step(&mut self, one: &Statement<'_>, step: &Step, text: &[u8]) -> Result<()> {
         let to_ns = if self.choice.is_exact {
             done_ns(one)
         } else {
@@ -275,7 +284,7 @@ impl Planner {
         };
         let open = self.session(one);
         let before = (open.steps > 0).then_some(open.last);
-        let place = self.spool.add(before, step)?;
+        let place = self.spool.add(before, step, text)?;
         let open = self.session(one);
         if before.is_none() {
             open.first = place;
@@ -297,7 +306,7 @@ impl Planner {
             what: What::Reset,
             ..Step::default()
         };
-        self.step(one, &step)
+        self.step(one, &step, &[])
     }
 
     fn quit(&mut self, one: &Statement<'_>) -> Result<()> {
@@ -309,7 +318,7 @@ impl Planner {
             what: What::Quit,
             ..Step::default()
         };
-        self.step(one, &step)?;
+        self.step(one, &step, &[])?;
         if let Some(open) = self.open.remove(&one.connection) {
             self.close(open);
         }
@@ -338,17 +347,16 @@ impl Planner {
 
     fn set_schema(&mut self, one: &Statement<'_>, schema: &str) -> Result<()> {
         self.session(one).schema = Some(schema.to_owned());
-        let mapped = self.choice.schemas.get(schema);
+        let mapped = self.choice.schemas.get(schema).cloned();
         if mapped.is_some() && !self.mapped.contains(schema) {
             self.mapped.insert(schema.to_owned());
         }
         let step = Step {
             at_ns: one.at_ns,
             what: What::Schema,
-            text: mapped.map_or(schema, String::as_str).into(),
             ..Step::default()
         };
-        self.step(one, &step)
+        self.step(one, &step, mapped.as_deref().unwrap_or(schema).as_bytes())
     }
 
     fn statement(&mut self, one: &Statement<'_>, access: &Access, effect_ns: i64) -> Result<()> {
@@ -400,9 +408,9 @@ impl Planner {
                 error: one.error,
                 is_error_known: self.choice.is_exact || one.error.is_some(),
             },
-            text: one.sql.to_vec(),
+            text: Vec::new(),
         };
-        self.step(one, &step)?;
+        self.step(one, &step, one.sql)?;
         self.statements += 1;
         self.waits += u64::from(!step.after.is_empty());
         // The first entries of a log may have no time: they come with the first that has one.
@@ -534,6 +542,14 @@ fn key(table: &Table, schema: Option<&str>) -> u64 {
 }
 
 impl Plan {
+    /// Says how many statements are left out, and why.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<String> {
+        let left = self.left.iter();
+        left.map(|(left, count)| format!("{count} {}", left.reason()))
+            .collect()
+    }
+
     /// Returns how many sessions there are.
     #[must_use]
     pub fn sessions(&self) -> usize {

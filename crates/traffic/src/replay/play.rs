@@ -272,7 +272,7 @@ impl Stage<'_> {
         };
         let waits = u64::from(!after.is_empty());
         self.tally.waits.fetch_add(waits, Ordering::Relaxed);
-        if !gates.wait(after, step.in_transaction, self.run.cancel) {
+        if !gates.wait(after, step.in_transaction, self.run.cancel)? {
             self.tally.gave_up.fetch_add(1, Ordering::Relaxed);
         }
         let sent = Instant::now();

@@ -4,6 +4,7 @@
 //! and are answered, while its own answer is still on its way. So a commit belongs where it was sent, and whatever
 //! comes is kept until no commit can be missing before it.
 
+use super::access::Access;
 use crate::{Command, Statement};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -33,6 +34,8 @@ pub(super) struct Kept {
     rows_sent: Option<u64>,
     rows_affected: Option<u64>,
     error: Option<u16>,
+    /// What it does, if it is a statement.
+    pub(super) access: Option<Access>,
 }
 
 impl Kept {
@@ -99,8 +102,8 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// Takes a statement that took effect at a time.
-    pub(super) fn push(&mut self, one: &Statement<'_>, effect_ns: i64) {
+    /// Takes a statement that took effect at a time, with what it does.
+    pub(super) fn push(&mut self, one: &Statement<'_>, access: Option<Access>, effect_ns: i64) {
         let last = self.sessions.entry(one.connection).or_insert(i64::MIN);
         // One that comes too late takes its place behind those that are gone.
         let effect_ns = effect_ns.max(*last).max(self.passed_ns);
@@ -128,6 +131,7 @@ impl Sorted {
             rows_sent: one.rows_sent,
             rows_affected: one.rows_affected,
             error: one.error,
+            access,
         });
     }
 

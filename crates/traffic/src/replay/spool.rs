@@ -53,10 +53,10 @@ impl Spool {
         })
     }
 
-    /// Adds a step; `before` is where its session's last one lies.
+    /// Adds a step with its text; `before` is where its session's last one lies.
     ///
     /// Errors: `Failed` where there is no space.
-    pub(super) fn add(&mut self, before: Option<Place>, step: &Step) -> Result<Place> {
+    pub(super) fn add(&mut self, before: Option<Place>, step: &Step, text: &[u8]) -> Result<Place> {
         let place = self.written + self.rest.len() as u64;
         if let Some(before) = before {
             self.link(before, place)?;
@@ -72,7 +72,7 @@ impl Spool {
         out.extend_from_slice(&step.at_ns.to_le_bytes());
         out.extend_from_slice(&step.class.to_le_bytes());
         out.extend_from_slice(&(step.after.len() as u32).to_le_bytes());
-        out.extend_from_slice(&(step.text.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(text.len() as u32).to_le_bytes());
         out.extend_from_slice(&[step.what as u8, u8::from(step.in_transaction), bits]);
         out.extend_from_slice(&did.error.unwrap_or(0).to_le_bytes());
         for value in known {
@@ -82,7 +82,7 @@ impl Spool {
             out.extend_from_slice(&session.to_le_bytes());
             out.extend_from_slice(&number.to_le_bytes());
         }
-        out.extend_from_slice(&step.text);
+        out.extend_from_slice(text);
         if out.len() >= PIECE {
             self.flush()?;
         }

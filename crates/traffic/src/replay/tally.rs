@@ -56,6 +56,19 @@ impl Difference {
         }
     }
 
+    /// Says it in words, after a number of statements.
+    #[must_use]
+    pub fn says(self) -> &'static str {
+        match self {
+            Self::ErrorNew => "failed",
+            Self::ErrorGone => "did not fail again",
+            Self::ErrorChanged => "failed with another error",
+            Self::Rows => "returned another number of rows",
+            Self::Affected => "changed another number of rows",
+            Self::Lock => "met a lock, or met one before",
+        }
+    }
+
     /// Whether it says that the server does something else, and not only that it was busier.
     #[must_use]
     pub fn counts(self) -> bool {

@@ -69,9 +69,9 @@ fn measured(
     let seed = args.seed.unwrap_or_else(any_number);
     let page = about::Draft::begin(args.report.as_deref(), &options)?;
     let report = measure(&options, seed)?;
+    face.answer(&report);
     if let Some(page) = page {
         page.write(Some(seed), |about| experiment::page(&report, about))?;
     }
-    face.answer(&report);
     Ok(exit::DONE)
 }

@@ -77,6 +77,10 @@ fn measure(args: &OltpRun, face: &Face) -> Result<u8> {
         oltp::measure(&options, &request, whom(face))
     })?;
     let report = middle(&runs)?;
+    match args.repeat {
+        1 => face.answer(report),
+        _ => face.answer(&runs),
+    }
     if let Some(page) = page {
         page.write(Some(request.seed), |about| {
             runs.onto(oltp::page(report, about))
@@ -85,10 +89,6 @@ fn measure(args: &OltpRun, face: &Face) -> Result<u8> {
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(oltp::plot(report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
-    }
-    match args.repeat {
-        1 => face.answer(report),
-        _ => face.answer(&runs),
     }
     Ok(match runs.counts() {
         true => exit::DONE,

@@ -28,11 +28,11 @@ pub(super) fn run(args: &BenchRecovery, face: &Face) -> Result<u8> {
         cancel: face.cancel(),
     };
     let report: RecoveryReport = recovery::measure(&request, &before_start, run)?;
+    face.answer(&report);
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(recovery::plot(&report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
     }
-    face.answer(&report);
     Ok(exit::DONE)
 }
 

@@ -34,6 +34,7 @@ pub(super) fn run(args: &BenchShowdown, face: &Face) -> Result<u8> {
         cancel: face.cancel(),
     };
     let report = showdown::measure(&request, run)?;
+    face.answer(&report);
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(showdown::throughput(&report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
@@ -58,7 +59,6 @@ pub(super) fn run(args: &BenchShowdown, face: &Face) -> Result<u8> {
         file.write_all(html.as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
     }
-    face.answer(&report);
     Ok(match (report.is_sound(), report.is_whole()) {
         (false, _) => exit::DIFFERS,
         (true, false) => exit::PARTIAL,

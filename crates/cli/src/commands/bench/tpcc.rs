@@ -74,6 +74,10 @@ fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
         tpcc::measure(&options, &request, whom(face))
     })?;
     let report = middle(&runs)?;
+    match args.repeat {
+        1 => face.answer(report),
+        _ => face.answer(&runs),
+    }
     if let Some(page) = page {
         page.write(Some(request.seed), |about| {
             runs.onto(tpcc::page(report, about))
@@ -82,10 +86,6 @@ fn measure(args: &TpccRun, face: &Face) -> Result<u8> {
     if let (Some(file), Some(path)) = (&mut plot, &args.plot) {
         file.write_all(tpcc::plot(report).to_svg().as_bytes())
             .context(|| format!("failed to write {}", path.display()))?;
-    }
-    match args.repeat {
-        1 => face.answer(report),
-        _ => face.answer(&runs),
     }
     Ok(match runs.counts() {
         true => exit::DONE,

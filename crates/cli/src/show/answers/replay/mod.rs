@@ -64,6 +64,8 @@ struct Late {
 #[derive(Serialize)]
 struct ShownDifference {
     difference: &'static str,
+    #[serde(skip)]
+    says: &'static str,
     count: u64,
     example: Option<ShownExample>,
 }
@@ -99,6 +101,7 @@ fn differences(all: &Differences) -> Vec<ShownDifference> {
     let all = all.all();
     all.map(|(difference, count, example)| ShownDifference {
         difference: difference.name(),
+        says: difference.says(),
         count,
         example: example.map(|example| ShownExample {
             sql: example.sql.clone(),

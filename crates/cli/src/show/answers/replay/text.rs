@@ -1,6 +1,6 @@
 //! A replay as people read it: what ran and what did not, how outcomes differ, and a line for each class.
 
-use super::{ReplayAnswer, ReplayedClass, ShownDifference, ShownOutcome};
+use super::{ReplayAnswer, ReplayedClass, ShownOutcome};
 use crate::show::answers::digest::text::{changed, micros, plain, short};
 use crate::show::{Align, Table};
 use evenkeel_op::units;
@@ -90,7 +90,7 @@ fn outcomes(answer: &ReplayAnswer) -> String {
     }
     let mut text = "Outcomes that are not those of the capture:\n".to_owned();
     for one in &answer.differences {
-        text.push_str(&format!("  {} {}", one.count, says(one)));
+        text.push_str(&format!("  {} {}", one.count, one.says));
         if let Some(example) = &one.example {
             text.push_str(&format!(
                 ": {} ({}; now {})",
@@ -102,17 +102,6 @@ fn outcomes(answer: &ReplayAnswer) -> String {
         text.push('\n');
     }
     text
-}
-
-fn says(one: &ShownDifference) -> &'static str {
-    match one.difference {
-        "error-new" => "failed",
-        "error-gone" => "did not fail again",
-        "error-changed" => "failed with another error",
-        "rows" => "returned another number of rows",
-        "affected" => "changed another number of rows",
-        _ => "met a lock, or met one before",
-    }
 }
 
 fn outcome(of: &ShownOutcome) -> String {
